@@ -1,0 +1,159 @@
+//! What the control side tells a worker, and what a worker says back.
+
+use packet::{MacAddr, Teid};
+use pfcp::Seid;
+use session::rules::Rules;
+use session::usage::{Trigger, Usage};
+use session::{SessionRef, ShardId, TeidRef};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Chosen by the control side, echoed in the answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Token(pub u64);
+
+/// What to do with the packets of a session whose tunnel towards the radio changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Transition {
+    /// SNDEM: send an end marker to the old tunnel where the outer header really changed (FIELD.md §6).
+    pub end_marker: bool,
+    /// DROBU: discard buffered packets instead of sending them.
+    pub drop_buffered: bool,
+}
+
+/// One order, applied by the owner of the shard between two bursts: whole, or not at all.
+#[derive(Debug)]
+pub enum Command {
+    /// Make the session in `rules.place` be these rules, whether it existed or not. Answered by [`Event::Applied`], with
+    /// the final usage (TERMR) of URRs that the new rules lack and the usage (IMMER) of those in `query`.
+    Install {
+        /// For the answer.
+        token: Token,
+        /// The whole session.
+        rules: Arc<Rules>,
+        /// What happens at the change.
+        transition: Transition,
+        /// URRs to report now.
+        query: Box<[pfcp::UrrId]>,
+    },
+    /// Forget the session. Answered by [`Event::Applied`] with the final usage of all its URRs.
+    Remove {
+        /// For the answer.
+        token: Token,
+        /// Which.
+        session: SessionRef,
+    },
+    /// Report these URRs now, for this reason. Answered by [`Event::Applied`].
+    Query {
+        /// For the answer.
+        token: Token,
+        /// Which.
+        session: SessionRef,
+        /// Empty: all.
+        urrs: Box<[pfcp::UrrId]>,
+        /// For the report.
+        trigger: Trigger,
+    },
+    /// Tell all about a session (counters per PDR, drops by reason, buffered packets). Answered by [`Event::Snapshot`].
+    Inspect {
+        /// For the answer.
+        token: Token,
+        /// Which.
+        session: SessionRef,
+    },
+    /// Sent to every worker: a TEID that an SMF chose leads to this place (or, `None`, no longer).
+    Directory {
+        /// The TEID on the wire.
+        teid: Teid,
+        /// Where its record is.
+        place: Option<TeidRef>,
+    },
+    /// Sent to every worker: an address or prefix that doesn't hash to its session's shard leads to this session.
+    AddressDirectory {
+        /// The prefix (a host prefix for an address).
+        prefix: ipnet::IpNet,
+        /// Its session; `None`: no longer.
+        session: Option<SessionRef>,
+    },
+    /// Sent to every worker: the network around us changed.
+    Net(Arc<crate::net::NetView>),
+}
+
+/// What a worker tells the control side.
+#[derive(Debug)]
+pub enum Event {
+    /// A command took effect. A session that does not exist yields no usage and `found: false`.
+    Applied {
+        /// The command's.
+        token: Token,
+        /// Whether the session existed before.
+        found: bool,
+        /// Reports that the command asked for or caused.
+        usage: Vec<Usage>,
+    },
+    /// A usage reporting rule was triggered by traffic.
+    Usage {
+        /// The session.
+        seid: Seid,
+        /// One report per rule.
+        usage: Vec<Usage>,
+    },
+    /// The first packet arrived for a rule that buffers and notifies (DLDR).
+    DownlinkData {
+        /// The session.
+        seid: Seid,
+        /// The rule that matched.
+        pdr: pfcp::PdrId,
+        /// QFI of the packet, where it had one, and its DSCP (for paging policy).
+        qfi: Option<packet::Qfi>,
+        /// The packet's DSCP.
+        dscp: packet::Dscp,
+    },
+    /// The far end of a tunnel doesn't know it (GTP-U Error Indication): ERIR.
+    ErrorIndication {
+        /// The session that sends into the tunnel.
+        seid: Seid,
+        /// The far end's TEID and address.
+        teid: Teid,
+        /// The far end's address.
+        peer: IpAddr,
+    },
+    /// ARP or ND told where a neighbour is.
+    Neighbour {
+        /// Index of the interface in the current [`crate::net::NetView`].
+        interface: u16,
+        /// The neighbour.
+        address: IpAddr,
+        /// Where it is.
+        mac: MacAddr,
+    },
+    /// A packet waits for a neighbour whose MAC address is not known: resolve it.
+    Unresolved {
+        /// Index of the interface.
+        interface: u16,
+        /// The neighbour.
+        address: IpAddr,
+    },
+    /// Answer to [`Command::Inspect`].
+    Snapshot {
+        /// The command's.
+        token: Token,
+        /// `None`: no such session.
+        session: Option<Box<SessionSnapshot>>,
+    },
+}
+
+/// A session as its shard sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSnapshot {
+    /// The UP SEID.
+    pub seid: Seid,
+    /// The shard that owns it.
+    pub shard: ShardId,
+    /// Packets and bytes forwarded per PDR, in the rules' order.
+    pub pdrs: Vec<(pfcp::PdrId, u64, u64)>,
+    /// Drops of this session's packets, reasons that occurred only.
+    pub drops: Vec<(crate::Reason, u64)>,
+    /// Packets waiting.
+    pub buffered: u32,
+}

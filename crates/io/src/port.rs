@@ -1,0 +1,83 @@
+//! Ports and their queues: what a worker polls.
+
+use crate::frame::{Frame, FramePool};
+use packet::MacAddr;
+
+/// The most packets a worker takes from a queue at once.
+pub const BURST: usize = 64;
+
+/// One receive queue, polled by one worker.
+pub trait RxQueue: Send {
+    /// The buffers received.
+    type Frame: Frame;
+    /// Appends up to `max` received frames to `into` and says how many. Never blocks. The caller reserves room.
+    fn rx_burst(&mut self, into: &mut Vec<Self::Frame>, max: usize) -> usize;
+}
+
+/// One transmit queue, fed by one worker.
+pub trait TxQueue: Send {
+    /// The buffers sent.
+    type Frame: Frame;
+    /// Takes from the front of `frames` what can be sent now, in order, and says how many; the rest stays. Never blocks.
+    fn tx_burst(&mut self, frames: &mut Vec<Self::Frame>) -> usize;
+}
+
+/// What is known of a port before traffic starts.
+#[derive(Clone, Debug)]
+pub struct PortInfo {
+    /// The name given in the configuration.
+    pub name: String,
+    /// The port's own MAC address.
+    pub mac: MacAddr,
+    /// Largest layer-3 packet that can be sent, in bytes (an Ethernet frame is 14 longer, 18 with a VLAN tag).
+    pub mtu: u16,
+    /// Pairs of receive and transmit queues.
+    pub queues: u16,
+    /// The driver, as users know it (`memory`, `net_af_packet`, …).
+    pub driver: String,
+}
+
+/// What the port itself counted, whole device, since start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStats {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes received (without FCS).
+    pub rx_bytes: u64,
+    /// Packets that arrived and were lost because no queue entry or buffer was free.
+    pub rx_missed: u64,
+    /// Packets received with an error (not among `rx_packets`).
+    pub rx_errors: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes sent (without FCS).
+    pub tx_bytes: u64,
+    /// Packets that the device failed to send.
+    pub tx_errors: u64,
+}
+
+/// A network port that has been configured and started.
+///
+/// Queues and pools are taken out once each and moved to the worker that polls them; the port itself stays with
+/// the control side for information, statistics and shutdown.
+pub trait Port: Send {
+    /// The buffers of this port's queues.
+    type Frame: Frame;
+    /// Receive queues.
+    type Rx: RxQueue<Frame = Self::Frame>;
+    /// Transmit queues.
+    type Tx: TxQueue<Frame = Self::Frame>;
+    /// Pools for frames of a worker's own making.
+    type Pool: FramePool<Frame = Self::Frame>;
+
+    /// Name, address, sizes.
+    fn info(&self) -> &PortInfo;
+    /// Takes queue pair `queue` (0-based); `None` if it doesn't exist or was taken already.
+    fn take_queue(&mut self, queue: u16) -> Option<(Self::Rx, Self::Tx)>;
+    /// A pool for the worker that polls `queue`.
+    fn pool(&mut self, queue: u16) -> Self::Pool;
+    /// Whether the link is up.
+    fn link_up(&self) -> bool;
+    /// The device's own counters.
+    fn stats(&self) -> PortStats;
+}

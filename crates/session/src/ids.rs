@@ -1,0 +1,77 @@
+//! Identifiers that say where a thing lives: shard, slot and a generation packed into SEIDs and TEIDs.
+//!
+//! A TEID that Millrace allocates is `generation(8) | shard(9) | slot(15)`, so that an uplink packet finds its
+//! record without a hash lookup: 512 shards of 32,768 slots, 16,777,216 tunnels. A UP SEID is
+//! `generation(31) | shard(9) | slot(24)`. The generation changes when a slot is used again, so that what was said
+//! of an old session never reaches a new one. Generation 0 is never used: TEID 0 and SEID 0 have meanings of their own
+//! (TS 29.281 §5.1, TS 29.244 §7.2.2.4.2).
+
+use packet::Teid;
+
+/// Number of shards in a process.
+pub const SHARDS: usize = 512;
+/// Tunnel slots in one shard.
+pub const TEID_SLOTS: u32 = 1 << 15;
+
+/// One of the [`SHARDS`] shards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct ShardId(u16);
+
+impl ShardId {
+    /// From the low nine bits of a hash: the same bits that a NIC's redirection table of 512 entries takes.
+    pub const fn from_hash(hash: u32) -> Self {
+        Self((hash & (SHARDS as u32 - 1)) as u16)
+    }
+
+    /// The shard's number, below [`SHARDS`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Every shard in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..SHARDS as u16).map(Self)
+    }
+}
+
+/// Where a tunnel's record lives: what a TEID of our own making says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TeidRef {
+    /// The owner.
+    pub shard: ShardId,
+    /// Slot in the owner's uplink table, below [`TEID_SLOTS`].
+    pub slot: u16,
+}
+
+impl TeidRef {
+    /// The TEID on the wire for this place and generation (1..=255).
+    pub const fn teid(self, generation: u8) -> Teid {
+        Teid((generation as u32) << 24 | (self.shard.0 as u32) << 15 | self.slot as u32)
+    }
+
+    /// Where a TEID would live if it were ours; the record there says whether it is.
+    pub const fn of(teid: Teid) -> Self {
+        Self { shard: ShardId((teid.0 >> 15 & 0x1ff) as u16), slot: (teid.0 & 0x7fff) as u16 }
+    }
+}
+
+/// Where a session lives: what a UP SEID of our own making says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct SessionRef {
+    /// The owner.
+    pub shard: ShardId,
+    /// Slot in the owner's session table, below 2^24.
+    pub slot: u32,
+}
+
+impl SessionRef {
+    /// The SEID on the wire for this place and generation (1..2^31).
+    pub const fn seid(self, generation: u32) -> pfcp::Seid {
+        pfcp::Seid((generation as u64) << 33 | (self.shard.0 as u64) << 24 | self.slot as u64 & 0xff_ffff)
+    }
+
+    /// Where a SEID would live if it were ours; the session there says whether it is.
+    pub const fn of(seid: pfcp::Seid) -> Self {
+        Self { shard: ShardId((seid.0 >> 24 & 0x1ff) as u16), slot: (seid.0 & 0xff_ffff) as u32 }
+    }
+}

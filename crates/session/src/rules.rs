@@ -1,0 +1,251 @@
+//! A session compiled for a shard: flat, validated, immutable.
+//!
+//! `model` keeps what the SMF said; this is what a packet needs of it. Every reference between rules is an index
+//! into the slices beside it and is in range by construction. Rules are shared between the control side and the shard
+//! by `Arc`, and replaced whole: a packet sees either the old or the new.
+
+use crate::ids::{SessionRef, TeidRef};
+use ipnet::{Ipv4Net, Ipv6Net};
+use packet::{Dscp, Qfi, Teid};
+use pfcp::{FarId, PdrId, QerId, Seid, UrrId};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Everything that a shard needs to know of one session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// Where the session lives.
+    pub place: SessionRef,
+    /// The UP SEID with its generation.
+    pub seid: Seid,
+    /// The UE's IPv4 address, if it has one: the source of every uplink packet and the key of every downlink one.
+    pub ue_ipv4: Option<Ipv4Addr>,
+    /// The UE's IPv6 prefix (/64 unless the SMF said otherwise).
+    pub ue_ipv6: Option<Ipv6Net>,
+    /// Prefixes routed to the UE beside its own addresses (TS 29.244 §8.2.109).
+    pub framed_ipv4: Box<[Ipv4Net]>,
+    /// Likewise for IPv6 (§8.2.111).
+    pub framed_ipv6: Box<[Ipv6Net]>,
+    /// Sorted: lowest precedence value first (it wins), then lowest PDR ID.
+    pub pdrs: Box<[Pdr]>,
+    /// In order of FAR ID.
+    pub fars: Box<[Far]>,
+    /// In order of QER ID.
+    pub qers: Box<[Qer]>,
+    /// In order of URR ID.
+    pub urrs: Box<[Urr]>,
+}
+
+/// Where a packet came from, as the SMF sees it (Source Interface, §8.2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Source {
+    /// From the radio side, in a tunnel: uplink.
+    Access,
+    /// From the data network or, with a TEID, from another UPF: downlink.
+    Core,
+    /// From an N6-LAN (SGi-LAN): downlink.
+    N6Lan,
+    /// From the SMF, in a tunnel (router advertisements): downlink.
+    CpFunction,
+}
+
+impl Source {
+    /// Whether traffic from here is the UE's own.
+    pub const fn is_uplink(self) -> bool {
+        matches!(self, Self::Access)
+    }
+}
+
+/// Packet Detection Rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pdr {
+    /// Its ID, for reports and explanations.
+    pub id: PdrId,
+    /// Lower wins.
+    pub precedence: u32,
+    /// Where its packets come from.
+    pub source: Source,
+    /// The tunnel that its packets arrive in; `None`: they arrive without one.
+    pub tunnel: Option<Tunnel>,
+    /// Its packets carry one of these QFIs in the PDU session container; empty: any, or none.
+    pub qfis: Box<[Qfi]>,
+    /// Its packets match one of these; empty: all packets.
+    pub filters: Box<[SdfFilter]>,
+    /// Remove Ethernet-to-GTP-U headers before forwarding (all descriptions alike, FIELD.md §6 rule i).
+    pub outer_header_removal: bool,
+    /// Index into [`Rules::fars`].
+    pub far: u16,
+    /// Indices into [`Rules::qers`]: all of them apply.
+    pub qers: Box<[u16]>,
+    /// Indices into [`Rules::urrs`]: all of them measure.
+    pub urrs: Box<[u16]>,
+}
+
+/// A local tunnel endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Tunnel {
+    /// The TEID on the wire.
+    pub teid: Teid,
+    /// Where its record lives. If the SMF chose the TEID, [`TeidRef::of`] the TEID is another place, and the worker's
+    /// directory leads here.
+    pub place: TeidRef,
+}
+
+/// One service data flow filter, written for the packet as it travels: source and destination are the packet's own in
+/// this PDR's direction (an uplink PDR's downlink-form description has been swapped already).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SdfFilter {
+    /// IP protocol number; `None`: any.
+    pub protocol: Option<u8>,
+    /// Source prefix; `None`: any of either family.
+    pub source: Option<Prefix>,
+    /// Destination prefix.
+    pub destination: Option<Prefix>,
+    /// Source ports as inclusive ranges; empty: any, including packets without ports.
+    pub source_ports: Box<[(u16, u16)]>,
+    /// Destination ports likewise.
+    pub destination_ports: Box<[(u16, u16)]>,
+    /// ToS or Traffic Class value and mask.
+    pub tos: Option<(u8, u8)>,
+    /// Security Parameter Index of ESP or AH.
+    pub spi: Option<u32>,
+    /// IPv6 flow label, 20 bits.
+    pub flow_label: Option<u32>,
+}
+
+/// An address prefix of either family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Prefix {
+    /// IPv4.
+    V4(Ipv4Net),
+    /// IPv6.
+    V6(Ipv6Net),
+}
+
+impl Prefix {
+    /// Whether the prefix covers the address.
+    pub fn contains(self, address: IpAddr) -> bool {
+        match (self, address) {
+            (Self::V4(net), IpAddr::V4(address)) => net.contains(&address),
+            (Self::V6(net), IpAddr::V6(address)) => net.contains(&address),
+            _ => false,
+        }
+    }
+}
+
+/// Forwarding Action Rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Far {
+    /// Its ID.
+    pub id: FarId,
+    /// What happens to the packet.
+    pub action: Action,
+}
+
+/// What a FAR does (Apply Action, §8.2.26, after validation).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// DROP.
+    Drop,
+    /// FORW towards an interface; see [`Forward`].
+    Forward(Forward),
+    /// FORW to ACCESS without a tunnel: the gNB is not known yet (free5GC). Dropped under its own reason.
+    ForwardUnresolved,
+    /// BUFF: keep up to the given number of packets.
+    Buffer {
+        /// NOCP: tell the SMF about the first packet.
+        notify: bool,
+        /// Most packets to keep (the BAR's suggestion, bounded by configuration).
+        packets: u16,
+    },
+}
+
+/// Forwarding parameters (§7.5.2.3-2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Forward {
+    /// Towards the UE (ACCESS), or away from it.
+    pub destination: Destination,
+    /// Put the packet into this tunnel; `None`: send it as it is, to be routed by its own destination address.
+    pub outer_header: Option<OuterHeader>,
+    /// Transport Level Marking: DSCP of the outer header.
+    pub transport_marking: Option<Dscp>,
+}
+
+/// Destination Interface (§8.2.24).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Destination {
+    /// Radio side.
+    Access,
+    /// Data network, or the next UPF.
+    Core,
+    /// N6-LAN.
+    N6Lan,
+    /// The SMF.
+    CpFunction,
+}
+
+/// Outer Header Creation for GTP-U (§8.2.56).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct OuterHeader {
+    /// The far end's TEID.
+    pub teid: Teid,
+    /// The far end's address.
+    pub peer: IpAddr,
+}
+
+/// QoS Enforcement Rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Qer {
+    /// Its ID.
+    pub id: QerId,
+    /// Uplink gate open.
+    pub uplink_open: bool,
+    /// Downlink gate open.
+    pub downlink_open: bool,
+    /// Maximum bit rate uplink in bit/s; `None`: not limited.
+    pub uplink_mbr: Option<u64>,
+    /// Maximum bit rate downlink in bit/s.
+    pub downlink_mbr: Option<u64>,
+    /// The QFI to mark downlink packets with.
+    pub qfi: Option<Qfi>,
+    /// Set the reflective QoS indicator (RQI) downlink.
+    pub reflective: bool,
+    /// Paging policy indicator, 0..=7, put into downlink containers.
+    pub paging_policy: Option<u8>,
+}
+
+/// Usage Reporting Rule: the part that packets drive. Time is driven by the control side, which queries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Urr {
+    /// Its ID.
+    pub id: UrrId,
+    /// Measure before QoS enforcement (MBQE): packets that a gate or a meter dropped count too.
+    pub before_enforcement: bool,
+    /// Raise [`crate::usage::Trigger::VolumeThreshold`] at these volumes since the last report.
+    pub threshold: VolumeLimit,
+    /// Raise [`crate::usage::Trigger::VolumeQuota`] and stop forwarding at these volumes since the quota was given.
+    pub quota: VolumeLimit,
+    /// A number that changes whenever the SMF gives a new quota: consumption starts from zero again.
+    pub quota_generation: u32,
+    /// Stop forwarding: a quota that packets don't drive (time, validity) is exhausted.
+    pub blocked: bool,
+    /// Raise [`crate::usage::Trigger::StartOfTraffic`] with the first packet.
+    pub start_of_traffic: bool,
+    /// Measurement is stopped (INAM).
+    pub inactive: bool,
+}
+
+/// Volumes in bytes; `None`: no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VolumeLimit {
+    /// Both directions together.
+    pub total: Option<u64>,
+    /// From the UE.
+    pub uplink: Option<u64>,
+    /// To the UE.
+    pub downlink: Option<u64>,
+}
+
+/// Whether an IPv6 address is one that a UE may use beside its prefix: link-local, for neighbour and router discovery.
+pub const fn is_link_local(address: Ipv6Addr) -> bool {
+    address.segments()[0] & 0xffc0 == 0xfe80
+}

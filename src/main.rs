@@ -1,0 +1,2 @@
+//! The `millrace` command line.
+fn main() {}
