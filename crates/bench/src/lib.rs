@@ -1,0 +1,13 @@
+//! How fast is it, and how do we know?
+//!
+//! Every scenario of `millrace bench` is a function here that returns a [`Report`]: medians and spread of repeated runs,
+//! with the machine's facts. Figures are cycles per packet (ticks of the time stamp counter) and ratios taken within one
+//! run, since these are what survives a shared machine. Where a scenario has a part that is not ours to improve, such as
+//! the port's own cost, it is measured in the same run and stated beside the whole.
+#![forbid(unsafe_code)]
+
+pub mod machine;
+pub mod report;
+pub mod svg;
+
+pub use report::{Measured, Param, Report};

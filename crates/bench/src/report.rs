@@ -1,0 +1,196 @@
+//! What a scenario measured: one shape for people, scripts and pictures.
+
+use crate::machine::Machine;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Everything one run of a scenario has to say.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The scenario's name, as on the command line.
+    pub scenario: &'static str,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What was measured, in the order of measurement.
+    pub results: Vec<Measured>,
+    /// What a reader must know to read the figures rightly.
+    pub notes: Vec<String>,
+}
+
+/// One figure with its spread.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Measured {
+    /// Name out of the project's vocabulary (`cycles_per_packet`, …; docs/benchmarks.md).
+    pub name: &'static str,
+    /// What was varied.
+    pub params: BTreeMap<&'static str, Param>,
+    /// Unit of the figures.
+    pub unit: &'static str,
+    /// Middle run.
+    pub median: f64,
+    /// Least run.
+    pub min: f64,
+    /// Greatest run.
+    pub max: f64,
+    /// Number of runs.
+    pub runs: usize,
+}
+
+/// A parameter's value.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+#[serde(untagged)]
+pub enum Param {
+    /// A count.
+    Number(u64),
+    /// A word.
+    Text(&'static str),
+}
+
+impl From<u64> for Param {
+    fn from(value: u64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<&'static str> for Param {
+    fn from(value: &'static str) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(value) => f.pad(&value.to_string()),
+            Self::Text(value) => f.pad(value),
+        }
+    }
+}
+
+impl Measured {
+    /// Summarises runs; without any, all figures are zero.
+    pub fn of(name: &'static str, unit: &'static str, params: &[(&'static str, Param)], runs: &[f64]) -> Self {
+        let mut sorted = runs.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
+        let median = if sorted.len() % 2 == 1 {
+            at(sorted.len() / 2)
+        } else {
+            (at((sorted.len() / 2).saturating_sub(1)) + at(sorted.len() / 2)) / 2.0
+        };
+        Self {
+            name,
+            params: params.iter().cloned().collect(),
+            unit,
+            median,
+            min: at(0),
+            max: at(sorted.len().saturating_sub(1)),
+            runs: sorted.len(),
+        }
+    }
+}
+
+impl Report {
+    /// An empty report of this machine.
+    pub fn new(scenario: &'static str, clock: &tables::clock::Tsc) -> Self {
+        Self { scenario, machine: Machine::read(clock), results: Vec::new(), notes: Vec::new() }
+    }
+
+    /// The middle value of the first result with this name and these parameters.
+    pub fn median(&self, name: &str, params: &[(&'static str, Param)]) -> Option<f64> {
+        let wanted = |m: &&Measured| m.name == name && params.iter().all(|(key, value)| m.params.get(key) == Some(value));
+        self.results.iter().find(wanted).map(|m| m.median)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} on {}", self.scenario, self.machine)?;
+        let described: Vec<String> = self
+            .results
+            .iter()
+            .map(|m| m.params.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "))
+            .collect();
+        let names = self.results.iter().map(|m| m.name.len()).max().unwrap_or(0).max(6);
+        let params = described.iter().map(String::len).max().unwrap_or(0).max(10);
+        writeln!(
+            f,
+            "{:names$}  {:params$}  {:>12} {:>12} {:>12}  unit (runs)",
+            "result", "parameters", "median", "min", "max"
+        )?;
+        for (m, described) in self.results.iter().zip(&described) {
+            writeln!(
+                f,
+                "{:names$}  {:params$}  {:>12} {:>12} {:>12}  {} ({})",
+                m.name,
+                described,
+                figure(m.median),
+                figure(m.min),
+                figure(m.max),
+                m.unit,
+                m.runs
+            )?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Three significant places are more than these machines can tell apart.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1_000.0 => {
+            let digits = format!("{value:.0}");
+            let mut grouped = String::new();
+            for (place, digit) in digits.chars().enumerate() {
+                if place > 0 && (digits.len() - place) % 3 == 0 && !grouped.ends_with('-') {
+                    grouped.push(',');
+                }
+                grouped.push(digit);
+            }
+            grouped
+        }
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summarises() {
+        let odd = Measured::of("x", "cycles", &[("sessions", 5.into())], &[3.0, 1.0, 2.0]);
+        assert_eq!((odd.median, odd.min, odd.max, odd.runs), (2.0, 1.0, 3.0, 3));
+        let even = Measured::of("x", "cycles", &[], &[4.0, 1.0, 2.0, 3.0]);
+        assert!((even.median - 2.5).abs() < 1e-9);
+        assert_eq!(Measured::of("x", "cycles", &[], &[]).runs, 0);
+    }
+
+    #[test]
+    fn prints_figures_that_people_can_read() {
+        assert_eq!(figure(1_234_567.8), "1,234,568");
+        assert_eq!(figure(999.6), "1000");
+        assert_eq!(figure(171.23), "171");
+        assert_eq!(figure(0.5), "0.50");
+    }
+
+    #[test]
+    fn has_the_agreed_json_shape() {
+        let m = Measured::of(
+            "cycles_per_packet",
+            "cycles",
+            &[("direction", "uplink".into()), ("sessions", 65_536.into())],
+            &[1.0],
+        );
+        let json = serde_json::to_value(&m).unwrap_or_default();
+        assert_eq!(json["params"]["direction"], "uplink");
+        assert_eq!(json["params"]["sessions"], 65_536);
+        assert_eq!(json["median"], 1.0);
+    }
+}

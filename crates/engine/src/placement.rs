@@ -1,0 +1,84 @@
+//! Which worker owns which shard, and which core a worker runs on.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use session::{SHARDS, ShardId};
+
+/// The most workers in a process: a shard is owned by one worker, and a worker's number is kept in a byte.
+pub const MAX_WORKERS: usize = 128;
+
+/// The owner of every shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardMap([u8; SHARDS]);
+
+impl ShardMap {
+    /// Deals the shards out in turn, so that each of `workers` has the same number give or take one.
+    ///
+    /// Errors: `workers` is 0 or more than [`MAX_WORKERS`].
+    pub fn round_robin(workers: usize) -> Result<Self, InvalidWorkerCount> {
+        if workers == 0 || workers > MAX_WORKERS {
+            return Err(InvalidWorkerCount(workers));
+        }
+        Ok(Self(std::array::from_fn(|shard| (shard % workers) as u8)))
+    }
+
+    /// The worker that owns the shard.
+    #[inline]
+    pub fn owner(&self, shard: ShardId) -> usize {
+        self.0[shard.index() % SHARDS] as usize
+    }
+
+    /// The shards of one worker.
+    pub fn shards_of(&self, worker: usize) -> impl Iterator<Item = ShardId> + '_ {
+        ShardId::all().filter(move |&shard| self.owner(shard) == worker)
+    }
+}
+
+/// There is no such number of workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} workers asked for; possible are 1 to {MAX_WORKERS}")]
+pub struct InvalidWorkerCount(pub usize);
+
+/// The cores that this process may run on.
+pub fn available_cores() -> Vec<usize> {
+    sched_getaffinity(None).map_or_else(|_| vec![0], |set| (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect())
+}
+
+/// Pins the calling thread to one core.
+pub fn pin(core: usize) -> std::io::Result<()> {
+    if core >= CpuSet::MAX_CPU {
+        return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_shard_has_one_owner_and_loads_are_level() {
+        for workers in 1..=MAX_WORKERS {
+            let map = ShardMap::round_robin(workers).unwrap();
+            let counts: Vec<_> = (0..workers).map(|worker| map.shards_of(worker).count()).collect();
+            assert_eq!(counts.iter().sum::<usize>(), SHARDS);
+            assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
+        }
+        assert_eq!(ShardMap::round_robin(0), Err(InvalidWorkerCount(0)));
+        assert!(ShardMap::round_robin(129).is_err());
+    }
+
+    #[test]
+    fn pins_to_a_core_that_it_has() {
+        std::thread::spawn(|| {
+            let core = *available_cores().last().unwrap();
+            pin(core).unwrap();
+            assert_eq!(available_cores(), [core]);
+            assert!(pin(usize::MAX).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+}

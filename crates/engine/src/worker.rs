@@ -1,0 +1,281 @@
+//! One worker: a thread that polls its queues and runs the datapath on what it finds.
+
+use crate::idle::Idle;
+use crate::placement::ShardMap;
+use crate::waker::Waker;
+use datapath::command::{Command, Event};
+use datapath::{Counters, Datapath, Outbox, Reason};
+use io::{BURST, Frame, Port, RxQueue, TxQueue};
+use rtrb::{Consumer, Producer};
+use session::ShardId;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tables::Nanos;
+use tables::clock::Tsc;
+
+/// Frames that wait for a transmit queue with no room; beyond, packets are dropped as [`Reason::TxQueueFull`].
+const TX_BACKLOG: usize = 4 * BURST;
+/// Orders taken between two bursts, so that a flood of N4 requests does not hold up packets.
+const ORDERS_PER_LOOP: usize = 32;
+/// How often the datapath's timers run.
+const TICK: u64 = 1_000_000;
+/// Events that wait for room in the ring to control; beyond, reports that packets caused are dropped and counted.
+/// Answers to orders are never dropped: control bounds the number of orders outstanding.
+const EVENT_BACKLOG: usize = 65_536;
+
+/// What control asks of a worker.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// For the datapath.
+    Do(Command),
+    /// Report counters.
+    Report,
+    /// Finish: send what is pending, then end.
+    Stop,
+}
+
+/// What a worker answers.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// From the datapath.
+    Event(Event),
+    /// Counters, as asked.
+    Report(Box<WorkerReport>),
+}
+
+/// A packet on its way to the owner of its shard.
+pub(crate) struct HandedOff<F> {
+    pub port: u16,
+    pub frame: F,
+}
+
+/// A worker's counters at one moment.
+#[derive(Clone, Debug)]
+pub struct WorkerReport {
+    /// The worker's number.
+    pub worker: usize,
+    /// The core it is pinned to.
+    pub core: Option<usize>,
+    /// What happened to packets.
+    pub counters: Counters,
+    /// Shards that it owns.
+    pub shards: usize,
+    /// Sessions in those shards.
+    pub sessions: usize,
+    /// How its time went.
+    pub load: Load,
+}
+
+/// How a worker's time went, since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Rounds of its loop.
+    pub polls: u64,
+    /// Rounds that found nothing to do.
+    pub empty_polls: u64,
+    /// Nanoseconds spent in rounds that found something.
+    pub busy_nanos: u64,
+    /// Nanoseconds since start.
+    pub total_nanos: u64,
+    /// Packets passed to other workers.
+    pub handed_off: u64,
+    /// Packets taken from other workers.
+    pub taken_over: u64,
+    /// Reports lost because control did not take them for a long time.
+    pub events_lost: u64,
+}
+
+/// Everything that one worker has.
+pub(crate) struct Worker<P: Port> {
+    pub number: usize,
+    pub core: Option<usize>,
+    pub map: ShardMap,
+    pub queues: Vec<(P::Rx, P::Tx)>,
+    pub pool: P::Pool,
+    pub datapath: Datapath<P::Frame>,
+    pub clock: Tsc,
+    pub idle: Idle,
+    pub orders: Consumer<Order>,
+    pub answers: Producer<Answer>,
+    pub waker: Arc<Waker>,
+    /// To and from every other worker, by its number; `None` at the worker's own.
+    pub to: Vec<Option<Producer<HandedOff<P::Frame>>>>,
+    pub from: Vec<Option<Consumer<HandedOff<P::Frame>>>>,
+    pub out: Outbox<P::Frame>,
+    pub backlog: VecDeque<Answer>,
+    pub load: Load,
+}
+
+impl<P: Port> Worker<P> {
+    /// Runs until control says stop or disappears. Returns the final counters.
+    pub fn run(mut self) -> WorkerReport {
+        let mut burst: Vec<P::Frame> = Vec::with_capacity(BURST);
+        let started = self.clock.now();
+        let mut next_tick = started;
+        let mut stopping = false;
+        loop {
+            let now = self.clock.now();
+            let mut work = self.receive(now, &mut burst);
+            work += self.take_over(now, &mut burst);
+            work += self.obey(now, &mut stopping);
+            if now >= next_tick {
+                next_tick = now.plus(TICK);
+                self.datapath.tick(now, &mut self.out, &mut self.pool);
+                self.flush();
+            }
+            work += self.answer();
+            self.load.polls += 1;
+            let after = self.clock.now();
+            self.load.total_nanos = after.since(started);
+            if work > 0 {
+                self.load.busy_nanos += after.since(now);
+                self.idle.busy();
+                continue;
+            }
+            self.load.empty_polls += 1;
+            if stopping || self.answers.is_abandoned() {
+                self.flush();
+                return self.report();
+            }
+            self.idle.wait();
+        }
+    }
+
+    /// One burst from each port.
+    fn receive(&mut self, now: Nanos, burst: &mut Vec<P::Frame>) -> usize {
+        let mut work = 0;
+        for port in 0..self.queues.len() {
+            let Some((rx, _)) = self.queues.get_mut(port) else { continue };
+            let received = rx.rx_burst(burst, BURST);
+            if received == 0 {
+                continue;
+            }
+            work += received;
+            self.datapath.process(now, port as u16, burst, &mut self.out, &mut self.pool);
+            self.flush();
+        }
+        work
+    }
+
+    /// One burst from each other worker.
+    fn take_over(&mut self, now: Nanos, burst: &mut Vec<P::Frame>) -> usize {
+        let mut work = 0;
+        for other in 0..self.from.len() {
+            loop {
+                let Some(Some(ring)) = self.from.get_mut(other) else { break };
+                // A burst is of one port: packets of another one start the next burst.
+                let mut port = None;
+                while burst.len() < BURST
+                    && let Ok(next) = ring.peek()
+                    && port.is_none_or(|port| port == next.port)
+                    && let Ok(next) = ring.pop()
+                {
+                    port = Some(next.port);
+                    burst.push(next.frame);
+                }
+                let Some(port) = port else { break };
+                let taken = burst.len();
+                self.load.taken_over += taken as u64;
+                work += taken;
+                self.datapath.process_handed_off(now, port, burst, &mut self.out, &mut self.pool);
+                self.flush();
+                if taken == BURST {
+                    break;
+                }
+            }
+        }
+        work
+    }
+
+    /// A bounded number of orders.
+    fn obey(&mut self, now: Nanos, stopping: &mut bool) -> usize {
+        let mut work = 0;
+        while work < ORDERS_PER_LOOP
+            && let Ok(order) = self.orders.pop()
+        {
+            work += 1;
+            match order {
+                Order::Do(command) => {
+                    self.datapath.apply(now, command, &mut self.out, &mut self.pool);
+                    self.flush();
+                }
+                Order::Report => {
+                    let report = self.report();
+                    self.backlog.push_back(Answer::Report(Box::new(report)));
+                }
+                Order::Stop => *stopping = true,
+            }
+        }
+        work
+    }
+
+    /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.
+    fn flush(&mut self) {
+        for (frames, (_, tx)) in self.out.transmit.iter_mut().zip(&mut self.queues) {
+            if frames.is_empty() {
+                continue;
+            }
+            tx.tx_burst(frames);
+            let excess = frames.len().saturating_sub(TX_BACKLOG);
+            if excess > 0 {
+                // Tail drop: what waits longest goes first.
+                frames.truncate(TX_BACKLOG);
+                self.datapath.count_lost_after_forwarding(Reason::TxQueueFull, excess as u64);
+            }
+        }
+        for (shard, port, frame) in self.out.hand_off.drain(..) {
+            let owner = self.map.owner(shard);
+            let ring = self.to.get_mut(owner).and_then(Option::as_mut);
+            match ring.map(|ring| ring.push(HandedOff { port, frame })) {
+                Some(Ok(())) => self.load.handed_off += 1,
+                _ => self.datapath.count_lost_after_forwarding(Reason::HandOffRingFull, 1),
+            }
+        }
+        for event in self.out.events.drain(..) {
+            let is_answer = matches!(event, Event::Applied { .. } | Event::Snapshot { .. });
+            if is_answer || self.backlog.len() < EVENT_BACKLOG {
+                self.backlog.push_back(Answer::Event(event));
+            } else {
+                self.load.events_lost += 1;
+            }
+        }
+    }
+
+    /// Passes answers and events to control.
+    fn answer(&mut self) -> usize {
+        let mut work = 0;
+        while let Some(answer) = self.backlog.pop_front() {
+            if let Err(rtrb::PushError::Full(answer)) = self.answers.push(answer) {
+                self.backlog.push_front(answer);
+                break;
+            }
+            work += 1;
+        }
+        if work > 0 {
+            self.waker.wake();
+        }
+        work
+    }
+
+    /// Ends without having run.
+    pub fn abandon(self) -> WorkerReport {
+        self.report()
+    }
+
+    fn report(&self) -> WorkerReport {
+        WorkerReport {
+            worker: self.number,
+            core: self.core,
+            counters: self.datapath.counters().clone(),
+            shards: ShardId::all().filter(|&shard| self.datapath.owns(shard)).count(),
+            sessions: self.datapath.sessions(),
+            load: self.load,
+        }
+    }
+}
+
+/// A frame type that travels between threads; spelled out so that an error names the reason.
+const fn _frames_are_send<F: Frame>() {
+    const fn is_send<T: Send>() {}
+    is_send::<HandedOff<F>>();
+}
