@@ -9,6 +9,7 @@ impl Nanos {
     pub const SECOND: u64 = 1_000_000_000;
 
     /// `self` plus a number of nanoseconds, saturating.
+    #[must_use]
     pub const fn plus(self, nanos: u64) -> Self {
         Self(self.0.saturating_add(nanos))
     }

@@ -1,0 +1,845 @@
+//! Exact match: a cuckoo hash map whose hits and misses normally read one cache line.
+//!
+//! **Problem.** A packet's key (UE address, /64 prefix, TEID) leads to a slot number. With a million subscribers the
+//! table lives in DRAM, so what counts is the number of lines read per lookup, and how many lookups are under way at once.
+//!
+//! **Layout.** An array of 64-byte buckets with `WAYS` keys, their values and four bytes of bookkeeping: `u32 -> u32` has
+//! seven entries a line, `u64 -> u32` and `u32 -> u64` five. Keys are compared directly, all of them at once; there are no
+//! signatures to verify afterwards. An entry lives in one of two buckets that its hash names: *home*, or *away* when
+//! home was full. A bucket counts its entries that are away, so that a lookup that finds nothing at home reads the
+//! second line only if something was displaced from there: misses (unknown TEIDs, scans) cost one line too.
+//!
+//! **Growth.** When 15/16 of the slots are taken (less for narrow buckets), an array of twice the size is opened, and each
+//! later insertion or removal moves two old buckets into it; bucket *b* splits into *2b* and *2b + 1*, so a lookup knows which
+//! array holds a bucket by comparing one index, and never looks into both. No operation rehashes a whole table; a small one is
+//! moved at once. Moving calls entries home where there is room, and the counts of displaced entries stay exact throughout.
+//!
+//! **Use on the packet path.** Two steps, interleaved over a burst and over any number of maps:
+//!
+//! ```
+//! use tables::BulkMap;
+//! let mut map: BulkMap<u32, u32> = BulkMap::new(0x5eed);
+//! map.insert(0x0a00_0001, 7)?;
+//! let keys = [0x0a00_0001, 0x0a00_0002];
+//! let probes = keys.map(|key| map.prepare(&key)); // hashes, and prefetches the line
+//! // ... other packets' prepare, other work ...
+//! let found = [map.finish(probes[0], &keys[0]), map.finish(probes[1], &keys[1])];
+//! assert_eq!(found, [Some(7), None]);
+//! # Ok::<(), tables::Full>(())
+//! ```
+//!
+//! **Cost.** An empty map is 64 bytes and owns no memory. `u32 -> u32` takes 10 to 20 bytes an entry, 14 on average over sizes.
+//! `examples/cycles.rs` prints cycles per lookup. The one step that isn't bounded is returning the old array to the
+//! allocator at the end of a growth, noticeable (milliseconds) from some million entries on.
+//!
+//! **When not to use it.** For keys above 16 bytes, where comparing all of a bucket's keys reads several lines. For
+//! keys of which more than `2 * WAYS` share a 64-bit hash: these are refused with [`Full`]. The hash is seeded so that nobody who
+//! doesn't know the seed can choose such keys; seed every table from a random number.
+
+use crate::prefetch::prefetch;
+use crate::simd;
+
+/// No place for the entry: the limit is reached, or too many keys share a hash. The map is as it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+impl std::fmt::Display for Full {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no room left in the table")
+    }
+}
+
+impl std::error::Error for Full {}
+
+/// Folds the 128-bit product of two words into 64 bits: the mixing step of the tables' hashes.
+#[inline(always)]
+pub const fn mix(a: u64, b: u64) -> u64 {
+    let product = (a as u128) * (b as u128);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// What can be a key of a [`BulkMap`].
+///
+/// `Default` only fills vacant slots; any value, the default included, is a legal key.
+pub trait TableKey: Copy + Eq + Default {
+    /// A 64-bit hash whose upper and lower halves are both well mixed, different for every seed.
+    fn hash(&self, seed: u64) -> u64;
+
+    /// The bit mask of the positions in `keys` that equal `key`; bits of vacant slots are ignored by the caller.
+    #[inline(always)]
+    fn find<const N: usize>(keys: &[Self; N], key: &Self) -> u32 {
+        keys.iter().enumerate().fold(0, |mask, (i, k)| mask | u32::from(k == key) << i)
+    }
+}
+
+/// An odd constant without structure (the golden ratio's fraction).
+const PHI: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[inline(always)]
+const fn hash_word(word: u64, seed: u64) -> u64 {
+    // Both factors depend on the seed: with a known multiplier, differences of keys would carry through the XOR.
+    mix(word ^ seed, seed.rotate_left(31) ^ PHI | 1)
+}
+
+impl TableKey for u32 {
+    #[inline(always)]
+    fn hash(&self, seed: u64) -> u64 {
+        hash_word(*self as u64, seed)
+    }
+
+    #[inline(always)]
+    fn find<const N: usize>(keys: &[Self; N], key: &Self) -> u32 {
+        match keys.first_chunk::<7>() {
+            Some(seven) if N == 7 => simd::find_u32x7(seven, *key),
+            _ => keys.iter().enumerate().fold(0, |mask, (i, k)| mask | u32::from(k == key) << i),
+        }
+    }
+}
+
+impl TableKey for u64 {
+    #[inline(always)]
+    fn hash(&self, seed: u64) -> u64 {
+        hash_word(*self, seed)
+    }
+}
+
+impl TableKey for u128 {
+    #[inline(always)]
+    fn hash(&self, seed: u64) -> u64 {
+        let high = hash_word((*self >> 64) as u64, seed);
+        mix(*self as u64 ^ high, seed.rotate_left(17) ^ PHI | 1)
+    }
+}
+
+/// A line of the table.
+///
+/// The counts of displaced entries have two readings. In the array in use, `away` is the number of entries whose home
+/// is this bucket and that live in another one of this array, and `unsettled[0]` the number of those, of this
+/// bucket and its sibling together, that still live in the old array. In the old array, `away` counts the entries
+/// displaced from here that live in the old array, and `unsettled[c]` those that live in the new one and whose home will be child
+/// *c* of this bucket. Outside a growth `unsettled` is zero. A count that reaches 255 stays there: too high is slow, never wrong.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Bucket<K, V, const WAYS: usize> {
+    keys: [K; WAYS],
+    // The bookkeeping sits in the middle so that neither a wide key nor a wide value needs padding.
+    occupied: u8,
+    away: u8,
+    unsettled: [u8; 2],
+    values: [V; WAYS],
+}
+
+impl<K: TableKey, V: Copy + Default, const WAYS: usize> Bucket<K, V, WAYS> {
+    const ALL: u8 = {
+        assert!(WAYS >= 1 && WAYS <= 8, "a bucket has 1 to 8 ways");
+        (0xff_u16 >> (8 - WAYS)) as u8
+    };
+
+    fn vacant(away: u8, shared: u8) -> Self {
+        Self {
+            keys: [K::default(); WAYS],
+            values: [V::default(); WAYS],
+            occupied: 0,
+            away,
+            unsettled: [shared, 0],
+        }
+    }
+
+    /// Where `key` is in this bucket.
+    #[inline(always)]
+    fn position(&self, key: &K) -> Option<usize> {
+        let mask = K::find(&self.keys, key) & self.occupied as u32;
+        (mask != 0).then(|| mask.trailing_zeros() as usize)
+    }
+
+    #[inline(always)]
+    fn value_of(&self, key: &K) -> Option<V> {
+        self.position(key).and_then(|i| self.values.get(i)).copied()
+    }
+
+    /// Whether anything whose home is here lives elsewhere.
+    #[inline(always)]
+    fn displaced(&self) -> bool {
+        self.away | self.unsettled[0] | self.unsettled[1] != 0
+    }
+
+    fn has_room(&self) -> bool {
+        self.occupied != Self::ALL
+    }
+
+    /// Puts an entry into a vacant slot; `false` when there is none.
+    fn put(&mut self, key: K, value: V) -> bool {
+        let slot = (!self.occupied & Self::ALL).trailing_zeros() as usize;
+        match (self.keys.get_mut(slot), self.values.get_mut(slot)) {
+            (Some(k), Some(v)) => {
+                *k = key;
+                *v = value;
+                self.occupied |= 1 << slot;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn entry(&self, slot: usize) -> Option<(K, V)> {
+        let taken = slot < WAYS && self.occupied >> slot & 1 == 1;
+        taken.then(|| self.keys.get(slot).copied().zip(self.values.get(slot).copied())).flatten()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (K, V)> + '_ {
+        (0..WAYS).filter_map(|slot| self.entry(slot))
+    }
+}
+
+/// A hash between the two steps of a lookup. It stays valid whatever happens to the map in between.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe(u64);
+
+impl Probe {
+    /// The half that names the home bucket.
+    #[inline(always)]
+    const fn home(self) -> u64 {
+        self.0 >> 32
+    }
+
+    /// The half that names the other one.
+    #[inline(always)]
+    const fn other(self) -> u64 {
+        self.0 & 0xffff_ffff
+    }
+}
+
+/// A bucket's place: in the old array during a growth, or in the one in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    old: bool,
+    index: usize,
+}
+
+/// A bulk cuckoo hash map from `K` to `V` with `WAYS` entries a bucket; see the module's documentation.
+///
+/// Choose `WAYS` so that `WAYS * (size_of::<K>() + size_of::<V>()) + 4` is at most 64: 7 (the default) for two `u32`s, 5
+/// for a `u32` and a `u64`, 3 for a `u128` and a `u32`.
+#[derive(Clone)]
+pub struct BulkMap<K, V, const WAYS: usize = 7> {
+    /// The array in use. During a growth it holds the buckets that have been moved so far, its final size is its capacity.
+    buckets: Vec<Bucket<K, V, WAYS>>,
+    /// The array being left, whole; empty outside a growth. Buckets below `buckets.len() / 2` are already moved.
+    old: Vec<Bucket<K, V, WAYS>>,
+    seed: u64,
+    len: u32,
+    /// 32 minus the logarithm of the final number of buckets.
+    shift: u32,
+}
+
+/// The largest number of buckets: indices come from 32-bit halves of a hash.
+const MAX_BUCKETS_LOG: u32 = 28;
+/// Below this many buckets a growth is done at once (a few microseconds).
+const SMALL: usize = 64;
+/// Old buckets moved with each insertion or removal: growth ends long before the next one is due.
+const STEP: usize = 2;
+/// Buckets that the search for a displacement path visits before it gives up.
+const SEARCH: usize = 192;
+
+impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
+    /// An empty map, which owns no memory. The seed should be random, see the module's documentation.
+    pub const fn new(seed: u64) -> Self {
+        Self { buckets: Vec::new(), old: Vec::new(), seed, len: 0, shift: 32 }
+    }
+
+    /// A map that takes `entries` entries without growing.
+    pub fn with_capacity(seed: u64, entries: usize) -> Self {
+        let mut map = Self::new(seed);
+        let mut log = 0;
+        while Self::limit(1 << log) < entries && log < MAX_BUCKETS_LOG {
+            log += 1;
+        }
+        map.shift = 32 - log;
+        map.buckets = vec![Bucket::vacant(0, 0); 1 << log];
+        map
+    }
+
+    /// Number of entries.
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are no entries.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory that the map owns, itself included.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + (self.buckets.capacity() + self.old.capacity()) * size_of::<Bucket<K, V, WAYS>>()
+    }
+
+    /// First step of a lookup: hashes the key and prefetches its home bucket.
+    #[inline(always)]
+    pub fn prepare(&self, key: &K) -> Probe {
+        let probe = self.probe(key);
+        if let Some(bucket) = self.bucket(probe.home()) {
+            prefetch(bucket);
+        }
+        probe
+    }
+
+    /// Second step: the value, if the key is there. `probe` comes from [`Self::prepare`] of this map and the same key.
+    #[inline(always)]
+    pub fn finish(&self, probe: Probe, key: &K) -> Option<V> {
+        let home = self.bucket(probe.home())?;
+        match home.value_of(key) {
+            Some(value) => Some(value),
+            None if home.displaced() => self.finish_away(probe, key),
+            None => None,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn finish_away(&self, probe: Probe, key: &K) -> Option<V> {
+        self.bucket(probe.other())?.value_of(key)
+    }
+
+    /// The value of `key`: both steps at once.
+    #[inline]
+    pub fn get(&self, key: &K) -> Option<V> {
+        self.finish(self.probe(key), key)
+    }
+
+    /// The value of `key`, to be changed in place.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let (place, slot) = self.locate(self.probe(key), key)?;
+        self.at_mut(place)?.values.get_mut(slot)
+    }
+
+    /// Looks up `keys[i]` into `out[i]`, for as many as both slices have, in phases over groups of 32.
+    pub fn lookup_bulk(&self, keys: &[K], out: &mut [Option<V>]) {
+        const GROUP: usize = 32;
+        let mut probes = [Probe(0); GROUP];
+        for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
+            for (probe, key) in probes.iter_mut().zip(keys) {
+                *probe = self.prepare(key);
+            }
+            for ((probe, key), out) in probes.iter().zip(keys).zip(out) {
+                *out = self.finish(*probe, key);
+            }
+        }
+    }
+
+    /// Adds or replaces an entry; the value that `key` had before, or [`Full`] with the map as it was.
+    pub fn insert(&mut self, key: K, value: V) -> Result<Option<V>, Full> {
+        let probe = self.probe(&key);
+        if let Some((place, slot)) = self.locate(probe, &key)
+            && let Some(old) = self.at_mut(place).and_then(|bucket| bucket.values.get_mut(slot))
+        {
+            return Ok(Some(std::mem::replace(old, value)));
+        }
+        if self.old.is_empty() {
+            if self.len() >= Self::limit(self.buckets.len()) {
+                self.grow()?;
+            }
+        } else {
+            self.settle(STEP);
+        }
+        while !self.place(probe, key, value) {
+            // Either dense old buckets are still to be moved, or luck ran out before the limit, or keys collide on
+            // purpose. Only the first two get better with room.
+            if !self.old.is_empty() {
+                self.settle(SMALL);
+            } else if self.len() >= Self::limit(self.buckets.len()) / 4 && self.buckets.len() > 2
+                || self.buckets.len() < 8
+            {
+                self.grow()?;
+            } else {
+                return Err(Full);
+            }
+        }
+        self.len += 1;
+        Ok(None)
+    }
+
+    /// Removes an entry and returns its value.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let probe = self.probe(key);
+        let (place, slot) = self.locate(probe, key)?;
+        let bucket = self.at_mut(place)?;
+        let (_, value) = bucket.entry(slot)?;
+        bucket.occupied &= !(1 << slot);
+        if place != self.place_of(probe.home()) {
+            self.count_away(probe, place.old, false);
+        }
+        self.len -= 1;
+        self.settle(STEP);
+        Some(value)
+    }
+
+    /// Forgets all entries and returns all memory.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.seed);
+    }
+
+    /// All entries, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (K, V)> + '_ {
+        let moved = self.buckets.len() / 2;
+        let left = self.old.get(moved..).unwrap_or_default();
+        self.buckets.iter().chain(left).flat_map(Bucket::entries)
+    }
+
+    /// Moves up to `count` buckets of a growth under way; `true` when none is (any more). For idle moments: insertions
+    /// and removals do this by themselves.
+    pub fn settle(&mut self, count: usize) -> bool {
+        for _ in 0..count {
+            if self.old.is_empty() {
+                return true;
+            }
+            self.split();
+        }
+        self.old.is_empty()
+    }
+
+    /// Entries that this many buckets take before the map grows. Two choices of buckets of `WAYS` can be filled to 89.7, 95.9, 97.7 and 98.6
+    /// per cent for 2, 3, 4 and 5 ways; staying below keeps displacement paths short.
+    const fn limit(buckets: usize) -> usize {
+        let slots = buckets * WAYS;
+        match WAYS {
+            1 => slots * 3 / 8,
+            2 => slots * 3 / 4,
+            3 => slots * 7 / 8,
+            _ => slots * 15 / 16,
+        }
+    }
+
+    #[inline(always)]
+    fn probe(&self, key: &K) -> Probe {
+        Probe(key.hash(self.seed))
+    }
+
+    /// The live bucket that half a hash names; `None` in an empty map.
+    #[inline(always)]
+    fn bucket(&self, half: u64) -> Option<&Bucket<K, V, WAYS>> {
+        let index = (half >> self.shift) as usize;
+        match self.buckets.get(index) {
+            Some(bucket) => Some(bucket),
+            // Not moved yet, or nothing there at all.
+            None => self.old.get(index / 2),
+        }
+    }
+
+    fn place_of(&self, half: u64) -> Place {
+        let index = (half >> self.shift) as usize;
+        let old = index >= self.buckets.len();
+        Place { old, index: if old { index / 2 } else { index } }
+    }
+
+    fn at(&self, place: Place) -> Option<&Bucket<K, V, WAYS>> {
+        if place.old { self.old.get(place.index) } else { self.buckets.get(place.index) }
+    }
+
+    fn at_mut(&mut self, place: Place) -> Option<&mut Bucket<K, V, WAYS>> {
+        if place.old { self.old.get_mut(place.index) } else { self.buckets.get_mut(place.index) }
+    }
+
+    fn locate(&self, probe: Probe, key: &K) -> Option<(Place, usize)> {
+        let home = self.place_of(probe.home());
+        let bucket = self.at(home)?;
+        if let Some(slot) = bucket.position(key) {
+            return Some((home, slot));
+        }
+        if !bucket.displaced() {
+            return None;
+        }
+        let other = self.place_of(probe.other());
+        self.at(other)?.position(key).map(|slot| (other, slot))
+    }
+
+    /// Notes at its home that the entry of `probe` is (or is no longer) away in a bucket of the old or of the new array.
+    fn count_away(&mut self, probe: Probe, lives_in_old: bool, more: bool) {
+        let change = |count: &mut u8| {
+            if *count != u8::MAX {
+                *count = if more { *count + 1 } else { count.saturating_sub(1) };
+            }
+        };
+        let home = self.place_of(probe.home());
+        if home.old {
+            let child = (probe.home() >> self.shift) as usize & 1;
+            if let Some(bucket) = self.old.get_mut(home.index) {
+                match bucket.unsettled.get_mut(child) {
+                    Some(settled) if !lives_in_old => change(settled),
+                    _ => change(&mut bucket.away),
+                }
+            }
+        } else if lives_in_old {
+            // Which child of the bucket that was split is home wasn't known when the count was inherited: both say so.
+            for index in [home.index & !1, home.index | 1] {
+                if let Some(bucket) = self.buckets.get_mut(index) {
+                    change(&mut bucket.unsettled[0]);
+                }
+            }
+        } else if let Some(bucket) = self.buckets.get_mut(home.index) {
+            change(&mut bucket.away);
+        }
+    }
+
+    /// Opens an array of twice the size; small ones are moved at once.
+    fn grow(&mut self) -> Result<(), Full> {
+        if self.buckets.is_empty() {
+            self.buckets.push(Bucket::vacant(0, 0));
+            self.buckets.shrink_to(1);
+            self.shift = 32;
+            return Ok(());
+        }
+        if self.shift <= 32 - MAX_BUCKETS_LOG {
+            return Err(Full);
+        }
+        let mut wider = Vec::new();
+        wider.try_reserve_exact(self.buckets.len() * 2).map_err(|_| Full)?;
+        self.old = std::mem::replace(&mut self.buckets, wider);
+        self.shift -= 1;
+        if self.old.len() <= SMALL {
+            self.settle(SMALL);
+        }
+        Ok(())
+    }
+
+    /// Moves the next old bucket into its two children.
+    fn split(&mut self) {
+        let from = Place { old: true, index: self.buckets.len() / 2 };
+        let Some(parent) = self.old.get(from.index).copied() else { return };
+        for away in parent.unsettled {
+            self.buckets.push(Bucket::vacant(away, parent.away));
+        }
+        for (key, value) in parent.entries() {
+            let probe = self.probe(&key);
+            // In the old array: the parent's children exist already, so `place_of` no longer names the parent.
+            let was_home = (probe.home() >> self.shift) as usize / 2 == from.index;
+            if !was_home {
+                self.count_away(probe, true, false);
+            }
+            let home = self.place_of(probe.home());
+            if self.at_mut(home).is_some_and(|bucket| bucket.put(key, value)) {
+                continue;
+            }
+            // The children of a bucket hold what it held: there is room. Not at home, so this entry was away.
+            let other = self.place_of(probe.other());
+            if self.at_mut(other).is_some_and(|bucket| bucket.put(key, value)) {
+                self.count_away(probe, other.old, true);
+            }
+        }
+        if self.buckets.len() == self.old.len() * 2 {
+            self.old = Vec::new();
+        }
+    }
+
+    /// Puts a new entry somewhere, displacing others if need be; `false`, with nothing changed, if there's no way.
+    fn place(&mut self, probe: Probe, key: K, value: V) -> bool {
+        let home = self.place_of(probe.home());
+        let other = self.place_of(probe.other());
+        if self.at_mut(home).is_some_and(|bucket| bucket.put(key, value)) {
+            return true;
+        }
+        if home != other && self.at_mut(other).is_some_and(|bucket| bucket.put(key, value)) {
+            self.count_away(probe, other.old, true);
+            return true;
+        }
+        let Some(freed) = self.make_room(home, other) else { return false };
+        if !self.at_mut(freed).is_some_and(|bucket| bucket.put(key, value)) {
+            return false;
+        }
+        if freed != home {
+            self.count_away(probe, freed.old, true);
+        }
+        true
+    }
+
+    /// Searches breadth first for the shortest chain of displacements that ends in a bucket with room, carries it out from
+    /// its end, and names the root (one of the two given) that now has room. Nothing is changed when there is none.
+    fn make_room(&mut self, home: Place, other: Place) -> Option<Place> {
+        /// A bucket reached by moving the entry in `slot` of bucket `parent`; roots are their own parents.
+        #[derive(Clone, Copy)]
+        struct Step {
+            place: Place,
+            parent: usize,
+            slot: usize,
+        }
+        let mut steps = [Step { place: home, parent: 0, slot: 0 }; SEARCH];
+        let mut count = 1;
+        if home != other {
+            steps[1] = Step { place: other, parent: 1, slot: 0 };
+            count = 2;
+        }
+        let roots = count;
+        let mut next = 0;
+        let mut end = None;
+        'search: while next < count {
+            let step = *steps.get(next)?;
+            for slot in 0..WAYS {
+                let Some((key, _)) = self.at(step.place)?.entry(slot) else { continue };
+                let probe = self.probe(&key);
+                let (a, b) = (self.place_of(probe.home()), self.place_of(probe.other()));
+                let place = if a == step.place { b } else { a };
+                // A bucket is visited once; otherwise a chain could move the same entry twice.
+                if steps.iter().take(count).any(|seen| seen.place == place) {
+                    continue;
+                }
+                let Some(free) = steps.get_mut(count) else { break 'search };
+                *free = Step { place, parent: next, slot };
+                count += 1;
+                if self.at(place)?.has_room() {
+                    end = Some(count - 1);
+                    break 'search;
+                }
+            }
+            next += 1;
+        }
+        let mut at = end?;
+        while at >= roots {
+            let step = *steps.get(at)?;
+            let parent = steps.get(step.parent)?.place;
+            self.displace(parent, step.slot, step.place);
+            at = step.parent;
+        }
+        steps.get(at).map(|root| root.place)
+    }
+
+    /// Moves the entry in `slot` of `from` to the other of its two buckets, `to`, which has room.
+    fn displace(&mut self, from: Place, slot: usize, to: Place) {
+        let Some((key, value)) = self.at(from).and_then(|bucket| bucket.entry(slot)) else { return };
+        if !self.at_mut(to).is_some_and(|bucket| bucket.put(key, value)) {
+            return;
+        }
+        if let Some(bucket) = self.at_mut(from) {
+            bucket.occupied &= !(1 << slot);
+        }
+        let probe = self.probe(&key);
+        if self.place_of(probe.home()) == from {
+            self.count_away(probe, to.old, true);
+        } else {
+            self.count_away(probe, from.old, false);
+        }
+    }
+
+    /// What the counts say against what the entries say; for tests.
+    #[cfg(test)]
+    fn check(&self) {
+        use std::collections::HashMap;
+        let mut expected: HashMap<(bool, usize), (u32, [u32; 2])> = HashMap::new();
+        let moved = self.buckets.len() / 2;
+        let mut entries = 0;
+        let places = (0..self.buckets.len())
+            .map(|index| Place { old: false, index })
+            .chain((moved..self.old.len()).map(|index| Place { old: true, index }));
+        for place in places {
+            for (key, _) in self.at(place).unwrap().entries() {
+                entries += 1;
+                let probe = self.probe(&key);
+                let home = self.place_of(probe.home());
+                if home == place {
+                    continue;
+                }
+                assert_eq!(self.place_of(probe.other()), place, "an entry is where its hash says");
+                if home.old {
+                    let child = (probe.home() >> self.shift) as usize & 1;
+                    let counts = expected.entry((true, home.index)).or_default();
+                    if place.old { counts.0 += 1 } else { counts.1[child] += 1 }
+                } else if place.old {
+                    expected.entry((false, home.index & !1)).or_default().1[0] += 1;
+                    expected.entry((false, home.index | 1)).or_default().1[0] += 1;
+                } else {
+                    expected.entry((false, home.index)).or_default().0 += 1;
+                }
+            }
+        }
+        assert_eq!(entries, self.len());
+        let live =
+            self.buckets.iter().enumerate().map(|(index, bucket)| ((false, index), bucket)).chain(
+                self.old.iter().enumerate().skip(moved).map(|(index, bucket)| ((true, index), bucket)),
+            );
+        for (place, bucket) in live {
+            let (away, unsettled) = expected.get(&place).copied().unwrap_or_default();
+            assert_eq!((bucket.away as u32, bucket.unsettled.map(u32::from)), (away, unsettled), "{place:?}");
+        }
+    }
+}
+
+impl<K, V, const WAYS: usize> std::fmt::Debug for BulkMap<K, V, WAYS> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BulkMap")
+            .field("len", &self.len)
+            .field("buckets", &self.buckets.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// A key whose hash the test chooses.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+    struct Chosen {
+        hash: u64,
+        id: u32,
+    }
+
+    impl TableKey for Chosen {
+        fn hash(&self, _: u64) -> u64 {
+            self.hash
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op<K> {
+        Insert(K, u32),
+        Remove(K),
+        Get(K),
+        Settle,
+    }
+
+    fn ops<K: Clone + std::fmt::Debug + 'static>(
+        key: impl Strategy<Value = K> + Clone + 'static,
+        count: usize,
+    ) -> impl Strategy<Value = Vec<Op<K>>> {
+        let op = prop_oneof![
+            6 => (key.clone(), any::<u32>()).prop_map(|(k, v)| Op::Insert(k, v)),
+            2 => key.clone().prop_map(Op::Remove),
+            2 => key.prop_map(Op::Get),
+            1 => Just(Op::Settle),
+        ];
+        prop::collection::vec(op, 0..count)
+    }
+
+    /// Runs the operations on the map and on std's; `full` says whether refusals may happen.
+    fn run<K, const WAYS: usize>(seed: u64, ops: Vec<Op<K>>, full: bool)
+    where
+        K: TableKey + std::hash::Hash + std::fmt::Debug,
+    {
+        let mut map: BulkMap<K, u32, WAYS> = BulkMap::new(seed);
+        let mut model = HashMap::new();
+        for op in ops {
+            match op {
+                Op::Insert(k, v) => match map.insert(k, v) {
+                    Ok(before) => assert_eq!(before, model.insert(k, v)),
+                    Err(Full) => assert!(full && !model.contains_key(&k), "refused {k:?}"),
+                },
+                Op::Remove(k) => assert_eq!(map.remove(&k), model.remove(&k)),
+                Op::Get(k) => {
+                    assert_eq!(map.get(&k), model.get(&k).copied());
+                    assert_eq!(map.get_mut(&k).copied(), model.get(&k).copied());
+                }
+                Op::Settle => {
+                    map.settle(1);
+                }
+            }
+            assert_eq!(map.len(), model.len());
+        }
+        map.check();
+        let keys: Vec<K> = model.keys().copied().collect();
+        let mut out = vec![None; keys.len()];
+        map.lookup_bulk(&keys, &mut out);
+        for (k, v) in keys.iter().zip(out) {
+            assert_eq!(v, model.get(k).copied());
+        }
+        assert_eq!(map.iter().collect::<HashMap<_, _>>(), model);
+        while !map.settle(1) {
+            map.check();
+        }
+        map.check();
+        assert_eq!(map.iter().collect::<HashMap<_, _>>(), model);
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_hash_map(seed: u64, ops in ops(0_u32..600, 1500)) {
+            run::<u32, 7>(seed, ops, false);
+        }
+
+        #[test]
+        fn equals_a_hash_map_in_narrow_buckets(seed: u64, ops in ops(0_u64..300, 600)) {
+            run::<u64, 5>(seed, ops.clone(), false);
+            run::<u64, 1>(seed, ops, true);
+        }
+
+        #[test]
+        fn equals_a_hash_map_with_wide_keys(seed: u64, ops in ops(any::<u8>().prop_map(|k| (k as u128) << 60), 400)) {
+            run::<u128, 3>(seed, ops, false);
+        }
+
+        #[test]
+        fn survives_keys_that_collide_on_purpose(
+            ops in ops((0_u64..4, 0_u64..4, 0_u32..40).prop_map(|(a, b, id)| Chosen { hash: a << 62 | b << 30, id }), 500),
+        ) {
+            run::<Chosen, 3>(0, ops, true);
+        }
+    }
+
+    #[test]
+    fn grows_through_every_stage_with_exact_counts() {
+        // Larger than SMALL buckets, so that growth is spread over insertions; checked in every phase of it.
+        let mut map: BulkMap<u32, u32> = BulkMap::new(42);
+        for i in 0..12_000_u32 {
+            let key = i.wrapping_mul(0x0101_0101);
+            assert_eq!(map.insert(key, i), Ok(None));
+            if i % 7 == 3 {
+                let earlier = (i / 2).wrapping_mul(0x0101_0101);
+                assert_eq!(map.remove(&earlier), Some(i / 2));
+                assert_eq!(map.insert(earlier, i / 2), Ok(None));
+            }
+            if i % 61 == 0 {
+                map.check();
+            }
+        }
+        assert!((0..12_000_u32).all(|i| map.get(&i.wrapping_mul(0x0101_0101)) == Some(i)));
+        assert!((12_000..24_000_u32).all(|i| map.get(&i.wrapping_mul(0x0101_0101)).is_none()));
+    }
+
+    #[test]
+    fn too_many_equal_hashes_are_refused_and_cost_no_memory() {
+        let mut map: BulkMap<Chosen, u32, 7> = BulkMap::new(0);
+        let key = |id| Chosen { hash: 0x1234_5678_9abc_def0, id };
+        let kept = (0..1000).take_while(|id| map.insert(key(*id), *id).is_ok()).count();
+        assert_eq!(kept, 14, "two buckets of seven");
+        assert!((0..1000).all(|id| map.get(&key(id)) == (id < 14).then_some(id)));
+        assert!(map.memory() < 4096, "a refusal must not let an attacker grow the table: {}", map.memory());
+        assert_eq!(map.remove(&key(3)), Some(3));
+        assert_eq!(map.insert(key(99), 99), Ok(None));
+    }
+
+    #[test]
+    fn sizes_are_as_documented() {
+        assert_eq!(size_of::<BulkMap<u32, u32>>(), 64);
+        assert_eq!(BulkMap::<u32, u32>::new(1).memory(), 64);
+        assert_eq!(size_of::<Bucket<u32, u32, 7>>(), 64);
+        assert_eq!(size_of::<Bucket<u64, u32, 5>>(), 64);
+        assert_eq!(size_of::<Bucket<u32, u64, 5>>(), 64);
+        assert_eq!(size_of::<Bucket<u128, u32, 3>>(), 64);
+        let mut map: BulkMap<u32, u32> = BulkMap::new(7);
+        let mut sum = 0.0;
+        for i in 1..=8192_u32 {
+            map.insert(0x0a00_0000 + i, i).unwrap();
+            if i == 2048 {
+                assert!(map.memory() <= 2048 * 16 + 64, "{}", map.memory());
+            }
+            if i > 4096 {
+                sum += map.memory() as f64 / i as f64;
+            }
+        }
+        assert!(sum / 4096.0 < 18.0, "{}", sum / 4096.0);
+    }
+
+    #[test]
+    fn a_table_with_capacity_does_not_grow_and_rarely_displaces() {
+        let mut map: BulkMap<u32, u32> = BulkMap::with_capacity(3, 5000);
+        let memory = map.memory();
+        for i in 0..5000 {
+            map.insert(0x0a00_0000 + i, i).unwrap();
+        }
+        assert_eq!(map.memory(), memory);
+        map.check();
+        let away: u32 = map.buckets.iter().map(|bucket| bucket.away as u32).sum();
+        assert!(away < 500, "{away} of 5000 displaced at {} buckets", map.buckets.len());
+    }
+}

@@ -1,0 +1,55 @@
+//! Comparing a bucket's keys at once.
+//!
+//! SSE2 belongs to the x86-64 baseline, so these kernels are inlined into the lookup without a run-time choice; a
+//! wider AVX2 compare behind one would cost a call that cannot be inlined, which is more than it saves on seven keys.
+//! [`find_u32_portable`] is the twin that other processors run, and that the tests hold the kernel to.
+
+/// The bit mask of the positions (bit *i* for `keys[i]`) that equal `key`.
+// The loads are the unaligned ones.
+#[allow(clippy::cast_ptr_alignment)]
+#[inline(always)]
+pub(crate) fn find_u32x7(keys: &[u32; 7], key: u32) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{
+            __m128i, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_ps, _mm_set1_epi32,
+        };
+        // SAFETY: SSE2 is part of the x86-64 baseline. The two unaligned 16-byte loads read keys[0..4] and
+        // keys[3..7], both inside the array; they overlap in keys[3], whose bit both masks set alike.
+        unsafe {
+            let wanted = _mm_set1_epi32(key.cast_signed());
+            let low = _mm_loadu_si128(keys.as_ptr().cast::<__m128i>());
+            let high = _mm_loadu_si128(keys.as_ptr().add(3).cast::<__m128i>());
+            let low = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(low, wanted)));
+            let high = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(high, wanted)));
+            (low | high << 3).cast_unsigned()
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    find_u32_portable(keys, key)
+}
+
+/// What [`find_u32x7`] computes, for any number of keys, in plain Rust.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline(always)]
+pub(crate) fn find_u32_portable<const N: usize>(keys: &[u32; N], key: u32) -> u32 {
+    keys.iter().enumerate().fold(0, |mask, (i, k)| mask | u32::from(*k == key) << i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn kernel_equals_its_twin(keys: [u32; 7], key: u32) {
+            prop_assert_eq!(find_u32x7(&keys, key), find_u32_portable(&keys, key));
+        }
+
+        #[test]
+        fn kernel_equals_its_twin_on_few_values(keys in prop::array::uniform7(0_u32..3), key in 0_u32..3) {
+            prop_assert_eq!(find_u32x7(&keys, key), find_u32_portable(&keys, key));
+        }
+    }
+}
