@@ -1,10 +1,11 @@
 //! Where do packets come from?
-//!
-//! (Essay to be written by the owner of this crate.)
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod conformance;
 pub mod frame;
+pub mod mem;
 pub mod port;
+pub mod replay;
 
 pub use frame::{Frame, FramePool};
 pub use port::{BURST, Port, PortInfo, PortStats, RxQueue, TxQueue};

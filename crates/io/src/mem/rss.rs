@@ -1,0 +1,150 @@
+//! Receive-side scaling: which bytes of a frame the NIC hashes.
+
+/// Entries in the redirection table, as many as there are shards.
+pub const RETA_SIZE: usize = 512;
+
+/// What a NIC hashes to choose a receive queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RssMode {
+    /// Addresses and ports of the outermost IP packet, as every NIC can. All traffic of one gNB pair of addresses and
+    /// ports comes to one queue.
+    Outer,
+    /// The subscriber's address: within a G-PDU the inner source (the inner destination if the PDU session container
+    /// says downlink, as on N9), otherwise the destination. IPv6 counts with its /64 prefix. What an Intel NIC with a
+    /// GTP-U package and a `L3_PRE64` hash does.
+    #[default]
+    InnerIp,
+    /// Whatever hash the sender left in the frame; none means queue 0.
+    Preset,
+}
+
+impl RssMode {
+    /// The hash of an Ethernet frame; `None` for what this mode can't classify, which goes to queue 0.
+    pub fn hash(self, frame: &[u8]) -> Option<u32> {
+        match self {
+            Self::Preset => None,
+            Self::Outer => outer(ip(frame)?),
+            Self::InnerIp => subscriber(ip(frame)?),
+        }
+    }
+}
+
+/// An IP header and what follows it, as much as hashing needs.
+#[derive(Clone, Copy)]
+struct Ip<'a> {
+    source: &'a [u8],
+    destination: &'a [u8],
+    protocol: u8,
+    /// Empty in a fragment, whose ports are somewhere else.
+    payload: &'a [u8],
+}
+
+/// The IP packet of an Ethernet frame with up to two VLAN tags.
+fn ip(frame: &[u8]) -> Option<Ip<'_>> {
+    let mut rest = frame.get(12..)?;
+    for _ in 0..2 {
+        match rest.first_chunk()? {
+            [0x81, 0x00] | [0x88, 0xa8] => rest = rest.get(4..)?,
+            _ => break,
+        }
+    }
+    match rest.split_first_chunk()? {
+        ([0x08, 0x00] | [0x86, 0xdd], packet) => ip_packet(packet),
+        _ => None,
+    }
+}
+
+fn ip_packet(packet: &[u8]) -> Option<Ip<'_>> {
+    match packet.first()? >> 4 {
+        4 => {
+            let header = usize::from(packet.first()? & 0xf) * 4;
+            let fragment = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff != 0;
+            Some(Ip {
+                source: packet.get(12..16)?,
+                destination: packet.get(16..20)?,
+                protocol: *packet.get(9)?,
+                payload: if fragment { &[] } else { packet.get(header.max(20)..)? },
+            })
+        }
+        // A NIC of this class doesn't walk extension headers: such a packet is hashed by its addresses.
+        6 => Some(Ip {
+            source: packet.get(8..24)?,
+            destination: packet.get(24..40)?,
+            protocol: *packet.get(6)?,
+            payload: packet.get(40..)?,
+        }),
+        _ => None,
+    }
+}
+
+fn outer(ip: Ip<'_>) -> Option<u32> {
+    let mut input = [0; 36];
+    let addresses = ip.source.len() * 2;
+    input.get_mut(..ip.source.len())?.copy_from_slice(ip.source);
+    input.get_mut(ip.source.len()..addresses)?.copy_from_slice(ip.destination);
+    let mut len = addresses;
+    if let (6 | 17, Some(ports)) = (ip.protocol, ip.payload.get(..4)) {
+        input.get_mut(addresses..addresses + 4)?.copy_from_slice(ports);
+        len += 4;
+    }
+    Some(toeplitz(input.get(..len)?))
+}
+
+fn subscriber(ip: Ip<'_>) -> Option<u32> {
+    const GTP_U_PORT: [u8; 2] = 2152u16.to_be_bytes();
+    let address = match (ip.protocol, ip.payload.get(2..4)) {
+        (17, Some(port)) if port == GTP_U_PORT => {
+            let (inner, downlink) = g_pdu(ip.payload.get(8..)?)?;
+            let inner = ip_packet(inner)?;
+            if downlink { inner.destination } else { inner.source }
+        }
+        _ => ip.destination,
+    };
+    Some(toeplitz(if address.len() == 4 { address } else { address.get(..8)? }))
+}
+
+/// The T-PDU of a G-PDU (TS 29.281 §5.1), and whether its PDU session container (TS 38.415 §5.5.2) says downlink.
+fn g_pdu(gtp: &[u8]) -> Option<(&[u8], bool)> {
+    let (&[flags, kind, ..], mut rest) = gtp.split_first_chunk::<8>()?;
+    if flags >> 5 != 1 || kind != 255 {
+        return None;
+    }
+    let mut downlink = false;
+    if flags & 0x07 != 0 {
+        let (&[.., mut next], options) = rest.split_first_chunk::<4>()?;
+        rest = options;
+        if flags & 0x04 == 0 {
+            next = 0;
+        }
+        // As many extension headers as a parser in hardware follows.
+        for _ in 0..4 {
+            if next == 0 {
+                break;
+            }
+            let len = usize::from(*rest.first()?) * 4;
+            let header = rest.get(..len)?;
+            downlink |= next == 0x85 && header.get(1)? >> 4 == 0;
+            next = *header.last()?;
+            rest = rest.get(len..)?;
+        }
+        if next != 0 {
+            return None;
+        }
+    }
+    Some((rest, downlink))
+}
+
+/// The Toeplitz hash with the key that repeats 0x6d5a, which gives both directions of a flow the same value.
+fn toeplitz(input: &[u8]) -> u32 {
+    let (mut window, mut hash) = (0x6d5a_6d5au32, 0);
+    for (i, byte) in input.iter().enumerate() {
+        for bit in 0..8 {
+            if byte & 0x80 >> bit != 0 {
+                hash ^= window;
+            }
+            let next = 0x6d5au32 >> (15 - (i * 8 + bit) % 16) & 1;
+            window = window << 1 | next;
+        }
+    }
+    hash
+}
