@@ -51,6 +51,11 @@ impl Qfi {
         Self(octet & 0x3f)
     }
 
+    /// From a number; `None` above 63.
+    pub const fn new(value: u8) -> Option<Self> {
+        if value <= 0x3f { Some(Self(value)) } else { None }
+    }
+
     /// The value, 0..=63.
     pub const fn get(self) -> u8 {
         self.0
@@ -67,6 +72,11 @@ impl Dscp {
         Self(octet >> 2)
     }
 
+    /// From a number; `None` above 63.
+    pub const fn new(value: u8) -> Option<Self> {
+        if value <= 0x3f { Some(Self(value)) } else { None }
+    }
+
     /// The ToS octet with ECN zero.
     pub const fn to_tos(self) -> u8 {
         self.0 << 2
@@ -74,6 +84,27 @@ impl Dscp {
 
     /// The value, 0..=63.
     pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// An IEEE 802.1Q VLAN identifier, 0..=4095.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct VlanId(u16);
+
+impl VlanId {
+    /// Keeps the twelve bits that a VLAN identifier has on the wire.
+    pub const fn from_wire(tci: u16) -> Self {
+        Self(tci & 0xfff)
+    }
+
+    /// From a number; `None` above 4095.
+    pub const fn new(value: u16) -> Option<Self> {
+        if value <= 0xfff { Some(Self(value)) } else { None }
+    }
+
+    /// The value, 0..=4095.
+    pub const fn get(self) -> u16 {
         self.0
     }
 }
