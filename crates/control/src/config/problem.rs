@@ -1,0 +1,623 @@
+//! What is wrong with a configuration, where, and what would be right.
+
+use ipnet::IpNet;
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Where a value was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In the file, at these bytes.
+    File(Range<usize>),
+    /// In an environment variable; the text is `NAME=value`.
+    Environment(String),
+    /// In a `--set` argument; the text is the argument.
+    Argument(String),
+}
+
+impl Place {
+    /// The beginning of the file: the place of what is missing from it altogether.
+    pub const TOP: Self = Self::File(0..0);
+}
+
+/// One step of the way to a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Into a table, by key.
+    Key(String),
+    /// Into a list, by position.
+    Index(usize),
+}
+
+/// Why a value can't stand. The message says what is wrong; [`Wrong::help`] says what would be right.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Wrong {
+    /// The text is not TOML.
+    #[error("this is not TOML: {0}")]
+    Syntax(String),
+    /// The file is greater than a configuration can be.
+    #[error("the file has {bytes} bytes, which is no configuration")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// A key that no setting has.
+    #[error("unknown key `{key}` in {section}")]
+    UnknownKey {
+        /// As written.
+        key: String,
+        /// The table, as its header is written.
+        section: String,
+        /// What the table can hold.
+        known: Vec<String>,
+    },
+    /// A key that must be there.
+    #[error("`{key}` is missing from {section}")]
+    MissingKey {
+        /// The key.
+        key: String,
+        /// The table, as its header is written.
+        section: String,
+    },
+    /// A value of another kind.
+    #[error("{found} is not {expected}")]
+    NotThat {
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+    /// A word that is not one of those known.
+    #[error("`{found}` is not one of the values of `{key}`")]
+    UnknownWord {
+        /// The key.
+        key: String,
+        /// As written.
+        found: String,
+        /// Those known.
+        known: Vec<String>,
+    },
+    /// A number that is too small or too great.
+    #[error("{value} is out of range")]
+    OutOfRange {
+        /// As written.
+        value: String,
+        /// Least.
+        least: u64,
+        /// Greatest.
+        greatest: u64,
+    },
+    /// A duration that is too short or too long.
+    #[error("`{key}` is out of range")]
+    DurationOutOfRange {
+        /// The key.
+        key: &'static str,
+        /// Shortest, as written.
+        least: &'static str,
+        /// Longest, as written.
+        greatest: &'static str,
+    },
+    /// An override leads through something that is not there.
+    #[error("`{path}` leads nowhere: {why}")]
+    NoSuchPath {
+        /// As written.
+        path: String,
+        /// The obstacle.
+        why: String,
+    },
+    /// An override that is not `path=value`.
+    #[error("`{argument}` is not an override")]
+    NotAnOverride {
+        /// As written.
+        argument: String,
+    },
+    /// Two things of one kind with one name.
+    #[error("there are two {kind}s named `{name}`")]
+    DuplicateName {
+        /// `port` or `interface`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name that can't be a name.
+    #[error("`{name}` can't be the name of a {kind}")]
+    BadName {
+        /// `port` or `interface`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name that nothing has.
+    #[error("there is no {kind} named `{name}`")]
+    UnknownName {
+        /// `port` or `interface`.
+        kind: &'static str,
+        /// As written.
+        name: String,
+        /// Those that exist.
+        known: Vec<String>,
+    },
+    /// A port names no device, or names it twice.
+    #[error("port `{port}` names {what}")]
+    Device {
+        /// The port.
+        port: String,
+        /// `no device`, `its device twice`, …
+        what: &'static str,
+        /// What would be right.
+        help: &'static str,
+    },
+    /// Two ports on one device.
+    #[error("the device `{device}` is used by two ports")]
+    DuplicateDevice {
+        /// As DPDK knows it.
+        device: String,
+    },
+    /// Two interfaces with one port and VLAN.
+    #[error("two interfaces have port `{port}` {vlan}")]
+    DuplicateAttachment {
+        /// The port.
+        port: String,
+        /// `without a VLAN`, `and VLAN 7`.
+        vlan: String,
+    },
+    /// An interface without addresses or roles.
+    #[error("the interface `{interface}` has no {what}")]
+    EmptyInterface {
+        /// Its name.
+        interface: String,
+        /// `address` or `role`.
+        what: &'static str,
+    },
+    /// No interface has a role that a UPF can't do without.
+    #[error("no interface has the role {roles}")]
+    RoleMissing {
+        /// The role, or the alternatives.
+        roles: &'static str,
+        /// What it is for.
+        purpose: &'static str,
+    },
+    /// An interface's MTU above its port's.
+    #[error("the MTU {mtu} is greater than that of port `{port}`, which is {limit}")]
+    MtuAbovePort {
+        /// The interface's.
+        mtu: u16,
+        /// Its port.
+        port: String,
+        /// The port's.
+        limit: u16,
+    },
+    /// One address twice.
+    #[error("the address {address} is there twice")]
+    DuplicateAddress {
+        /// The address.
+        address: IpAddr,
+    },
+    /// An address that no station can have.
+    #[error("{address} can't be an interface's address: it is {what}")]
+    NotAHost {
+        /// The address.
+        address: IpAddr,
+        /// `a multicast address`, …
+        what: &'static str,
+    },
+    /// Two subnets, pools or routes that cover the same addresses.
+    #[error("{what} {first} and {second} overlap")]
+    Overlap {
+        /// `the subnets`, `the pools`.
+        what: &'static str,
+        /// As written.
+        first: IpNet,
+        /// The other.
+        second: IpNet,
+    },
+    /// A prefix with bits set behind its length.
+    #[error("{prefix} has bits set behind its prefix length")]
+    HostBits {
+        /// As written.
+        prefix: IpNet,
+    },
+    /// A pool whose prefix is too short or too long to take addresses from.
+    #[error("{prefix} can't be a pool: {why}")]
+    PoolSize {
+        /// As written.
+        prefix: IpNet,
+        /// Why.
+        why: &'static str,
+    },
+    /// A pool without any prefix.
+    #[error("this pool has no prefix to take addresses from")]
+    EmptyPool,
+    /// A pool with an address of our own in it.
+    #[error("the pool {pool} contains {owner} {address}")]
+    PoolHasOwnAddress {
+        /// The pool.
+        pool: IpNet,
+        /// `this UPF's own address`, …
+        owner: &'static str,
+        /// The address.
+        address: IpAddr,
+    },
+    /// A route that says neither where nor through which interface.
+    #[error("the route to {to} has neither `via` nor `interface`")]
+    RouteNowhere {
+        /// Destination.
+        to: IpNet,
+    },
+    /// A route whose next hop has the other address family.
+    #[error("{via} can't be the next hop for {to}: one is IPv4, the other IPv6")]
+    RouteFamily {
+        /// Destination.
+        to: IpNet,
+        /// Next hop.
+        via: IpAddr,
+    },
+    /// Two routes to one prefix.
+    #[error("there are two routes to {to}")]
+    DuplicateRoute {
+        /// Destination.
+        to: IpNet,
+    },
+    /// A next hop or neighbour that no subnet of ours contains.
+    #[error("{address} is in no subnet of {scope}")]
+    NotConnected {
+        /// The address.
+        address: IpAddr,
+        /// `any interface`, ``interface `n6` ``.
+        scope: String,
+    },
+    /// A MAC address that no station can have.
+    #[error("{mac} can't be a neighbour's MAC address")]
+    NotAStation {
+        /// As written.
+        mac: String,
+    },
+    /// N4 listens where others can reach it, and nobody said who may.
+    #[error("N4 listens on {listen}, and nothing says which SMFs may use it")]
+    PeersMissing {
+        /// The address.
+        listen: String,
+    },
+    /// The Node ID can't be guessed from where N4 listens.
+    #[error("N4 listens on any address, and nothing says what the Node ID is")]
+    NodeIdMissing,
+    /// One core twice.
+    #[error("the core {core} is there twice")]
+    DuplicateCore {
+        /// Its number.
+        core: u16,
+    },
+    /// Two settings of which only one can be.
+    #[error("`{first}` and `{second}` exclude each other")]
+    Exclusive {
+        /// One.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// A limit on a part that is greater than the limit on the whole.
+    #[error("`{part}` is {value}, more than `{whole}`, which is {limit}")]
+    LimitOrder {
+        /// The part's key.
+        part: &'static str,
+        /// Its value.
+        value: u32,
+        /// The whole's key.
+        whole: &'static str,
+        /// Its value.
+        limit: u32,
+    },
+    /// A log filter that can't be read.
+    #[error("`{filter}` is not a log filter")]
+    LogFilter {
+        /// As written.
+        filter: String,
+    },
+}
+
+impl Wrong {
+    /// What would be right, where that can be said.
+    pub fn help(&self) -> Option<String> {
+        let text = match self {
+            Self::TooLarge { .. } => format!("a configuration has at most {} bytes", super::MAX_FILE_BYTES),
+            Self::UnknownKey { key, known, section } => match nearest(key, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => return None,
+                None => format!("{section} can hold {}", listed(known)),
+            },
+            Self::UnknownWord { found, known, .. } => match nearest(found, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the values are {}", listed(known)),
+            },
+            Self::UnknownName { name, known, kind } => match nearest(name, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => format!("add a [[{kind}]] with name = \"{name}\""),
+                None => format!("the {kind}s are {}", listed(known)),
+            },
+            Self::MissingKey { key, section } => format!("add `{key} = …` to {section}"),
+            Self::OutOfRange { least, greatest, .. } if *greatest == u64::MAX => {
+                format!("at least {least}")
+            }
+            Self::OutOfRange { least, greatest, .. } => format!("from {least} to {greatest}"),
+            Self::DurationOutOfRange { least, greatest, .. } => format!("from {least} to {greatest}"),
+            Self::NotAnOverride { .. } => {
+                "write it as path=value, such as n4.listen=192.0.2.1:8805 or port.0.mtu=9000".to_owned()
+            }
+            Self::DuplicateName { kind, .. } => format!("give every {kind} a name of its own"),
+            Self::BadName { .. } => {
+                "a name has 1 to 32 letters, digits, `-`, `_` and `.`, and is not just a number".to_owned()
+            }
+            Self::Device { help, .. } => (*help).to_owned(),
+            Self::DuplicateDevice { .. } => {
+                "one port drives a device; several interfaces can share the port, each with its own VLAN"
+                    .to_owned()
+            }
+            Self::DuplicateAttachment { .. } => {
+                "give each its own `vlan`, or put all addresses and roles on one interface".to_owned()
+            }
+            Self::EmptyInterface { what: "role", .. } => {
+                "add roles = [\"n3\"] or whichever of n3, n6, n9 it serves".to_owned()
+            }
+            Self::EmptyInterface { .. } => "add addresses = [\"192.0.2.1/24\"]".to_owned(),
+            Self::RoleMissing { purpose, .. } => (*purpose).to_owned(),
+            Self::MtuAbovePort { limit, port, .. } => {
+                format!("at most {limit}, or raise the `mtu` of port `{port}`")
+            }
+            Self::DuplicateAddress { .. } => "an address can be on one interface only".to_owned(),
+            Self::NotAHost { .. } => "give it a host's address of the subnet".to_owned(),
+            Self::Overlap { what: "the subnets", .. } => {
+                "two interfaces can't share a subnet: it would not be known through which to send".to_owned()
+            }
+            Self::Overlap { .. } => {
+                "an address can be in one pool only: it is all that tells whose a downlink packet is"
+                    .to_owned()
+            }
+            Self::HostBits { prefix } => format!("write {}", prefix.trunc()),
+            Self::EmptyPool => "add ipv4 = [\"10.45.0.0/16\"] or ipv6 = [\"2001:db8:45::/48\"]".to_owned(),
+            Self::PoolHasOwnAddress { .. } => {
+                "UEs need addresses of their own: move one of the two".to_owned()
+            }
+            Self::RouteNowhere { .. } => {
+                "add `via`, the address of the next router, or `interface` if the stations are on the link"
+                    .to_owned()
+            }
+            Self::RouteFamily { .. } => "route each family through a next hop of its own".to_owned(),
+            Self::DuplicateRoute { .. } => "keep one of them".to_owned(),
+            Self::NotConnected { .. } => {
+                "it has to be reachable on a link: use an address in an interface's subnet".to_owned()
+            }
+            Self::NotAStation { .. } => {
+                "use the station's own address: not zero, not broadcast, not multicast".to_owned()
+            }
+            Self::PeersMissing { .. } => {
+                "name the SMFs' addresses: peers = [\"198.51.100.0/24\"] (\"0.0.0.0/0\" lets everyone in)"
+                    .to_owned()
+            }
+            Self::NodeIdMissing => "add id = \"192.0.2.1\" (or a domain name) to [node]".to_owned(),
+            Self::DuplicateCore { .. } => "each worker needs a core of its own".to_owned(),
+            Self::Exclusive { first, second } => format!("keep either `{first}` or `{second}`"),
+            Self::LimitOrder { whole, .. } => format!("lower it, or raise `{whole}`"),
+            Self::LogFilter { .. } => {
+                "a level (error, warn, info, debug, trace), or levels by module: `info,control=debug`"
+                    .to_owned()
+            }
+            Self::NotThat { found, expected } if expected == "a string" && found.parse::<f64>().is_ok() => {
+                format!("put it in quotes: \"{found}\"")
+            }
+            Self::Syntax(_) | Self::NotThat { .. } | Self::NoSuchPath { .. } | Self::PoolSize { .. } => {
+                return None;
+            }
+        };
+        Some(text)
+    }
+}
+
+/// The names between backquotes and commas.
+fn listed(names: &[String]) -> String {
+    let mut text = String::new();
+    for (i, name) in names.iter().enumerate() {
+        text.push_str(match i {
+            0 => "",
+            _ if i + 1 == names.len() => " and ",
+            _ => ", ",
+        });
+        text.push('`');
+        text.push_str(name);
+        text.push('`');
+    }
+    text
+}
+
+/// The known name that `typed` is most likely a slip of.
+fn nearest<'a>(typed: &str, known: &'a [String]) -> Option<&'a str> {
+    let typed: Vec<char> = typed.to_lowercase().replace('_', "-").chars().take(64).collect();
+    let allowed = (typed.len() / 3).clamp(1, 3);
+    known
+        .iter()
+        .map(|name| (edit_distance(&typed, &name.to_lowercase().chars().collect::<Vec<_>>()), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name.as_str())
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+fn edit_distance(a: &[char], b: &[char]) -> usize {
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    let mut left_a = None;
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = Vec::with_capacity(b.len() + 1);
+        row.push(i + 1);
+        let mut left_b = None;
+        for (j, &y) in b.iter().enumerate() {
+            // `row` and `last` hold b.len() + 1 entries, so that j and j + 1 are in range.
+            let mut cost = (last[j + 1] + 1).min(row[j] + 1).min(last[j] + usize::from(x != y));
+            if i > 0 && j > 0 && left_a == Some(y) && left_b == Some(x) {
+                cost = cost.min(before[j - 1] + 1);
+            }
+            row.push(cost);
+            left_b = Some(y);
+        }
+        left_a = Some(x);
+        before = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().unwrap_or(0)
+}
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Problem {
+    /// What.
+    pub wrong: Wrong,
+    /// Where.
+    pub place: Place,
+    /// Other places that have to do with it, each with what is there.
+    pub related: Vec<(Place, String)>,
+}
+
+/// Everything that is wrong with a configuration. Its `Display` is the plain rendering: one paragraph per problem, with
+/// the line in question.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// The file's name, as it was given.
+    pub name: String,
+    /// The file's text.
+    pub text: String,
+    /// What is wrong, in the order of the text; overrides come last.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Line and column, both from 1, of a byte of the file. Columns count characters.
+    pub fn line_and_column(&self, offset: usize) -> (usize, usize) {
+        let (line, column, _) = self.locate(offset);
+        (line, column)
+    }
+
+    /// Line number, column and the line itself.
+    fn locate(&self, offset: usize) -> (usize, usize, &str) {
+        let before = self.text.get(..offset).unwrap_or(&self.text);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before.get(start..).unwrap_or("").chars().count() + 1;
+        let text = self.text.get(start..).unwrap_or("").lines().next().unwrap_or("");
+        (line, column, text)
+    }
+
+    fn write_place(&self, f: &mut fmt::Formatter<'_>, place: &Place) -> fmt::Result {
+        match place {
+            Place::File(span) => {
+                let (line, column) = self.line_and_column(span.start);
+                write!(f, "{}:{line}:{column}", self.name)
+            }
+            Place::Environment(text) => write!(f, "environment, {}", clipped(text, 100)),
+            Place::Argument(text) => write!(f, "--set {}", clipped(text, 100)),
+        }
+    }
+}
+
+/// At most `limit` characters, on one line.
+fn clipped(text: &str, limit: usize) -> String {
+    let mut line: String = text.chars().take(limit).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(limit).is_some() {
+        line.push('…');
+    }
+    line
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            self.write_place(f, &problem.place)?;
+            writeln!(f, ": {}", problem.wrong)?;
+            if let Place::File(span) = &problem.place
+                && problem.place != Place::TOP
+            {
+                let (line, column, text) = self.locate(span.start);
+                let shown = clipped(text, 160);
+                let width = self
+                    .text
+                    .get(span.clone())
+                    .and_then(|s| s.lines().next())
+                    .map_or(1, |s| s.chars().count());
+                let room = (shown.chars().count() + 1).saturating_sub(column).max(1);
+                writeln!(f, "{line:6} | {shown}")?;
+                if column <= 160 {
+                    writeln!(
+                        f,
+                        "       | {:pad$}{}",
+                        "",
+                        "^".repeat(width.clamp(1, room)),
+                        pad = column - 1
+                    )?;
+                }
+            }
+            for (place, what) in &problem.related {
+                write!(f, "  see: ")?;
+                self.write_place(f, place)?;
+                writeln!(f, ": {what}")?;
+            }
+            if let Some(help) = problem.wrong.help() {
+                writeln!(f, "  help: {help}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Report {}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file can't be read.
+    #[error("can't read the configuration {path}: {source}", path = path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It can be read, and is wrong.
+    #[error("{0}")]
+    Invalid(Box<Report>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised() {
+        let known: Vec<String> = ["mtu", "queues", "network-instances"].map(str::to_owned).to_vec();
+        assert_eq!(nearest("mut", &known), Some("mtu"));
+        assert_eq!(nearest("queue", &known), Some("queues"));
+        assert_eq!(nearest("network_instance", &known), Some("network-instances"));
+        assert_eq!(nearest("banana", &known), None);
+        assert_eq!(nearest("", &known), None);
+    }
+
+    #[test]
+    fn distance() {
+        let chars = |s: &str| s.chars().collect::<Vec<_>>();
+        for (a, b, expected) in
+            [("", "", 0), ("abc", "", 3), ("abc", "acb", 1), ("kitten", "sitting", 3), ("ab", "ba", 1)]
+        {
+            assert_eq!(edit_distance(&chars(a), &chars(b)), expected, "{a} {b}");
+            assert_eq!(edit_distance(&chars(b), &chars(a)), expected, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn positions_count_characters() {
+        let report = Report { name: "a.toml".into(), text: "ä = 1\nöö = 2".into(), problems: vec![] };
+        assert_eq!(report.line_and_column(0), (1, 1));
+        assert_eq!(report.line_and_column(7), (2, 1));
+        assert_eq!(report.line_and_column(11), (2, 3));
+        assert_eq!(report.line_and_column(9999), (2, 7));
+    }
+}

@@ -1,0 +1,393 @@
+//! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
+//! `range` attributes the bounds that the loader enforces.
+
+use super::units::{self, DeviceName, InterfaceAddress, NodeId, Text};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use packet::MacAddr;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The configuration of a Millrace user plane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct File {
+    /// Who this UPF is.
+    pub node: NodeSection,
+    /// Where SMFs speak PFCP to it.
+    pub n4: N4Section,
+    /// The devices that packets come from and go to.
+    pub port: Vec<PortSection>,
+    /// What is reachable through them: N3, N6 and N9.
+    pub interface: Vec<InterfaceSection>,
+    /// Routes beyond the interfaces' own subnets.
+    pub route: Vec<RouteSection>,
+    /// Neighbours whose MAC address is set by hand, for links without ARP and ND.
+    pub neighbour: Vec<NeighbourSection>,
+    /// Addresses that this UPF may give to UEs itself (UE IP address allocation, TS 29.244 §5.21).
+    pub pool: Vec<PoolSection>,
+    /// The threads that move packets.
+    pub workers: WorkersSection,
+    /// What the UPF refuses to exceed.
+    pub limits: Limits,
+    /// The control socket that `millrace ctl` talks to.
+    pub ctl: CtlSection,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// Who this UPF is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NodeSection {
+    /// Node ID that SMFs know this UPF by (TS 29.244 §8.2.38): an IP address or a domain name. Default: the address that
+    /// N4 listens on.
+    #[serde(with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<NodeId>>")]
+    pub id: Option<NodeId>,
+    /// A name for logs and displays. Default: the Node ID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Where SMFs speak PFCP to this UPF.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct N4Section {
+    /// UDP address and port to listen on.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<SocketAddr>")]
+    pub listen: SocketAddr,
+    /// The SMFs' addresses as prefixes: datagrams from elsewhere are counted and not answered. Has to be given when
+    /// `listen` is not a loopback address; default: loopback only.
+    #[serde(with = "list_or_none", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Text<IpNet>>>")]
+    pub peers: Option<Vec<IpNet>>,
+    /// SMFs with which this UPF sets up the association itself (TS 29.244 §6.2.6.3); the others come to it.
+    #[serde(with = "units::list")]
+    #[schemars(with = "Vec<Text<SocketAddr>>")]
+    pub associate_with: Vec<SocketAddr>,
+    /// Time between two Heartbeat Requests to each peer; `0s`: none are sent.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub heartbeat_interval: Duration,
+    /// T1: how long an answer is awaited before a request is sent again (TS 29.244 §6.4).
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub t1: Duration,
+    /// N1: how many times a request is sent again before its peer counts as lost (TS 29.244 §6.4).
+    #[schemars(range(min = 0, max = 20))]
+    pub n1: u8,
+}
+
+impl Default for N4Section {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8805)),
+            peers: None,
+            associate_with: Vec::new(),
+            heartbeat_interval: Duration::from_secs(10),
+            t1: Duration::from_secs(3),
+            n1: 3,
+        }
+    }
+}
+
+/// [`units::list`] for a list that may be absent.
+mod list_or_none {
+    use crate::config::units::{TextUnit, list};
+    use serde::{Deserializer, Serializer};
+
+    // serde calls it with a reference to the field.
+    #[allow(clippy::ref_option)]
+    pub(super) fn serialize<T: TextUnit, S: Serializer>(
+        values: &Option<Vec<T>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        list::serialize(values.as_deref().unwrap_or_default(), serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: TextUnit, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Vec<T>>, D::Error> {
+        list::deserialize(deserializer).map(Some)
+    }
+}
+
+/// A kind of virtual device, for `driver`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// A kernel interface through AF_PACKET (needs CAP_NET_RAW): works everywhere.
+    AfPacket,
+    /// A kernel interface through AF_XDP (needs CAP_NET_RAW and CAP_BPF): faster.
+    AfXdp,
+    /// A TAP interface that is created with the name `iface`.
+    Tap,
+    /// A device that swallows what it is given and receives empty packets: for measurements.
+    Null,
+}
+
+impl Driver {
+    /// DPDK's name for it.
+    pub const fn dpdk_name(self) -> &'static str {
+        match self {
+            Self::AfPacket => "net_af_packet",
+            Self::AfXdp => "net_af_xdp",
+            Self::Tap => "net_tap",
+            Self::Null => "net_null",
+        }
+    }
+}
+
+/// A device that packets come from and go to, driven by DPDK.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PortSection {
+    /// The name that interfaces refer to.
+    pub name: String,
+    /// A PCI address (`0000:01:00.0`), or a DPDK virtual device with its arguments (`net_memif0,role=client,id=0`). For a
+    /// kernel interface, `driver` and `iface` are shorter.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<DeviceName>>")]
+    pub device: Option<DeviceName>,
+    /// The kind of virtual device, instead of `device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
+    /// The kernel interface that `driver` uses (for `tap`: creates).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iface: Option<String>,
+    /// Pairs of receive and transmit queues. Default: one per worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 256))]
+    pub queues: Option<u16>,
+    /// Largest layer-3 packet in bytes, GTP-U headers included.
+    #[serde(default = "default_mtu")]
+    #[schemars(range(min = 1280, max = 9600))]
+    pub mtu: u16,
+    /// Descriptors of each receive queue.
+    #[serde(default = "default_descriptors")]
+    #[schemars(range(min = 64, max = 32768))]
+    pub rx_descriptors: u16,
+    /// Descriptors of each transmit queue.
+    #[serde(default = "default_descriptors")]
+    #[schemars(range(min = 64, max = 32768))]
+    pub tx_descriptors: u16,
+}
+
+const fn default_mtu() -> u16 {
+    1500
+}
+
+const fn default_descriptors() -> u16 {
+    1024
+}
+
+/// Which of the standard's reference points an interface serves (TS 23.501 §4.2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Towards gNBs: GTP-U.
+    N3,
+    /// Towards the data network: plain IP.
+    N6,
+    /// Towards other UPFs: GTP-U.
+    N9,
+}
+
+/// What is reachable through a port, or through one VLAN of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct InterfaceSection {
+    /// The name that routes and neighbours refer to.
+    pub name: String,
+    /// The port's name.
+    pub port: String,
+    /// IEEE 802.1Q VLAN ID. Default: untagged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4094))]
+    pub vlan: Option<u16>,
+    /// What it serves.
+    pub roles: Vec<Role>,
+    /// Addresses of our own, each with its subnet's prefix length.
+    #[serde(with = "units::list")]
+    #[schemars(with = "Vec<Text<InterfaceAddress>>")]
+    pub addresses: Vec<InterfaceAddress>,
+    /// Network Instances (TS 29.244 §8.2.4) that lead here; letter case does not matter. Empty: all of them.
+    #[serde(default)]
+    pub network_instances: Vec<String>,
+    /// Largest layer-3 packet sent here. Default: the port's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1280, max = 9600))]
+    pub mtu: Option<u16>,
+}
+
+/// A route beyond the interfaces' own subnets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RouteSection {
+    /// Destination prefix; `0.0.0.0/0` or `::/0` for the default route.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<IpNet>")]
+    pub to: IpNet,
+    /// The next router's address, in the subnet of an interface.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<IpAddr>>")]
+    pub via: Option<IpAddr>,
+    /// The interface to send through. Default: the one whose subnet contains `via`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+}
+
+/// A neighbour whose MAC address is set by hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NeighbourSection {
+    /// The interface that it is behind.
+    pub interface: String,
+    /// Its address.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<IpAddr>")]
+    pub address: IpAddr,
+    /// Its MAC address.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<MacAddr>")]
+    pub mac: MacAddr,
+}
+
+/// Addresses that this UPF may give to UEs itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PoolSection {
+    /// The Network Instance (or DNN) whose sessions take from here; letter case does not matter. Empty: those that no other
+    /// pool serves.
+    pub network_instance: String,
+    /// IPv4 prefixes; each UE gets one address. The first and last address of a prefix shorter than /31 stay unused.
+    #[serde(with = "units::list")]
+    #[schemars(with = "Vec<Text<Ipv4Net>>")]
+    pub ipv4: Vec<Ipv4Net>,
+    /// IPv6 prefixes of at most /64; each UE gets one /64.
+    #[serde(with = "units::list")]
+    #[schemars(with = "Vec<Text<Ipv6Net>>")]
+    pub ipv6: Vec<Ipv6Net>,
+}
+
+/// Where packet buffers live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// Huge pages if the machine has free ones, else ordinary pages.
+    #[default]
+    Auto,
+    /// Huge pages, or no start.
+    HugePages,
+    /// Ordinary pages: slower, and not every NIC's driver can use them.
+    NoHuge,
+}
+
+/// The threads that move packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkersSection {
+    /// How many. They are placed on cores that this process may use. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 256))]
+    pub count: Option<u16>,
+    /// The cores, one worker each, instead of `count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub cores: Option<Vec<u16>>,
+    /// Where packet buffers live.
+    pub memory: Memory,
+}
+
+/// What the UPF refuses to exceed. Reaching a limit is a named, counted refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Limits {
+    /// PFCP sessions, all peers together.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub sessions: u32,
+    /// PFCP sessions of one peer.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub sessions_per_peer: u32,
+    /// Associated SMFs.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub peers: u32,
+    /// Rules of one kind (PDRs, FARs, QERs or URRs) in one session.
+    #[schemars(range(min = 1, max = 4_096))]
+    pub rules_per_session: u32,
+    /// SDF filters in one PDR.
+    #[schemars(range(min = 1, max = 256))]
+    pub filters_per_pdr: u32,
+    /// Local tunnel endpoints (F-TEIDs).
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub teids: u32,
+    /// Downlink packets that wait for their UE, all sessions together.
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub buffered_packets: u32,
+    /// Downlink packets that wait for one UE.
+    #[schemars(range(min = 0, max = 65_535))]
+    pub buffered_packets_per_session: u32,
+    /// Answers kept for requests that are sent again, all peers together.
+    #[schemars(range(min = 16, max = 16_777_216))]
+    pub replies: u32,
+    /// Requests of our own that wait for an answer, all peers together.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub outstanding_requests: u32,
+    /// Fragmented packets whose fragments are awaited, in one worker.
+    #[schemars(range(min = 0, max = 1_048_576))]
+    pub fragmented_packets: u32,
+    /// Neighbours (ARP and ND), all interfaces together.
+    #[schemars(range(min = 16, max = 1_048_576))]
+    pub neighbours: u32,
+    /// GTP-U Error Indications and ICMP errors that one worker sends in a second.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub errors_per_second: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 1_048_576,
+            sessions_per_peer: 1_048_576,
+            peers: 256,
+            rules_per_session: 64,
+            filters_per_pdr: 16,
+            teids: 4_194_304,
+            buffered_packets: 65_536,
+            buffered_packets_per_session: 64,
+            replies: 65_536,
+            outstanding_requests: 65_536,
+            fragmented_packets: 4_096,
+            neighbours: 16_384,
+            errors_per_second: 1_000,
+        }
+    }
+}
+
+/// The control socket that `millrace ctl` talks to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CtlSection {
+    /// Path of the Unix socket; only its owner can use it. Default: `/run/millrace/ctl.sock` for root, else
+    /// `$XDG_RUNTIME_DIR/millrace/ctl.sock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
+}
+
+/// What is logged. `-v`, `-q` and the environment variable `MILLRACE_LOG` say otherwise for one start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Log {
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`), or levels by module: `info,control=debug`.
+    pub filter: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { filter: "info".into() }
+    }
+}

@@ -1,0 +1,401 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use proptest::prelude::*;
+use std::time::Duration;
+
+/// A small file in which everything is right.
+const GOOD: &str = r#"
+[[port]]
+name = "p0"
+driver = "af_packet"
+iface = "veth0"
+
+[[interface]]
+name = "n3"
+port = "p0"
+roles = ["n3"]
+vlan = 3
+addresses = ["198.51.100.1/24"]
+
+[[interface]]
+name = "n6"
+port = "p0"
+roles = ["n6"]
+addresses = ["203.0.113.1/24", "2001:db8:6::1/64"]
+network-instances = ["Internet"]
+
+[[route]]
+to = "0.0.0.0/0"
+via = "203.0.113.254"
+
+[[pool]]
+ipv4 = ["10.45.0.0/16"]
+"#;
+
+fn report(text: &str) -> String {
+    parse("upf.toml", text, &[], &[]).unwrap_err().to_string()
+}
+
+fn with(set: &[&str]) -> Result<Config, Box<Report>> {
+    let set: Vec<String> = set.iter().map(ToString::to_string).collect();
+    parse("upf.toml", GOOD, &[], &set)
+}
+
+fn wrong(set: &[&str]) -> Vec<Wrong> {
+    with(set).unwrap_err().problems.into_iter().map(|problem| problem.wrong).collect()
+}
+
+#[test]
+fn the_example_is_complete_and_right() {
+    let config = parse("example.toml", EXAMPLE, &[], &[]).unwrap();
+    assert_eq!(config.ports[0].mtu, 9000);
+    assert_eq!(config.workers, Placement::Cores(vec![2, 3]));
+    // Every key of the schema is in the example.
+    let schema = schema();
+    let file: toml::Table = EXAMPLE.parse().unwrap();
+    for (section, property) in schema["properties"].as_object().unwrap() {
+        let text = property.to_string();
+        let name = text.split("#/$defs/").nth(1).unwrap().split('"').next().unwrap();
+        let keys = schema["$defs"][name]["properties"].as_object().unwrap().keys();
+        for key in keys.filter(|key| *key != "count") {
+            let there = match &file[section] {
+                toml::Value::Array(items) => items.iter().any(|item| item.get(key).is_some()),
+                table => table.get(key).is_some(),
+            };
+            assert!(there, "{section}.{key} is not in the example");
+        }
+    }
+}
+
+#[test]
+fn defaults_in_the_example_are_the_defaults() {
+    let config = parse("example.toml", EXAMPLE, &[], &[]).unwrap();
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.log, Log::default());
+    let defaults = sections::N4Section::default();
+    assert_eq!(
+        (config.n4.heartbeat_interval, config.n4.t1, config.n4.n1),
+        (Some(defaults.heartbeat_interval), defaults.t1, defaults.n1)
+    );
+}
+
+#[test]
+fn a_file_becomes_a_configuration() {
+    let config = with(&[]).unwrap();
+    assert_eq!(config.node_id, NodeId::V4([127, 0, 0, 1].into()));
+    assert_eq!(config.n4.listen, "127.0.0.1:8805".parse().unwrap());
+    assert!(config.n4.allows("127.0.0.2".parse().unwrap()));
+    assert!(config.n4.allows("::ffff:127.0.0.2".parse().unwrap()));
+    assert!(!config.n4.allows("192.0.2.1".parse().unwrap()));
+    assert_eq!(
+        config.ports[0].device.to_string(),
+        "net_af_packet0,iface=veth0,qpairs=1,framesz=2048,blocksz=4096,framecnt=512"
+    );
+    let n6 = &config.interfaces[1];
+    assert_eq!((n6.port, n6.vlan, n6.mtu), (0, None, 1500));
+    assert_eq!(n6.network_instances, ["internet"]);
+    assert_eq!(config.interfaces[0].vlan, Some(3));
+    assert_eq!(config.routes[0].interface, 1);
+    assert_eq!(config.pools[0].network_instance, "");
+    assert_eq!(config.workers.workers(), 1);
+}
+
+#[test]
+fn jumbo_frames_get_room_in_the_ring() {
+    let config = with(&["port.0.mtu=9000", "workers.count=2"]).unwrap();
+    assert_eq!(
+        config.ports[0].device.to_string(),
+        "net_af_packet0,iface=veth0,qpairs=2,framesz=16384,blocksz=16384,framecnt=512"
+    );
+    assert_eq!(config.interfaces[0].mtu, 9000);
+}
+
+#[test]
+fn layers_lie_over_each_other() {
+    let environment: Vec<(String, String)> = [
+        ("MILLRACE_N4__T1", "5s"),
+        ("MILLRACE_N4__HEARTBEAT_INTERVAL", "0s"),
+        ("MILLRACE_PORT__0__MTU", "4000"),
+        ("MILLRACE_INTERFACE__N6__MTU", "2000"),
+        ("MILLRACE_LOG", "not ours to read here"),
+        ("PATH", "/bin"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec();
+    let set = ["port.p0.mtu=3000", "n4.associate-with = ['127.0.0.9:8805']", "node.name=west"];
+    let set = set.map(str::to_owned).to_vec();
+    let config = parse("upf.toml", GOOD, &environment, &set).unwrap();
+    assert_eq!(config.n4.t1, Duration::from_secs(5));
+    assert_eq!(config.n4.heartbeat_interval, None);
+    assert_eq!(config.ports[0].mtu, 3000);
+    assert_eq!(config.interfaces[1].mtu, 2000);
+    assert_eq!(config.n4.associate_with, ["127.0.0.9:8805".parse().unwrap()]);
+    assert_eq!(config.name, "west");
+}
+
+#[test]
+fn overrides_add_entries() {
+    let config = with(&[
+        "neighbour.0.interface=n6",
+        "neighbour.0.address=203.0.113.9",
+        "neighbour.0.mac=02:00:00:00:00:09",
+    ]);
+    assert_eq!(config.unwrap().neighbours[0].interface, 1);
+    let config = with(&["pool.1.ipv6=['2001:db8:45::/48']"]).unwrap();
+    assert_eq!(config.pools.len(), 2);
+}
+
+#[test]
+fn overrides_that_lead_nowhere() {
+    insta::assert_snapshot!(
+        with(&[
+            "port.7.mtu=9000",
+            "port.wan.mtu=9000",
+            "n4",
+            "n4..t1=3s",
+            "node.name.first=x",
+            "n4.lissten=127.0.0.1:1",
+            "port.0.mtu=many",
+            "workers.count=0",
+        ])
+        .unwrap_err()
+        .to_string()
+    );
+    insta::assert_snapshot!(
+        with(&["n4.lissten=127.0.0.1:1", "port.0.mtu=many", "workers.count=0"]).unwrap_err().to_string()
+    );
+}
+
+#[test]
+fn what_is_not_toml() {
+    insta::assert_snapshot!(report("[n4\nlisten = \"127.0.0.1:8805\nt1 = = 3\n[[port]]\nname = 'a\n"));
+}
+
+#[test]
+fn what_can_not_be_read_is_reported_at_once() {
+    insta::assert_snapshot!(report(
+        r#"
+[n4]
+listen = "192.0.2.1"
+heartbeat_interval = "10s"
+t1 = 3
+n1 = 99
+
+[[port]]
+name = "p0"
+device = "eth0"
+mut = 9000
+rx-descriptors = 99999999999999999999
+
+[[port]]
+device = "0000:01:00.0"
+mtu = 10000
+
+[[interface]]
+name = "n3"
+port = "p0"
+roles = ["n3", "n4"]
+addresses = ["198.51.100.1", "2001:db8::/129"]
+vlan = 4095
+
+[[interface]]
+name = 6
+port = ["p0"]
+roles = "n6"
+addresses = []
+
+[worker]
+count = 2
+
+[workers]
+memory = "hugepages"
+cores = []
+"#
+    ));
+}
+
+#[test]
+fn what_makes_no_sense_is_reported_at_once() {
+    insta::assert_snapshot!(report(
+        r#"
+[n4]
+listen = "192.0.2.1:8805"
+t1 = "1ms"
+
+[[port]]
+name = "p0"
+driver = "af_packet"
+iface = "veth0"
+
+[[port]]
+name = "p0"
+device = "0000:01:00.0"
+driver = "af_xdp"
+
+[[port]]
+name = "7"
+driver = "tap"
+iface = "veth0"
+
+[[interface]]
+name = "n3"
+port = "p1"
+roles = ["n3"]
+addresses = ["198.51.100.0/24", "224.0.0.1/24"]
+
+[[interface]]
+name = "n6"
+port = "p0"
+roles = ["n6"]
+mtu = 9000
+addresses = ["203.0.113.1/24"]
+
+[[interface]]
+name = "n6b"
+port = "p0"
+roles = []
+addresses = ["203.0.113.200/25", "203.0.113.1/24"]
+
+[[route]]
+to = "0.0.0.0/0"
+
+[[route]]
+to = "198.18.0.1/15"
+via = "192.0.2.254"
+
+[[route]]
+to = "::/0"
+via = "203.0.113.254"
+interface = "n6"
+
+[[neighbour]]
+interface = "n7"
+address = "203.0.113.9"
+mac = "ff:ff:ff:ff:ff:ff"
+
+[[pool]]
+ipv4 = ["203.0.113.0/24", "203.0.113.128/25", "10.45.0.1/16"]
+ipv6 = ["2001:db8::/96"]
+
+[[pool]]
+
+[workers]
+count = 2
+cores = [1, 1]
+
+[limits]
+sessions = 100
+sessions-per-peer = 101
+
+[log]
+filter = "loud"
+"#
+    ));
+}
+
+#[test]
+fn an_empty_file_lacks_interfaces() {
+    insta::assert_snapshot!(report(""));
+}
+
+#[test]
+fn n4_in_the_open_needs_peers_and_a_name() {
+    let found = wrong(&["n4.listen=0.0.0.0:8805"]);
+    assert_eq!(found.len(), 2);
+    assert!(found.contains(&Wrong::PeersMissing { listen: "0.0.0.0:8805".into() }));
+    assert!(found.contains(&Wrong::NodeIdMissing));
+    assert!(with(&["n4.listen=0.0.0.0:8805", "n4.peers=['0.0.0.0/0']", "node.id=upf.example.org"]).is_ok());
+    assert_eq!(wrong(&["n4.peers=[]"]).len(), 1);
+}
+
+#[test]
+fn a_chain_of_upfs_needs_no_n3_or_no_n6() {
+    assert!(with(&["interface.n3.roles=['n9']"]).is_ok());
+    assert!(with(&["interface.n6.roles=['n9']"]).is_ok());
+    assert!(matches!(
+        wrong(&["interface.n3.roles=['n6']"])[..],
+        [Wrong::RoleMissing { roles: "`n3` or `n9`", .. }]
+    ));
+}
+
+#[test]
+fn link_local_addresses_can_be_on_every_link() {
+    assert!(
+        with(&[
+            "interface.n3.addresses=['198.51.100.1/24','fe80::1/64']",
+            "interface.n6.addresses=['203.0.113.1/24','fe80::2/64']",
+        ])
+        .is_ok()
+    );
+}
+
+#[test]
+fn a_huge_file_and_deep_keys_are_refused() {
+    let huge = "#".repeat(MAX_FILE_BYTES + 1);
+    assert!(matches!(parse("x", &huge, &[], &[]).unwrap_err().problems[0].wrong, Wrong::TooLarge { .. }));
+    let deep = "a.".repeat(MAX_FILE_BYTES / 2 - 8) + "a = 1";
+    assert!(parse("x", &deep, &[], &[]).is_err());
+    let header = format!("[{}a]", "a.".repeat(100_000));
+    assert!(parse("x", &header, &[], &[]).is_err());
+    let nested = "a = ".to_owned() + &"[".repeat(100_000);
+    assert!(parse("x", &nested, &[], &[]).is_err());
+    assert!(with(&[&format!("n4.listen={{ {}a = 1 }}", "a.".repeat(100_000))]).is_err());
+    assert!(with(&[&format!("{}a=1", "a.".repeat(100_000))]).is_err());
+}
+
+#[test]
+fn many_problems_are_bounded() {
+    let text: String = (0..10_000).map(|i| format!("k{i} = 1")).collect::<Vec<_>>().join("\n");
+    assert_eq!(parse("x", &text, &[], &[]).unwrap_err().problems.len(), MAX_PROBLEMS);
+}
+
+#[test]
+fn files_that_can_not_be_read() {
+    let missing = load(Path::new("/nonexistent/upf.toml"), &[], &[]).unwrap_err();
+    assert!(matches!(missing, LoadError::Read { .. }));
+    assert_eq!(
+        missing.to_string(),
+        "can't read the configuration /nonexistent/upf.toml: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn the_schema_is_as_reviewed() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&schema()).unwrap());
+}
+
+/// TOML-like text: pieces of the example, of other keys and of rubbish in any order.
+fn rubbish() -> impl Strategy<Value = String> {
+    let lines: Vec<String> = EXAMPLE.lines().chain(GOOD.lines()).map(str::to_owned).collect();
+    let line = prop_oneof![
+        4 => proptest::sample::select(lines),
+        1 => "[a-z0-9]{1,8} = [0-9a-z\"'\\[\\]{}.,:/-]{0,12}",
+        1 => "\\PC{0,24}",
+        1 => proptest::sample::select(vec!["[[port]]", "[port]", "port = 1", "port.name = 2", "[n4.listen]", "interface = []"]).prop_map(str::to_owned),
+    ];
+    proptest::collection::vec(line, 0..40).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_is_written_panics(text in rubbish(), value in "\\PC{0,16}", path in "[a-z0-9.]{0,16}") {
+        let set = [format!("{path}={value}"), format!("port.0.{path}={value}")];
+        for set in [&[][..], &set[..]] {
+            if let Err(report) = parse("x", &text, &[], set) {
+                prop_assert!(!report.problems.is_empty());
+                prop_assert!(!report.to_string().is_empty());
+                for problem in &report.problems {
+                    if let Place::File(span) = &problem.place {
+                        prop_assert!(text.get(span.clone()).is_some(), "{problem:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes(bytes: Vec<u8>) {
+        let text = String::from_utf8_lossy(&bytes);
+        prop_assert!(parse("x", &text, &[], &[]).is_err());
+    }
+}

@@ -1,0 +1,482 @@
+//! Requests and answers: one JSON object per line.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The longest request line in bytes, its newline included.
+pub const MAX_REQUEST_BYTES: usize = 64 * 1024;
+/// The longest answer line in bytes that a client takes.
+pub const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// The most sessions in one page.
+pub const MAX_PAGE: u32 = 10_000;
+/// The most connections at once.
+pub const MAX_CONNECTIONS: usize = 16;
+
+/// A number that is written in hexadecimal with a fixed width, and read as that or as a plain number.
+macro_rules! hexadecimal {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $format:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $format, self.0)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = std::num::ParseIntError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+                    // `from_str_radix` takes a sign; a number after 0x has none.
+                    Some(digits) if digits.starts_with('+') => "".parse().map(Self),
+                    Some(digits) => <$inner>::from_str_radix(digits, 16).map(Self),
+                    None => text.parse().map(Self),
+                }
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a number, or a string such as \"0x1f\"")
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$name, E> {
+                        number
+                            .try_into()
+                            .map($name)
+                            .map_err(|_| E::invalid_value(serde::de::Unexpected::Unsigned(number), &self))
+                    }
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+    };
+}
+
+hexadecimal!(/// A SEID (TS 29.244 §7.2.2.4.2).
+    SeidText(u64), "{:#018x}");
+hexadecimal!(/// A TEID (TS 29.281 §5.1).
+    TeidText(u32), "{:#010x}");
+
+impl From<pfcp::Seid> for SeidText {
+    fn from(seid: pfcp::Seid) -> Self {
+        Self(seid.0)
+    }
+}
+
+impl From<packet::Teid> for TeidText {
+    fn from(teid: packet::Teid) -> Self {
+        Self(teid.0)
+    }
+}
+
+/// A question.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Which program is this, and for how long has it run?
+    Version,
+    /// Some of the sessions.
+    Sessions(SessionQuery),
+    /// All about one session.
+    Session {
+        /// The UP SEID.
+        seid: SeidText,
+    },
+    /// Ports and their counters.
+    Ports,
+    /// Dropped packets by reason.
+    Drops,
+    /// Workers and their load.
+    Workers,
+    /// Associated SMFs.
+    Peers,
+    /// Stop: as SIGTERM does.
+    Stop,
+}
+
+/// Which sessions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionQuery {
+    /// How many of those that match to pass over, in order of SEID.
+    pub offset: u64,
+    /// The most to tell, at most [`MAX_PAGE`].
+    pub limit: u32,
+    /// Only the sessions of the UE that uses this address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ue: Option<IpAddr>,
+    /// Only the sessions of this SMF (its Node ID).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// Only sessions with this Network Instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_instance: Option<String>,
+}
+
+impl Default for SessionQuery {
+    fn default() -> Self {
+        Self { offset: 0, limit: 100, ue: None, peer: None, network_instance: None }
+    }
+}
+
+/// What comes back.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// To [`Request::Version`].
+    Version(Version),
+    /// To [`Request::Sessions`].
+    Sessions(SessionPage),
+    /// To [`Request::Session`].
+    Session(Box<SessionDetail>),
+    /// To [`Request::Ports`].
+    Ports {
+        /// In the order of the configuration.
+        ports: Vec<PortLine>,
+    },
+    /// To [`Request::Drops`].
+    Drops {
+        /// Reasons that occurred, in the order of the documentation.
+        drops: Vec<DropLine>,
+    },
+    /// To [`Request::Workers`].
+    Workers {
+        /// In order of number.
+        workers: Vec<WorkerLine>,
+    },
+    /// To [`Request::Peers`].
+    Peers {
+        /// In order of Node ID.
+        peers: Vec<PeerLine>,
+    },
+    /// To [`Request::Stop`]: it will.
+    Stopping,
+    /// To any request that can't be answered.
+    Error(CtlError),
+}
+
+/// Why a question has no answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CtlError {
+    /// For programs.
+    pub code: ErrorCode,
+    /// For people.
+    pub message: String,
+}
+
+impl CtlError {
+    /// An error.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+/// Kinds of [`CtlError`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorCode {
+    /// The line is not a request.
+    BadRequest,
+    /// The line is longer than [`MAX_REQUEST_BYTES`].
+    TooLong,
+    /// There are [`MAX_CONNECTIONS`] already.
+    Busy,
+    /// The connection took too long over a request.
+    TimedOut,
+    /// No such session.
+    NotFound,
+    /// A worker did not answer in time.
+    Unavailable,
+}
+
+/// The program.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Version {
+    /// `millrace`'s version.
+    pub version: String,
+    /// Its process ID.
+    pub pid: u32,
+    /// Seconds since it started.
+    pub uptime_seconds: u64,
+    /// Its Node ID.
+    pub node_id: String,
+    /// Its sessions.
+    pub sessions: u64,
+}
+
+/// Some sessions, in order of SEID.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SessionPage {
+    /// How many sessions match.
+    pub total: u64,
+    /// How many were passed over.
+    pub offset: u64,
+    /// Those after them.
+    pub sessions: Vec<SessionLine>,
+}
+
+/// A session in brief.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SessionLine {
+    /// UP SEID.
+    pub seid: SeidText,
+    /// CP SEID: the SMF's.
+    pub cp_seid: SeidText,
+    /// The SMF's Node ID.
+    pub peer: String,
+    /// The UE's IPv4 address.
+    pub ue_ipv4: Option<Ipv4Addr>,
+    /// The UE's IPv6 prefix.
+    pub ue_ipv6: Option<String>,
+    /// Network Instance; empty: none was given.
+    pub network_instance: String,
+    /// The shard that owns it.
+    pub shard: u16,
+    /// How many PDRs, FARs, QERs and URRs it has.
+    pub rules: RuleCounts,
+}
+
+/// Numbers of rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RuleCounts {
+    /// Packet Detection Rules.
+    pub pdrs: u16,
+    /// Forwarding Action Rules.
+    pub fars: u16,
+    /// QoS Enforcement Rules.
+    pub qers: u16,
+    /// Usage Reporting Rules.
+    pub urrs: u16,
+}
+
+/// All about a session.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SessionDetail {
+    /// In brief.
+    pub session: SessionLine,
+    /// Packet Detection Rules, in the order in which they are tried.
+    pub pdrs: Vec<PdrLine>,
+    /// Forwarding Action Rules.
+    pub fars: Vec<FarLine>,
+    /// QoS Enforcement Rules.
+    pub qers: Vec<QerLine>,
+    /// Usage Reporting Rules.
+    pub urrs: Vec<UrrLine>,
+    /// Why packets of this session were dropped; reasons that occurred only.
+    pub drops: Vec<DropLine>,
+    /// Packets that wait for the UE.
+    pub buffered: u32,
+}
+
+/// A PDR.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PdrLine {
+    /// PDR ID.
+    pub id: u16,
+    /// Lower is tried first.
+    pub precedence: u32,
+    /// Source Interface: `access`, `core`, `n6-lan`, `cp-function`.
+    pub source: String,
+    /// The tunnel that its packets come from.
+    pub teid: Option<TeidText>,
+    /// Its filters as text, written for the packet's own direction.
+    pub filters: Vec<String>,
+    /// FAR ID.
+    pub far: u32,
+    /// QER IDs.
+    pub qers: Vec<u32>,
+    /// URR IDs.
+    pub urrs: Vec<u32>,
+    /// Packets that matched and were forwarded.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A FAR.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FarLine {
+    /// FAR ID.
+    pub id: u32,
+    /// `forward`, `drop`, `buffer`, `buffer and notify`.
+    pub action: String,
+    /// Destination Interface, if it forwards.
+    pub destination: Option<String>,
+    /// The tunnel that it forwards into.
+    pub tunnel: Option<TunnelEnd>,
+}
+
+/// The far end of a tunnel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TunnelEnd {
+    /// Its TEID.
+    pub teid: TeidText,
+    /// Its address.
+    pub peer: IpAddr,
+}
+
+/// A QER.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct QerLine {
+    /// QER ID.
+    pub id: u32,
+    /// Uplink gate open.
+    pub uplink_open: bool,
+    /// Downlink gate open.
+    pub downlink_open: bool,
+    /// Maximum bit rate uplink in bit/s; none: not limited.
+    pub uplink_mbr: Option<u64>,
+    /// Maximum bit rate downlink in bit/s.
+    pub downlink_mbr: Option<u64>,
+    /// QoS Flow Identifier.
+    pub qfi: Option<u8>,
+}
+
+/// A URR with what it measured since its last report.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct UrrLine {
+    /// URR ID.
+    pub id: u32,
+    /// Bytes from the UE.
+    pub uplink_bytes: u64,
+    /// Bytes to the UE.
+    pub downlink_bytes: u64,
+    /// Report at these bytes in total.
+    pub threshold: Option<u64>,
+    /// Stop at these bytes in total.
+    pub quota: Option<u64>,
+}
+
+/// A port with its device's own counters.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PortLine {
+    /// The name in the configuration.
+    pub name: String,
+    /// Driver.
+    pub driver: String,
+    /// MAC address.
+    pub mac: String,
+    /// MTU in bytes.
+    pub mtu: u16,
+    /// Queue pairs.
+    pub queues: u16,
+    /// Link state.
+    pub link_up: bool,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Lost for want of a queue entry or buffer.
+    pub rx_missed: u64,
+    /// Received with an error.
+    pub rx_errors: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Failed to be sent.
+    pub tx_errors: u64,
+}
+
+impl PortLine {
+    /// From what a port says of itself.
+    pub fn new(info: &io::PortInfo, stats: io::PortStats, link_up: bool) -> Self {
+        Self {
+            name: info.name.clone(),
+            driver: info.driver.clone(),
+            mac: info.mac.to_string(),
+            mtu: info.mtu,
+            queues: info.queues,
+            link_up,
+            rx_packets: stats.rx_packets,
+            rx_bytes: stats.rx_bytes,
+            rx_missed: stats.rx_missed,
+            rx_errors: stats.rx_errors,
+            tx_packets: stats.tx_packets,
+            tx_bytes: stats.tx_bytes,
+            tx_errors: stats.tx_errors,
+        }
+    }
+}
+
+/// A reason and how many packets were dropped for it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct DropLine {
+    /// Its label.
+    pub reason: String,
+    /// What it means.
+    pub meaning: String,
+    /// Packets.
+    pub packets: u64,
+}
+
+impl DropLine {
+    /// From a reason and its counter.
+    pub fn new(reason: datapath::Reason, packets: u64) -> Self {
+        Self { reason: reason.label().into(), meaning: reason.meaning().into(), packets }
+    }
+}
+
+/// A worker.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct WorkerLine {
+    /// Its number.
+    pub worker: u16,
+    /// Its core; none: not pinned.
+    pub core: Option<u16>,
+    /// Shards that it owns.
+    pub shards: u16,
+    /// Packets taken from ports.
+    pub received: u64,
+    /// Packets given to ports.
+    pub sent: u64,
+    /// Packets handed to other workers.
+    pub handed_off: u64,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Share of its time spent on packets, 0 to 1.
+    pub busy: f64,
+    /// Cycles per packet while busy.
+    pub cycles_per_packet: f64,
+}
+
+/// An SMF.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PeerLine {
+    /// Node ID.
+    pub node_id: String,
+    /// Where its requests come from.
+    pub address: SocketAddr,
+    /// Whether its last heartbeat was answered.
+    pub alive: bool,
+    /// Seconds since the association was set up.
+    pub associated_seconds: u64,
+    /// Its sessions.
+    pub sessions: u64,
+    /// Requests that it sent.
+    pub requests: u64,
+    /// Those that were refused.
+    pub refused: u64,
+    /// Those that it sent again.
+    pub repeated: u64,
+    /// Our own requests that were sent again.
+    pub retransmitted: u64,
+}

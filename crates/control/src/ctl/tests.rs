@@ -1,0 +1,275 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use proptest::prelude::*;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A UPF with sessions 1 to 25,000.
+#[derive(Default)]
+struct Fake {
+    stopped: AtomicBool,
+}
+
+fn line(seid: u64) -> SessionLine {
+    SessionLine { seid: SeidText(seid), peer: "smf.example.org".into(), shard: 7, ..SessionLine::default() }
+}
+
+impl CtlBackend for Fake {
+    fn version(&self) -> Result<Version, CtlError> {
+        let (version, node_id) = ("0.1.0".into(), "upf".into());
+        Ok(Version { version, pid: 1, uptime_seconds: 2, node_id, sessions: 25_000 })
+    }
+    fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError> {
+        let sessions =
+            (1..=25_000).skip(query.offset as usize).take(query.limit as usize).map(line).collect();
+        Ok(SessionPage { total: 25_000, offset: query.offset, sessions })
+    }
+    fn session(&self, seid: SeidText) -> Result<SessionDetail, CtlError> {
+        if !(1..=25_000).contains(&seid.0) {
+            return Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")));
+        }
+        Ok(SessionDetail { session: line(seid.0), ..SessionDetail::default() })
+    }
+    fn ports(&self) -> Result<Vec<PortLine>, CtlError> {
+        Ok(vec![PortLine { name: "p0".into(), ..PortLine::default() }])
+    }
+    fn drops(&self) -> Result<Vec<DropLine>, CtlError> {
+        Ok(vec![DropLine::new(datapath::Reason::Malformed, 3)])
+    }
+    fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
+        Err(CtlError::new(ErrorCode::Unavailable, "worker 0 does not answer"))
+    }
+    fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
+        Ok(Vec::new())
+    }
+    fn stop(&self) -> Result<(), CtlError> {
+        self.stopped.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A directory of its own for each test, removed with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("millrace-ctl-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Self(std::env::temp_dir().join(name))
+    }
+    fn socket(&self) -> PathBuf {
+        self.0.join("ctl.sock")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const SHORT: Timeouts = Timeouts {
+    idle: Duration::from_millis(400),
+    request: Duration::from_millis(400),
+    answer: Duration::from_millis(400),
+};
+
+fn start(directory: &Directory, timeouts: Timeouts) -> CtlServer {
+    CtlServer::start(&directory.socket(), Arc::new(Fake::default()), timeouts).unwrap()
+}
+
+fn connect(path: &Path) -> CtlClient {
+    CtlClient::connect(path, Duration::from_secs(5)).unwrap()
+}
+
+/// Sends bytes, ends the sending side, and returns all that comes back.
+fn raw(path: &Path, bytes: &[u8]) -> String {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    // A server that closes with unread bytes resets the connection behind its answer.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+#[test]
+fn questions_are_answered_in_order() {
+    let directory = Directory::new();
+    let server = start(&directory, Timeouts::default());
+    assert_eq!(server.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(directory.0.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let mut client = connect(server.path());
+    let page = client.sessions(SessionQuery { offset: 10, limit: 2, ..SessionQuery::default() }).unwrap();
+    assert_eq!((page.total, page.offset, &page.sessions[..]), (25_000, 10, &[line(11), line(12)][..]));
+    assert_eq!(client.session(SeidText(3)).unwrap().session, line(3));
+    let refused = client.session(SeidText(0)).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no session 0x0000000000000000");
+    let page = client.sessions(SessionQuery { limit: u32::MAX, ..SessionQuery::default() }).unwrap();
+    assert_eq!(page.sessions.len(), MAX_PAGE as usize);
+    assert!(matches!(
+        client.ask(&Request::Workers),
+        Err(CtlClientError::Refused(CtlError { code: ErrorCode::Unavailable, .. }))
+    ));
+    assert!(matches!(client.ask(&Request::Ports).unwrap(), Answer::Ports { ports } if ports.len() == 1));
+    assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
+    assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
+}
+
+#[test]
+fn stop_reaches_the_backend() {
+    let directory = Directory::new();
+    let fake = Arc::new(Fake::default());
+    let server = CtlServer::start(&directory.socket(), fake.clone(), SHORT).unwrap();
+    assert_eq!(connect(server.path()).ask(&Request::Stop).unwrap(), Answer::Stopping);
+    assert!(fake.stopped.load(Ordering::Relaxed));
+}
+
+#[test]
+fn lines_are_as_documented() {
+    let directory = Directory::new();
+    let server = start(&directory, SHORT);
+    insta::assert_snapshot!(raw(
+        server.path(),
+        b"{\"ask\":\"version\"}\n{\"ask\":\"sessions\",\"limit\":1}\n{\"ask\":\"session\",\"seid\":\"0x2\"}\n\
+          {\"ask\":\"session\",\"seid\":3}\n{\"ask\":\"drops\"}\n\n{\"ask\":\"weather\"}\n{\"ask\":\"session\"}\n\
+          {\"ask\":\"session\",\"seid\":-1}\n{\"ask\":\"sessions\",\"limits\":1}\nnonsense\n\xff\xfe\n{\"ask\":\"stop\"}"
+    ));
+}
+
+#[test]
+fn an_oversized_request_is_refused() {
+    let directory = Directory::new();
+    let server = start(&directory, SHORT);
+    let answer = raw(server.path(), &vec![b'['; 4 * MAX_REQUEST_BYTES]);
+    assert!(answer.is_empty() || answer.contains("too-long"), "{answer}");
+    let mut exact = vec![b' '; MAX_REQUEST_BYTES - 18];
+    exact.extend(b"{\"ask\":\"version\"}\n");
+    assert!(raw(server.path(), &exact).contains("25000"));
+    let answer = raw(server.path(), &vec![b'['; MAX_REQUEST_BYTES]);
+    assert!(answer.contains("too-long"), "{answer}");
+    let nested = [vec![b'['; MAX_REQUEST_BYTES - 2], b"\n".to_vec()].concat();
+    assert!(raw(server.path(), &nested).contains("bad-request"));
+}
+
+#[test]
+fn slow_and_silent_clients_are_let_go() {
+    let directory = Directory::new();
+    let server = start(&directory, SHORT);
+    let mut slow = UnixStream::connect(server.path()).unwrap();
+    let silent = UnixStream::connect(server.path()).unwrap();
+    let begun = Instant::now();
+    // A byte now and then doesn't extend the time for the whole request.
+    let mut writes = 0;
+    while slow.write_all(b" ").is_ok() && begun.elapsed() < Duration::from_secs(4) {
+        writes += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(writes > 2 && begun.elapsed() < Duration::from_secs(3), "{writes} writes");
+    let mut answer = String::new();
+    BufReader::new(slow).read_line(&mut answer).unwrap();
+    assert!(answer.contains("timed-out"), "{answer}");
+    silent.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    assert_eq!((&silent).read(&mut [0; 8]).unwrap(), 0);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_let_go() {
+    let directory = Directory::new();
+    let server = start(&directory, SHORT);
+    let mut deaf = UnixStream::connect(server.path()).unwrap();
+    deaf.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
+    // Each answer has a megabyte; nobody reads it.
+    let result = (0..200_000).try_for_each(|_| deaf.write_all(b"{\"ask\":\"sessions\",\"limit\":10000}\n"));
+    let kind = result.unwrap_err().kind();
+    assert!(matches!(kind, std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset), "{kind}");
+    assert!(connect(server.path()).ask(&Request::Version).is_ok());
+}
+
+#[test]
+fn connections_are_bounded() {
+    let directory = Directory::new();
+    let server = start(&directory, Timeouts::default());
+    let mut held: Vec<CtlClient> = (0..MAX_CONNECTIONS).map(|_| connect(server.path())).collect();
+    for client in &mut held {
+        client.ask(&Request::Version).unwrap();
+    }
+    let refused = connect(server.path()).ask(&Request::Version);
+    assert!(
+        matches!(refused, Err(CtlClientError::Refused(CtlError { code: ErrorCode::Busy, .. }))),
+        "{refused:?}"
+    );
+    drop(held);
+    let begun = Instant::now();
+    while connect(server.path()).ask(&Request::Version).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(3), "the place is not free again");
+    }
+}
+
+#[test]
+fn what_is_at_the_path_already() {
+    let directory = Directory::new();
+    std::fs::create_dir(&directory.0).unwrap();
+    // Left behind by a UPF that was killed.
+    drop(UnixListener::bind(directory.socket()).unwrap());
+    assert!(matches!(
+        CtlClient::connect(&directory.socket(), Duration::from_secs(1)),
+        Err(CtlClientError::NobodyListens { .. })
+    ));
+    let server = start(&directory, SHORT);
+    let second = CtlServer::start(&directory.socket(), Arc::new(Fake::default()), SHORT);
+    assert!(matches!(second, Err(CtlBindError::InUse { .. })));
+    drop(second);
+    assert!(connect(server.path()).ask(&Request::Version).is_ok());
+    drop(server);
+    assert!(!directory.socket().exists());
+    assert!(matches!(
+        CtlClient::connect(&directory.socket(), Duration::from_secs(1)),
+        Err(CtlClientError::NoSocket { .. })
+    ));
+    std::fs::write(directory.socket(), "a file").unwrap();
+    let blocked = CtlServer::start(&directory.socket(), Arc::new(Fake::default()), SHORT);
+    assert!(matches!(blocked, Err(CtlBindError::NotASocket { .. })));
+    assert_eq!(std::fs::read_to_string(directory.socket()).unwrap(), "a file");
+}
+
+#[test]
+fn a_path_that_was_taken_over_is_left_alone() {
+    let directory = Directory::new();
+    let first = start(&directory, SHORT);
+    std::fs::remove_file(directory.socket()).unwrap();
+    let second = start(&directory, SHORT);
+    drop(first);
+    assert!(connect(second.path()).ask(&Request::Version).is_ok());
+}
+
+#[test]
+fn a_path_that_is_too_long() {
+    let path = std::env::temp_dir().join("x".repeat(200));
+    let error = CtlServer::start(&path, Arc::new(Fake::default()), SHORT).err().unwrap();
+    assert!(matches!(error, CtlBindError::Io { .. }));
+}
+
+proptest! {
+    #[test]
+    fn hexadecimal_round_trip(seid: u64, teid: u32) {
+        prop_assert_eq!(SeidText(seid).to_string().parse(), Ok(SeidText(seid)));
+        prop_assert_eq!(TeidText(teid).to_string().parse(), Ok(TeidText(teid)));
+        let json = serde_json::to_string(&SeidText(seid)).unwrap();
+        prop_assert_eq!(serde_json::from_str::<SeidText>(&json).unwrap(), SeidText(seid));
+        prop_assert_eq!(serde_json::from_str::<SeidText>(&seid.to_string()).unwrap(), SeidText(seid));
+    }
+
+    #[test]
+    fn any_line_is_a_request_or_an_error(line in "\\PC{0,64}", seid in "[-+x0-9a-f]{0,20}") {
+        let _ = serde_json::from_str::<Request>(&line);
+        let _ = serde_json::from_str::<Request>(&format!("{{\"ask\":\"session\",\"seid\":\"{seid}\"}}"));
+        prop_assert!("0x+1".parse::<SeidText>().is_err());
+    }
+}
