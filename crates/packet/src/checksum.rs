@@ -124,15 +124,12 @@ pub fn pseudo_v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: IpProtocol, 
 /// The checksum of an IPv4 header (options included) whose checksum field is taken as zero.
 #[inline]
 pub fn ipv4_header(header: &[u8]) -> u16 {
-    // ~(sum without the field) = ~(sum of all - field); subtracting is adding the complement.
     let field = match header {
         [_, _, _, _, _, _, _, _, _, _, a, b, ..] => u16::from_be_bytes([*a, *b]),
         _ => 0,
     };
-    let with = Sum::ZERO.bytes(header);
-    let sum = with.word(!field);
-    // The complement of 0 is a second zero: sums of a real header are never zero (version is 4), so fold is exact.
-    sum.finish()
+    // Taking the field out of the sum is adding its complement.
+    Sum::ZERO.bytes(header).word(!field).finish()
 }
 
 /// The checksum after one 16-bit word of the summed data changed from `old` to `new` (RFC 1624 eqn. 3).
