@@ -1,6 +1,7 @@
 //! Cause (TS 29.244 §8.2.1): how a request ended.
 
 use crate::ids::{BarId, FarId, PdrId, QerId, UrrId};
+use std::fmt;
 
 /// Cause values, as on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -65,4 +66,53 @@ pub enum RuleId {
     Urr(UrrId),
     /// Buffering action.
     Bar(BarId),
+}
+
+impl Cause {
+    /// What it says, in the standard's words; `None` for a value without one here.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ACCEPTED => "Request accepted",
+            Self::MORE_USAGE_REPORT => "More usage report to send",
+            Self::PARTIALLY_ACCEPTED => "Request partially accepted",
+            Self::REJECTED => "Request rejected",
+            Self::SESSION_NOT_FOUND => "Session context not found",
+            Self::MANDATORY_IE_MISSING => "Mandatory IE missing",
+            Self::CONDITIONAL_IE_MISSING => "Conditional IE missing",
+            Self::INVALID_LENGTH => "Invalid length",
+            Self::MANDATORY_IE_INCORRECT => "Mandatory IE incorrect",
+            Self::INVALID_FORWARDING_POLICY => "Invalid Forwarding Policy",
+            Self::INVALID_FTEID_ALLOCATION => "Invalid F-TEID allocation option",
+            Self::NO_ASSOCIATION => "No established PFCP Association",
+            Self::RULE_FAILURE => "Rule creation/modification Failure",
+            Self::CONGESTION => "PFCP entity in congestion",
+            Self::NO_RESOURCES => "No resources available",
+            Self::SERVICE_NOT_SUPPORTED => "Service not supported",
+            Self::SYSTEM_FAILURE => "System failure",
+            Self::REDIRECTION_REQUESTED => "Redirection Requested",
+            Self::ADDRESSES_OCCUPIED => "All dynamic addresses are occupied",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "cause {}", self.0),
+        }
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pdr(id) => write!(f, "PDR {id}"),
+            Self::Far(id) => write!(f, "FAR {id}"),
+            Self::Qer(id) => write!(f, "QER {id}"),
+            Self::Urr(id) => write!(f, "URR {id}"),
+            Self::Bar(id) => write!(f, "BAR {id}"),
+        }
+    }
 }

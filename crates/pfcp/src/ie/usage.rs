@@ -40,8 +40,16 @@ impl ReportingTriggers {
     pub const TIMQU: u32 = 1 << 9;
     /// ENVCL.
     pub const ENVCL: u32 = 1 << 10;
+    /// MACAR.
+    pub const MACAR: u32 = 1 << 11;
     /// EVETH.
-    pub const EVETH: u32 = 1 << 13;
+    pub const EVETH: u32 = 1 << 12;
+    /// EVEQU.
+    pub const EVEQU: u32 = 1 << 13;
+    /// QUVTI.
+    pub const QUVTI: u32 = 1 << 15;
+    /// UPINT (octet 7).
+    pub const UPINT: u32 = 1 << 17;
 
     /// Whether all of these bits are set.
     pub const fn has(self, bits: u32) -> bool {
@@ -86,8 +94,12 @@ impl UsageReportTrigger {
     pub const MACAR: u32 = 1 << 14;
     /// EVETH.
     pub const EVETH: u32 = 1 << 15;
-    /// TEBUR (octet 7).
-    pub const TEBUR: u32 = 1 << 16;
+    /// EVEQU (octet 7).
+    pub const EVEQU: u32 = 1 << 16;
+    /// TEBUR (octet 7): termination by the UP function.
+    pub const TEBUR: u32 = 1 << 17;
+    /// QUVTI (octet 7).
+    pub const QUVTI: u32 = 1 << 19;
 }
 
 /// Volume Threshold or Volume Quota (§8.2.13, §8.2.50), bytes.

@@ -3,7 +3,8 @@
 use crate::ids::{BarId, FarId, PdrId, QerId, UrrId};
 use crate::ie::{
     ApplyAction, BitRate, FTeid, GateStatus, Interface, MeasurementInformation, MeasurementMethod,
-    OuterHeaderCreation, OuterHeaderRemoval, ReportingTriggers, SdfFilter, SmReqFlags, UeIpAddress, VolumeLimit,
+    OuterHeaderCreation, OuterHeaderRemoval, ReportingTriggers, SdfFilter, SmReqFlags, UeIpAddress,
+    VolumeLimit,
 };
 use packet::Qfi;
 

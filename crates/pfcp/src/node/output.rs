@@ -1,0 +1,66 @@
+//! What a node wants done: datagrams in one buffer that is used again, and what happened to peers.
+
+use super::PeerId;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+/// A change in the life of a peer, or the end of a request of the owner's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// An association stands.
+    PeerUp(PeerId),
+    /// The peer has lost its sessions: drop them. The association stands.
+    PeerRestarted(PeerId),
+    /// The peer doesn't answer heartbeats. The association stands, in case that it comes back (§6.2.3 leaves the choice).
+    PeerLost(PeerId),
+    /// The association is released: drop the sessions.
+    PeerReleased(PeerId),
+    /// A request of the owner's was sent N1 times and not answered.
+    TimedOut {
+        /// Whom it was for.
+        peer: Option<PeerId>,
+        /// The owner's token.
+        token: u64,
+    },
+}
+
+/// Filled by the node's methods; the owner sends the datagrams, handles the events and clears it.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// What happened.
+    pub events: Vec<Event>,
+    bytes: Vec<u8>,
+    datagrams: Vec<(SocketAddr, Range<usize>)>,
+}
+
+impl Output {
+    /// Datagrams to send, in order.
+    pub fn datagrams(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        self.datagrams.iter().map(|(to, range)| (*to, self.bytes.get(range.clone()).unwrap_or_default()))
+    }
+
+    /// Whether there is anything to do.
+    pub fn is_empty(&self) -> bool {
+        self.datagrams.is_empty() && self.events.is_empty()
+    }
+
+    /// Forgets all, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.bytes.clear();
+        self.datagrams.clear();
+    }
+
+    /// Appends a datagram that is written by `encode`, and returns its bytes.
+    pub(super) fn write(&mut self, to: SocketAddr, encode: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
+        let start = self.bytes.len();
+        encode(&mut self.bytes);
+        let range = start..self.bytes.len();
+        self.datagrams.push((to, range.clone()));
+        self.bytes.get(range).unwrap_or_default()
+    }
+
+    pub(super) fn copy(&mut self, to: SocketAddr, bytes: &[u8]) {
+        self.write(to, |out| out.extend_from_slice(bytes));
+    }
+}

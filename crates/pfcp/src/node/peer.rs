@@ -1,0 +1,121 @@
+//! What a node knows of a peer.
+
+use super::config::NodeConfig;
+use crate::ie::{NodeId, RecoveryTimeStamp};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use tables::Nanos;
+
+/// A peer with an association; never used again for another one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct PeerId(pub u32);
+
+/// A peer, as `ctl peers` shows it.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its number here.
+    pub id: PeerId,
+    /// Its Node ID.
+    pub node_id: NodeId,
+    /// Where the association came from.
+    pub address: SocketAddr,
+    /// When it started, as it says.
+    pub recovery: RecoveryTimeStamp,
+    /// Since when the association stands.
+    pub since: Nanos,
+    /// When something was last heard of it.
+    pub last_heard: Nanos,
+    /// Nanoseconds between the last heartbeat request and its response.
+    pub round_trip: Option<u64>,
+    /// When the next heartbeat is due; `None` while one waits for its response.
+    pub(super) next_heartbeat: Option<Nanos>,
+}
+
+/// All peers, by number, Node ID and address.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    by_id: HashMap<PeerId, Peer>,
+    by_node: HashMap<NodeId, PeerId>,
+    by_address: HashMap<SocketAddr, PeerId>,
+    last_id: u32,
+}
+
+impl Peers {
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Peer> {
+        self.by_id.values()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
+        self.by_id.values_mut()
+    }
+
+    pub fn get(&self, id: PeerId) -> Option<&Peer> {
+        self.by_id.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
+        self.by_id.get_mut(&id)
+    }
+
+    pub fn at(&self, config: &NodeConfig, from: SocketAddr) -> Option<PeerId> {
+        self.by_address.get(&config.peer_key(from)).copied()
+    }
+
+    pub fn named(&self, node_id: &NodeId) -> Option<PeerId> {
+        self.by_node.get(node_id).copied()
+    }
+
+    /// Adds a peer that is not known yet.
+    pub fn add(
+        &mut self,
+        now: Nanos,
+        config: &NodeConfig,
+        node_id: NodeId,
+        from: SocketAddr,
+        recovery: RecoveryTimeStamp,
+    ) -> PeerId {
+        self.last_id += 1;
+        let id = PeerId(self.last_id);
+        let next_heartbeat = (config.heartbeat_interval > 0).then(|| now.plus(config.heartbeat_interval));
+        self.by_node.insert(node_id.clone(), id);
+        self.by_address.insert(config.peer_key(from), id);
+        let peer = Peer {
+            id,
+            node_id,
+            address: from,
+            recovery,
+            since: now,
+            last_heard: now,
+            round_trip: None,
+            next_heartbeat,
+        };
+        self.by_id.insert(id, peer);
+        id
+    }
+
+    /// The peer now speaks from here. Whoever was known under that address no longer is.
+    pub fn moved(&mut self, config: &NodeConfig, id: PeerId, from: SocketAddr) {
+        if let Some(peer) = self.by_id.get_mut(&id) {
+            let old = config.peer_key(peer.address);
+            peer.address = from;
+            if self.by_address.get(&old) == Some(&id) {
+                self.by_address.remove(&old);
+            }
+            self.by_address.insert(config.peer_key(from), id);
+        }
+    }
+
+    pub fn remove(&mut self, config: &NodeConfig, id: PeerId) -> Option<Peer> {
+        let peer = self.by_id.remove(&id)?;
+        self.by_node.remove(&peer.node_id);
+        let key = config.peer_key(peer.address);
+        if self.by_address.get(&key) == Some(&id) {
+            self.by_address.remove(&key);
+        }
+        Some(peer)
+    }
+}
