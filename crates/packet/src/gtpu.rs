@@ -193,6 +193,19 @@ impl<'a> GtpuView<'a> {
         }
     }
 
+    /// The QoS flow in the PDU Session Container, if there is one: all that the packet path wants of it, without reading
+    /// what else [`GtpuView::pdu_session`] would.
+    #[inline]
+    pub fn qfi(&self) -> Result<Option<Qfi>, Malformed> {
+        if self.extensions.is_empty() {
+            return Ok(None);
+        }
+        match self.extensions().find(|e| e.kind == ExtensionType::PDU_SESSION_CONTAINER) {
+            Some(extension) => PduSession::qfi_in(extension.content).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// The user's packet (G-PDU) or the information elements.
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {

@@ -46,7 +46,7 @@
 //!         return Ok(None);
 //!     }
 //!     let gtpu = GtpuView::parse(udp.payload())?;
-//!     let qfi = gtpu.pdu_session()?.map(|container| container.qfi());
+//!     let qfi = gtpu.qfi()?;
 //!     let inner = IpPacket::parse(gtpu.payload())?;
 //!     Ok(Some((gtpu.teid(), qfi, inner.key)))
 //! }

@@ -121,6 +121,16 @@ impl PduSession {
         }
     }
 
+    /// The QFI of a container of either type, without reading the fields behind it.
+    #[inline]
+    pub const fn qfi_in(content: &[u8]) -> Result<Qfi, Malformed> {
+        match content {
+            [0x00..=0x1f, second, ..] => Ok(Qfi::from_wire(*second)),
+            [_, _, ..] => Err(Malformed::Field(Layer::PduSession)),
+            _ => Err(Malformed::Truncated(Layer::PduSession)),
+        }
+    }
+
     fn parse_downlink(first: u8, second: u8, mut r: Reader<'_>) -> Result<Self, Malformed> {
         let ppi = if second & 0x80 != 0 { Some(r.take::<1>()?[0] >> 5) } else { None };
         let sending_time = if first & 8 != 0 { Some(r.u64()?) } else { None };

@@ -101,10 +101,12 @@ pub fn set_ipv6(packet: &mut [u8], side: Side, address: Ipv6Addr) -> Result<(), 
 }
 
 /// Sets a port, or the identifier of an ICMP echo (either side), which plays the part of one in NAT (RFC 5508 §3.1).
-/// Says whether the packet has such a field.
+/// Says whether it did: not without such a field, and not for SCTP, whose CRC covers the ports and the whole packet (its
+/// endpoints are told apart by address and verification tag instead, RFC 4960 §8.5).
 pub fn set_port(packet: &mut [u8], side: Side, port: u16) -> Result<bool, Malformed> {
     let Some((protocol, offset)) = transport(packet)? else { return Ok(false) };
     let at = match (protocol, side) {
+        (IpProtocol::SCTP, _) => return Ok(false),
         (p, Side::Source) if p.has_ports() => offset,
         (p, Side::Destination) if p.has_ports() => offset + 2,
         (IpProtocol::ICMPV4, _) if matches!(packet.get(offset), Some(0 | 8)) => offset + 4,

@@ -251,15 +251,17 @@ fn icmp_echo_reply_in_place() {
     let icmp = Icmpv4View::parse(ip.payload()).unwrap();
     assert!(ip.checksum_ok() && icmp.checksum_ok());
     assert_eq!(ip.source(), Ipv4Addr::new(10, 0, 0, 2));
-    assert_eq!(icmp.echo(), Some(Echo { request: false, ..echo }));
+    assert_eq!((ip.ttl(), icmp.echo()), (64, Some(Echo { request: false, ..echo })));
     assert!(!icmpv4::echo_reply_in_place(&mut ping), "a reply is not answered");
 
     let mut ping =
         PacketBuilder::new().ipv6(Ipv6Addr::LOCALHOST, ndp::ALL_NODES).icmpv6_echo(echo).build(b"payload");
+    ping[7] = 3;
     assert!(icmpv6::echo_reply_in_place(&mut ping));
     let ip = Ipv6View::parse(&ping).unwrap();
     let icmp = Icmpv6View::parse(ip.payload()).unwrap();
     assert!(icmp.checksum_ok(&ip));
+    assert_eq!(ip.hop_limit(), 64);
     assert_eq!((ip.destination(), icmp.echo()), (Ipv6Addr::LOCALHOST, Some(Echo { request: false, ..echo })));
 }
 
@@ -597,4 +599,32 @@ fn translation_keeps_udp_without_checksum() {
     assert!(ip.checksum_ok());
     let udp = UdpView::parse(ip.payload()).unwrap();
     assert_eq!((udp.checksum(), udp.source_port()), (0, 5000));
+}
+
+#[test]
+fn a_udp_checksum_that_comes_to_zero_is_sent_as_ones() {
+    let builder = PacketBuilder::new().ipv6(Ipv6Addr::LOCALHOST, ndp::ALL_NODES).udp(7, 9);
+    let checksum_of = |packet: &[u8]| {
+        let udp = UdpView::parse(&packet[40..]).unwrap();
+        assert!(udp.checksum_ok(Ipv6View::parse(packet).unwrap().pseudo_header(IpProtocol::UDP, udp.len())));
+        udp.checksum()
+    };
+    // The payload that makes up for all the rest.
+    let rest = checksum_of(&builder.build(&[0, 0]));
+    assert_eq!(checksum_of(&builder.build(&rest.to_be_bytes())), 0xffff);
+    // The same by translation: a source port that adds what is missing.
+    let mut packet = builder.build(b"translated");
+    let (sum, carry) = 7_u16.overflowing_add(checksum_of(&packet));
+    assert_eq!(rewrite::set_port(&mut packet, Side::Source, sum + u16::from(carry)), Ok(true));
+    assert_eq!(checksum_of(&packet), 0xffff);
+}
+
+#[test]
+fn sctp_ports_are_left_alone() {
+    let header = ipv4::Ipv4Header { protocol: IpProtocol::SCTP, ..Default::default() };
+    let mut packet = PacketBuilder::new().ipv4_header(header).build(&hex("0b59 0b59 00000001 12345678"));
+    let before = packet.clone();
+    assert_eq!(rewrite::set_port(&mut packet, Side::Source, 1), Ok(false));
+    assert_eq!(packet, before);
+    assert_eq!(rewrite::ports(&packet), Ok(Some(Ports { source: 2905, destination: 2905 })));
 }

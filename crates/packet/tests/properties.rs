@@ -146,7 +146,10 @@ fn read_everything(data: &[u8]) {
     let _ = Icmpv4View::parse(data).map(|v| (v.echo(), v.quoted(), v.mtu(), v.checksum_ok()));
     let _ = Icmpv6View::parse(data).map(|v| (v.echo(), v.quoted(), v.mtu()));
     if let Ok(v) = GtpuView::parse(data) {
-        let _ = (v.sequence(), v.n_pdu_number(), v.pdu_session(), v.not_comprehended(&[]));
+        let _ = (v.sequence(), v.n_pdu_number(), v.not_comprehended(&[]));
+        if let Ok(container) = v.pdu_session() {
+            assert_eq!(v.qfi().unwrap(), container.map(|c| c.qfi()));
+        }
         let chain: usize = v.extensions().map(|e| e.content.len() + 2).sum();
         assert!(chain == 0 || chain + gtpu::LONG_HEADER_LEN == v.header_len());
         let length = usize::from(u16::from_be_bytes([data[2], data[3]]));
@@ -390,6 +393,7 @@ proptest! {
         prop_assert_eq!(gtpu.teid(), Teid(teid));
         prop_assert_eq!(gtpu.sequence(), sequence);
         prop_assert_eq!(gtpu.pdu_session().unwrap(), container);
+        prop_assert_eq!(gtpu.qfi().unwrap(), container.map(|c| c.qfi()));
         prop_assert_eq!(gtpu.extensions().count(), usize::from(extra.is_some()) + usize::from(container.is_some()));
         prop_assert_eq!(gtpu.payload(), &user[..]);
         prop_assert!(adds_up(gtpu.payload()));
