@@ -184,7 +184,9 @@ fn two_threads_lose_nothing() {
             received += 1;
         }
     }
-    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    for worker in workers {
+        worker.join().unwrap();
+    }
     let stats = nic.stats();
     assert_eq!((stats.rx_packets, stats.tx_packets, stats.rx_missed), (100_000, 100_000, 0));
 }
@@ -251,6 +253,7 @@ mod rss {
         assert_eq!(hash(&ethernet(&[], [8, 0], &n9_down)), plain);
         assert_eq!(hash(&ethernet(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6], [8, 0], &n3_up)), plain);
         assert_ne!(hash(&ethernet(&[], [8, 0], &ipv4(SERVER, [10, 1, 2, 4], 0, &[]))), plain);
+        assert_eq!(plain, packet::rss::ue_hash(UE.into()), "the hash that says the subscriber's shard");
     }
 
     #[test]
@@ -263,7 +266,7 @@ mod rss {
             ethernet(&[], [0x86, 0xdd], &packet)
         };
         let hash = RssMode::InnerIp.hash(&packet(1));
-        assert!(hash.is_some());
+        assert_eq!(hash, Some(packet::rss::ue_hash([0x2001, 0xdb8, 1, 2, 0, 0, 0, 9].into())));
         assert_eq!(hash, RssMode::InnerIp.hash(&packet(2)));
     }
 

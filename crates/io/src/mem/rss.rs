@@ -1,5 +1,10 @@
 //! Receive-side scaling: which bytes of a frame the NIC hashes.
 
+use packet::rss::{MAX_INPUT_LEN, SYMMETRIC_KEY, Toeplitz, ue_hash_ipv4, ue_hash_prefix64};
+
+/// The hash of mode [`RssMode::Outer`], with a key that gives both directions of a flow one value.
+static OUTER: Toeplitz = Toeplitz::new(&SYMMETRIC_KEY);
+
 /// Entries in the redirection table, as many as there are shards.
 pub const RETA_SIZE: usize = 512;
 
@@ -78,7 +83,7 @@ fn ip_packet(packet: &[u8]) -> Option<Ip<'_>> {
 }
 
 fn outer(ip: Ip<'_>) -> Option<u32> {
-    let mut input = [0; 36];
+    let mut input = [0; MAX_INPUT_LEN];
     let addresses = ip.source.len() * 2;
     input.get_mut(..ip.source.len())?.copy_from_slice(ip.source);
     input.get_mut(ip.source.len()..addresses)?.copy_from_slice(ip.destination);
@@ -87,7 +92,7 @@ fn outer(ip: Ip<'_>) -> Option<u32> {
         input.get_mut(addresses..addresses + 4)?.copy_from_slice(ports);
         len += 4;
     }
-    Some(toeplitz(input.get(..len)?))
+    Some(OUTER.hash(input.get(..len)?))
 }
 
 fn subscriber(ip: Ip<'_>) -> Option<u32> {
@@ -100,7 +105,10 @@ fn subscriber(ip: Ip<'_>) -> Option<u32> {
         }
         _ => ip.destination,
     };
-    Some(toeplitz(if address.len() == 4 { address } else { address.get(..8)? }))
+    Some(match *address {
+        [a, b, c, d] => ue_hash_ipv4([a, b, c, d].into()),
+        _ => ue_hash_prefix64(u64::from_be_bytes(*address.first_chunk()?)),
+    })
 }
 
 /// The T-PDU of a G-PDU (TS 29.281 §5.1), and whether its PDU session container (TS 38.415 §5.5.2) says downlink.
@@ -132,19 +140,4 @@ fn g_pdu(gtp: &[u8]) -> Option<(&[u8], bool)> {
         }
     }
     Some((rest, downlink))
-}
-
-/// The Toeplitz hash with the key that repeats 0x6d5a, which gives both directions of a flow the same value.
-fn toeplitz(input: &[u8]) -> u32 {
-    let (mut window, mut hash) = (0x6d5a_6d5au32, 0);
-    for (i, byte) in input.iter().enumerate() {
-        for bit in 0..8 {
-            if byte & 0x80 >> bit != 0 {
-                hash ^= window;
-            }
-            let next = 0x6d5au32 >> (15 - (i * 8 + bit) % 16) & 1;
-            window = window << 1 | next;
-        }
-    }
-    hash
 }

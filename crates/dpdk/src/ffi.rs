@@ -1,0 +1,124 @@
+//! The shim's functions, as `shim/shim.c` defines them.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+/// DPDK's `struct rte_mbuf`: its layout is in [`crate::mbuf`].
+#[repr(C, align(64))]
+pub(crate) struct RteMbuf {
+    pub(crate) buf_addr: *mut u8,
+    _iova: u64,
+    pub(crate) data_off: u16,
+    _refcnt: u16,
+    _nb_segs: u16,
+    _port: u16,
+    pub(crate) ol_flags: u64,
+    _packet_type: u32,
+    pub(crate) pkt_len: u32,
+    pub(crate) data_len: u16,
+    _vlan_tci: u16,
+    pub(crate) rss: u32,
+    _hash_rest: u32,
+    _vlan_tci_outer: u16,
+    pub(crate) buf_len: u16,
+    _rest: [u64; 9],
+}
+
+// The same offsets are asserted against DPDK's headers in the shim.
+const _: () = {
+    use std::mem::{offset_of, size_of};
+    assert!(size_of::<RteMbuf>() == 128);
+    assert!(offset_of!(RteMbuf, buf_addr) == 0);
+    assert!(offset_of!(RteMbuf, data_off) == 16);
+    assert!(offset_of!(RteMbuf, ol_flags) == 24);
+    assert!(offset_of!(RteMbuf, pkt_len) == 36);
+    assert!(offset_of!(RteMbuf, data_len) == 40);
+    assert!(offset_of!(RteMbuf, rss) == 44);
+    assert!(offset_of!(RteMbuf, buf_len) == 54);
+};
+
+/// `RTE_MBUF_F_RX_RSS_HASH`.
+pub(crate) const RX_RSS_HASH: u64 = 1 << 1;
+
+/// An opaque `struct rte_mempool`.
+#[repr(C)]
+pub(crate) struct RteMempool {
+    _opaque: [u8; 0],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PortConfig {
+    pub(crate) queues: u16,
+    pub(crate) rx_descriptors: u16,
+    pub(crate) tx_descriptors: u16,
+    pub(crate) mtu: u16,
+    pub(crate) promiscuous: u8,
+    pub(crate) mtu_by_kernel: u8,
+    pub(crate) reserved: u16,
+}
+const _: () = assert!(std::mem::size_of::<PortConfig>() == 12);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawPortInfo {
+    pub(crate) rss_offloads: u64,
+    pub(crate) max_rx_pktlen: u32,
+    pub(crate) socket: i32,
+    pub(crate) max_rx_queues: u16,
+    pub(crate) max_tx_queues: u16,
+    pub(crate) max_mtu: u16,
+    pub(crate) min_mtu: u16,
+    pub(crate) mac: [u8; 6],
+    pub(crate) driver: [u8; 34],
+}
+const _: () = assert!(std::mem::size_of::<RawPortInfo>() == 64);
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RawStats {
+    pub(crate) rx_packets: u64,
+    pub(crate) rx_bytes: u64,
+    pub(crate) rx_missed: u64,
+    pub(crate) rx_errors: u64,
+    pub(crate) tx_packets: u64,
+    pub(crate) tx_bytes: u64,
+    pub(crate) tx_errors: u64,
+}
+
+unsafe extern "C" {
+    pub(crate) fn mr_log_capture(echo: c_int) -> c_int;
+    pub(crate) fn mr_log_take(into: *mut u8, room: usize) -> usize;
+    pub(crate) fn mr_huge_pages(bytes: usize) -> c_int;
+    pub(crate) fn mr_eal_init(argc: c_int, argv: *mut *mut c_char) -> c_int;
+    pub(crate) fn mr_eal_cleanup() -> c_int;
+    pub(crate) fn mr_version() -> *const c_char;
+    pub(crate) fn mr_thread_register() -> c_int;
+    pub(crate) fn mr_thread_unregister();
+    pub(crate) fn mr_thread_is_registered() -> c_int;
+    pub(crate) fn mr_pool_create(
+        name: *const c_char,
+        frames: c_uint,
+        cache: c_uint,
+        room: u16,
+        socket: c_int,
+        error: *mut c_int,
+    ) -> *mut RteMempool;
+    pub(crate) fn mr_pool_free(pool: *mut RteMempool) -> c_int;
+    pub(crate) fn mr_pool_in_use(pool: *const RteMempool) -> c_uint;
+    pub(crate) fn mr_alloc(pool: *mut RteMempool) -> *mut RteMbuf;
+    pub(crate) fn mr_free(m: *mut RteMbuf);
+    pub(crate) fn mr_port_probe(devargs: *const c_char, name: *const c_char, port: *mut u16) -> c_int;
+    pub(crate) fn mr_interface_mtu(name: *const c_char) -> c_int;
+    pub(crate) fn mr_port_info(port: u16, out: *mut RawPortInfo) -> c_int;
+    pub(crate) fn mr_port_start(
+        port: u16,
+        config: *const PortConfig,
+        pool: *mut RteMempool,
+        step: *mut *const c_char,
+    ) -> c_int;
+    pub(crate) fn mr_port_close(port: u16);
+    pub(crate) fn mr_rx(port: u16, queue: u16, into: *mut *mut RteMbuf, max: u16, lost: *mut u64) -> u16;
+    pub(crate) fn mr_tx(port: u16, queue: u16, from: *mut *mut RteMbuf, n: u16) -> u16;
+    pub(crate) fn mr_port_link(port: u16, mbps: *mut u32) -> c_int;
+    pub(crate) fn mr_port_stats(port: u16, out: *mut RawStats) -> c_int;
+}

@@ -1,0 +1,465 @@
+//! A DPDK Ethernet device as a [`Port`].
+
+use crate::eal::{Eal, ThreadGuard, alone, libc_errno, take_log};
+use crate::error::{DpdkError, cause};
+use crate::ffi::{self, PortConfig, RawPortInfo, RawStats};
+use crate::mbuf::{Mbuf, MempoolPool};
+use crate::pool::PoolHandle;
+use io::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use packet::MacAddr;
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A device and how to set it up.
+#[derive(Clone, Debug)]
+pub struct DeviceSpec {
+    /// The port's name in Millrace.
+    pub name: String,
+    /// A PCI address (`0000:03:00.0`) or a DPDK virtual device with its arguments (`net_af_packet0,iface=eth1`).
+    pub device: String,
+    /// Pairs of receive and transmit queues.
+    pub queues: u16,
+    /// Entries per receive queue; rounded to what the device can.
+    pub rx_descriptors: u16,
+    /// Entries per transmit queue; rounded to what the device can.
+    pub tx_descriptors: u16,
+    /// Largest layer-3 packet.
+    pub mtu: u16,
+    /// Whether frames for other MAC addresses are received too.
+    pub promiscuous: bool,
+    /// Packet buffers; by default enough for the descriptors, the threads' caches and 4,096 packets held elsewhere.
+    pub frames: Option<u32>,
+}
+
+impl DeviceSpec {
+    /// A device with one queue pair of 1,024 entries and an MTU of 1,500.
+    pub fn new(name: &str, device: &str) -> Self {
+        Self {
+            name: name.into(),
+            device: device.into(),
+            queues: 1,
+            rx_descriptors: 1024,
+            tx_descriptors: 1024,
+            mtu: 1500,
+            promiscuous: true,
+            frames: None,
+        }
+    }
+
+    /// What DPDK knows the device by: the part before the first comma.
+    fn id(&self) -> &str {
+        self.device.split(',').next().unwrap_or_default()
+    }
+
+    fn argument(&self, key: &str) -> Option<&str> {
+        self.device.split(',').skip(1).find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    /// The device string, completed by arguments that follow from the other fields.
+    fn devargs(&self) -> String {
+        let mut devargs = self.device.clone();
+        let mut add = |key: &str, value: usize| {
+            if self.argument(key).is_none() {
+                devargs.push(',');
+                devargs.push_str(key);
+                devargs.push('=');
+                devargs.push_str(&value.to_string());
+            }
+        };
+        let id = self.id();
+        if id.starts_with("net_af_packet") {
+            if self.queues > 1 {
+                add("qpairs", usize::from(self.queues));
+            }
+            // A slot of the kernel's ring holds a header of at most 96 bytes and a frame, and the driver wants it no longer
+            // than a buffer. Its default is 2,048. A block is whole slots and, with four of whole KiB, whole pages.
+            let slot = usize::from(self.room());
+            if slot > 2048 {
+                add("framesz", slot);
+                add("blocksz", 4 * slot);
+                add("framecnt", 1024);
+            }
+        } else if id.starts_with("net_af_xdp") && self.queues > 1 {
+            add("queue_count", usize::from(self.queues));
+        }
+        devargs
+    }
+
+    /// Buffer room for a packet: the frame with two VLAN tags and 128 bytes more, in the whole KiB that some NICs want.
+    fn room(&self) -> u16 {
+        let frame = u32::from(self.mtu) + 14 + 8 + 128;
+        u16::try_from(frame.next_multiple_of(1024).max(2048)).unwrap_or(u16::MAX - 1023)
+    }
+
+    fn frames(&self) -> u32 {
+        let descriptors = u32::from(self.rx_descriptors) + u32::from(self.tx_descriptors);
+        let wanted = u32::from(self.queues) * (descriptors + 512) + 4096;
+        // A ring of 2^n slots holds 2^n - 1.
+        self.frames.unwrap_or_else(|| wanted.next_power_of_two() - 1)
+    }
+}
+
+/// Whether a device string begins with a PCI address.
+pub(crate) fn is_pci(device: &str) -> bool {
+    let id = device.split(',').next().unwrap_or_default();
+    let mut parts = id.split([':', '.']);
+    let hex =
+        |part: Option<&str>| part.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_hexdigit()));
+    let fields = id.split([':', '.']).count();
+    (fields == 3 || fields == 4) && id.contains(':') && (0..fields).all(|_| hex(parts.next()))
+}
+
+/// A port of an attached device; closes it when the last queue is gone.
+#[derive(Debug)]
+struct Device {
+    port: u16,
+    chained_lost: AtomicU64,
+    /// Receive queues take buffers from it: it goes after the port is closed.
+    _pool: PoolHandle,
+    eal: Eal,
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: the port was attached by us and no queue is left that could be polled.
+        alone(|| unsafe { ffi::mr_port_close(self.port) });
+    }
+}
+
+/// A configured and started DPDK port.
+#[derive(Debug)]
+pub struct DpdkPort {
+    info: PortInfo,
+    device: Arc<Device>,
+    pool: PoolHandle,
+    taken: Vec<bool>,
+}
+
+impl DpdkPort {
+    /// Attaches, configures and starts a device.
+    pub fn open(eal: &Eal, spec: &DeviceSpec) -> Result<Self, DpdkError> {
+        let id = spec.id();
+        if !(is_pci(id) || id.starts_with("net_") || id.starts_with("eth_")) {
+            return Err(DpdkError::Device(spec.device.clone()));
+        }
+        let device = |_| DpdkError::Device(spec.device.clone());
+        let devargs = CString::new(spec.devargs()).map_err(device)?;
+        let name = CString::new(id).map_err(device)?;
+        if let Some(mtu) = kernel_mtu(spec)
+            && mtu < spec.mtu
+        {
+            return Err(DpdkError::Mtu {
+                device: spec.device.clone(),
+                wanted: spec.mtu,
+                least: 68,
+                most: mtu,
+            });
+        }
+        alone(|| Self::open_alone(eal, spec, &devargs, &name))
+    }
+
+    fn open_alone(eal: &Eal, spec: &DeviceSpec, devargs: &CStr, name: &CStr) -> Result<Self, DpdkError> {
+        let mut port = 0;
+        // SAFETY: C strings; EAL runs.
+        let errno = unsafe { ffi::mr_port_probe(devargs.as_ptr(), name.as_ptr(), &raw mut port) };
+        if errno != 0 {
+            return Err(DpdkError::Probe {
+                device: spec.device.clone(),
+                // Drivers that fail with a bare -1 don't mean EPERM by it.
+                cause: if errno == libc_errno::EPERM { "its driver refused".into() } else { cause(errno) },
+                remedy: probe_remedy(errno, spec),
+                log: take_log(),
+            });
+        }
+        // From here on an early return closes the port again; `close_alone` because the lock is held.
+        let mut started = Started { port: Some(port) };
+        let raw = raw_info(port).map_err(|errno| failed(spec, "asking for its capabilities", errno))?;
+        let available = raw.max_rx_queues.min(raw.max_tx_queues);
+        if spec.queues == 0 || spec.queues > available {
+            return Err(DpdkError::Queues { device: spec.device.clone(), wanted: spec.queues, available });
+        }
+        let virtual_device = !is_pci(spec.id());
+        let most = greatest_mtu(&raw);
+        if !virtual_device && !(raw.min_mtu..=most).contains(&spec.mtu) {
+            let (wanted, least) = (spec.mtu, raw.min_mtu);
+            return Err(DpdkError::Mtu { device: spec.device.clone(), wanted, least, most });
+        }
+        let pool = PoolHandle::create(eal, spec.frames(), spec.room(), raw.socket)?;
+        let config = PortConfig {
+            queues: spec.queues,
+            rx_descriptors: spec.rx_descriptors,
+            tx_descriptors: spec.tx_descriptors,
+            mtu: spec.mtu,
+            promiscuous: u8::from(spec.promiscuous),
+            // Several virtual devices report 1,500 whatever they carry.
+            mtu_by_kernel: u8::from(virtual_device && spec.mtu > most),
+            reserved: 0,
+        };
+        let mut step = std::ptr::null();
+        // SAFETY: the port exists, `config` is read only during the call, the pool lives as long as the device.
+        let errno = unsafe { ffi::mr_port_start(port, &raw const config, pool.raw(), &raw mut step) };
+        if errno != 0 {
+            let step = if step.is_null() {
+                String::from("starting it")
+            } else {
+                // SAFETY: the shim sets `step` to string constants.
+                unsafe { CStr::from_ptr(step) }.to_string_lossy().into_owned()
+            };
+            return Err(failed(spec, &step, errno));
+        }
+        // The MAC address of some devices is known only now.
+        let raw = raw_info(port).unwrap_or(raw);
+        started.port = None;
+        let driver = raw.driver.split(|&byte| byte == 0).next().unwrap_or_default();
+        let info = PortInfo {
+            name: spec.name.clone(),
+            mac: MacAddr(raw.mac),
+            mtu: spec.mtu,
+            queues: spec.queues,
+            driver: String::from_utf8_lossy(driver).into_owned(),
+        };
+        let device =
+            Arc::new(Device { port, chained_lost: AtomicU64::new(0), _pool: pool.clone(), eal: eal.clone() });
+        Ok(Self { info, device, pool, taken: vec![false; usize::from(spec.queues)] })
+    }
+
+    /// Packet buffers in queues, caches excluded, and in packets.
+    pub fn frames_in_use(&self) -> u32 {
+        self.pool.in_use()
+    }
+
+    /// The link's speed in Mbit/s; `None` if down or unknown.
+    pub fn link_mbps(&self) -> Option<u32> {
+        let (up, mbps) = self.link();
+        (up && mbps != u32::MAX && mbps != 0).then_some(mbps)
+    }
+
+    /// Registers the calling worker thread; see [`Eal::register_thread`].
+    pub fn register_thread(&self) -> Result<ThreadGuard, DpdkError> {
+        self.device.eal.register_thread()
+    }
+
+    fn link(&self) -> (bool, u32) {
+        let mut mbps = 0;
+        // SAFETY: the port is open.
+        let up = unsafe { ffi::mr_port_link(self.device.port, &raw mut mbps) } != 0;
+        (up, mbps)
+    }
+}
+
+/// Closes a port that was attached but didn't get as far as a [`Device`].
+struct Started {
+    port: Option<u16>,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(port) = self.port {
+            // SAFETY: attached by us, never polled.
+            unsafe { ffi::mr_port_close(port) };
+        }
+    }
+}
+
+fn raw_info(port: u16) -> Result<RawPortInfo, i32> {
+    let mut raw = std::mem::MaybeUninit::zeroed();
+    // SAFETY: room for one struct; all-zero is a valid value of it.
+    match unsafe { ffi::mr_port_info(port, raw.as_mut_ptr()) } {
+        // SAFETY: zeroed, and filled by the call.
+        0 => Ok(unsafe { raw.assume_init() }),
+        errno => Err(errno),
+    }
+}
+
+/// What DPDK will accept: the least of its two limits.
+fn greatest_mtu(raw: &RawPortInfo) -> u16 {
+    let overhead = if raw.max_mtu != u16::MAX && u32::from(raw.max_mtu) < raw.max_rx_pktlen {
+        raw.max_rx_pktlen - u32::from(raw.max_mtu)
+    } else {
+        18
+    };
+    let by_length = u16::try_from(raw.max_rx_pktlen.saturating_sub(overhead)).unwrap_or(u16::MAX);
+    if raw.max_rx_pktlen == 0 { raw.max_mtu } else { by_length.min(raw.max_mtu) }
+}
+
+/// The MTU of the kernel interface behind a virtual device, if it names one that exists.
+fn kernel_mtu(spec: &DeviceSpec) -> Option<u16> {
+    if !spec.id().starts_with("net_af_") {
+        return None;
+    }
+    let iface = CString::new(spec.argument("iface")?).ok()?;
+    // SAFETY: a C string; the call opens and closes a socket of its own.
+    let mtu = unsafe { ffi::mr_interface_mtu(iface.as_ptr()) };
+    (mtu > 0).then(|| u16::try_from(mtu).unwrap_or(u16::MAX))
+}
+
+fn probe_remedy(errno: i32, spec: &DeviceSpec) -> &'static str {
+    let pci = is_pci(spec.id());
+    match errno {
+        libc_errno::EACCES => " It needs root, or CAP_NET_RAW and CAP_NET_ADMIN.",
+        libc_errno::EBUSY => " Another process has it.",
+        _ if pci => {
+            " Is it bound to vfio-pci (dpdk-devbind.py --status), and is an IOMMU on? Its driver may not be among \
+             those linked in (DPDK_LINK=dynamic has all)."
+        }
+        _ if spec.argument("iface").is_some() => {
+            " Does the interface exist in this network namespace (ip link), and may this user open it (root, or \
+             CAP_NET_RAW and CAP_NET_ADMIN)?"
+        }
+        _ => " Check the device's arguments, and whether it needs root.",
+    }
+}
+
+fn failed(spec: &DeviceSpec, step: &str, errno: i32) -> DpdkError {
+    let remedy = match errno {
+        libc_errno::EPERM | libc_errno::EACCES => " It needs root, or CAP_NET_RAW and CAP_NET_ADMIN.",
+        libc_errno::ENOMEM => " Fewer descriptors or queues, or more memory for DPDK.",
+        libc_errno::EINVAL => " Check queues, descriptors and MTU against the device's limits.",
+        libc_errno::EBUSY => " Another process has it.",
+        _ => "",
+    };
+    DpdkError::Port {
+        device: spec.device.clone(),
+        step: step.into(),
+        cause: cause(errno),
+        remedy,
+        log: take_log(),
+    }
+}
+
+/// A receive queue of a [`DpdkPort`].
+#[derive(Debug)]
+pub struct DpdkRx {
+    device: Arc<Device>,
+    queue: u16,
+}
+
+impl RxQueue for DpdkRx {
+    type Frame = Mbuf;
+
+    #[inline]
+    fn rx_burst(&mut self, into: &mut Vec<Mbuf>, max: usize) -> usize {
+        let max = max.min(usize::from(u16::MAX));
+        into.reserve(max);
+        let mut lost = 0;
+        // SAFETY: `Mbuf` is a transparent non-null pointer, the vector has room for `max` of them, and the shim writes
+        // that many at most, each owned by us from now on. `&mut self` is the only user of this queue.
+        let n = unsafe {
+            let end = into.as_mut_ptr().add(into.len());
+            let n = ffi::mr_rx(self.device.port, self.queue, end.cast(), max as u16, &raw mut lost);
+            into.set_len(into.len() + usize::from(n));
+            usize::from(n)
+        };
+        if lost != 0 {
+            self.device.chained_lost.fetch_add(lost, Ordering::Relaxed);
+        }
+        n
+    }
+}
+
+/// A transmit queue of a [`DpdkPort`].
+#[derive(Debug)]
+pub struct DpdkTx {
+    device: Arc<Device>,
+    queue: u16,
+}
+
+impl TxQueue for DpdkTx {
+    type Frame = Mbuf;
+
+    #[inline]
+    fn tx_burst(&mut self, frames: &mut Vec<Mbuf>) -> usize {
+        let len = frames.len();
+        let offered = len.min(usize::from(u16::MAX)) as u16;
+        if offered == 0 {
+            return 0;
+        }
+        // SAFETY: `offered` pointers to live mbufs. DPDK owns the first `n` afterwards, so the vector forgets them
+        // without dropping and moves the rest to the front.
+        unsafe {
+            let at = frames.as_mut_ptr();
+            let n = ffi::mr_tx(self.device.port, self.queue, at.cast(), offered);
+            let n = usize::from(n).min(len);
+            frames.set_len(0);
+            std::ptr::copy(at.add(n), at, len - n);
+            frames.set_len(len - n);
+            n
+        }
+    }
+}
+
+impl Port for DpdkPort {
+    type Frame = Mbuf;
+    type Rx = DpdkRx;
+    type Tx = DpdkTx;
+    type Pool = MempoolPool;
+
+    fn info(&self) -> &PortInfo {
+        &self.info
+    }
+
+    fn take_queue(&mut self, queue: u16) -> Option<(DpdkRx, DpdkTx)> {
+        let taken = self.taken.get_mut(usize::from(queue))?;
+        if std::mem::replace(taken, true) {
+            return None;
+        }
+        let device = Arc::clone(&self.device);
+        Some((DpdkRx { device: Arc::clone(&device), queue }, DpdkTx { device, queue }))
+    }
+
+    fn pool(&mut self, _queue: u16) -> MempoolPool {
+        MempoolPool { pool: self.pool.clone() }
+    }
+
+    fn link_up(&self) -> bool {
+        self.link().0
+    }
+
+    fn stats(&self) -> PortStats {
+        let mut raw = RawStats::default();
+        // SAFETY: the port is open; room for one struct.
+        if unsafe { ffi::mr_port_stats(self.device.port, &raw mut raw) } != 0 {
+            return PortStats::default();
+        }
+        let chained = self.device.chained_lost.load(Ordering::Relaxed);
+        PortStats {
+            rx_packets: raw.rx_packets - chained.min(raw.rx_packets),
+            rx_bytes: raw.rx_bytes,
+            rx_missed: raw.rx_missed,
+            rx_errors: raw.rx_errors + chained,
+            tx_packets: raw.tx_packets,
+            tx_bytes: raw.tx_bytes,
+            tx_errors: raw.tx_errors,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pci_addresses_are_told_from_names() {
+        for device in ["0000:03:00.0", "03:00.1", "0000:af:00.0,flow=1"] {
+            assert!(is_pci(device), "{device}");
+        }
+        for device in ["net_af_packet0,iface=a:b.c", "", "eth1", "::.", "0000:03:00.0.1", "net_tap0"] {
+            assert!(!is_pci(device), "{device}");
+        }
+    }
+
+    #[test]
+    fn arguments_follow_from_the_other_fields() {
+        let mut spec = DeviceSpec::new("n3", "net_af_packet0,iface=veth0");
+        assert_eq!(spec.devargs(), "net_af_packet0,iface=veth0");
+        spec.queues = 2;
+        spec.mtu = 9000;
+        let expected = "net_af_packet0,iface=veth0,qpairs=2,framesz=9216,blocksz=36864,framecnt=1024";
+        assert_eq!(spec.devargs(), expected);
+        spec.device.push_str(",framesz=32768");
+        assert!(!spec.devargs().contains("framesz=9216"));
+        assert_eq!(spec.argument("iface"), Some("veth0"));
+        assert_eq!((spec.room(), DeviceSpec::new("a", "b").room()), (9216, 2048));
+    }
+}

@@ -1,0 +1,328 @@
+//! The conformance body on DPDK's virtual devices.
+//!
+//! EAL starts once per process and network devices need a namespace that nothing else sees, so each test runs its body in a
+//! process of its own under `unshare --net`; the namespace and all in it vanish with the process. Where the machine
+//! can't do that, the test says so and passes.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use dpdk::{DeviceSpec, DpdkError, DpdkPort, DpdkRx, DpdkTx, Eal, EalConfig, Memory, MempoolPool};
+use io::conformance::{self, Expect, FarSide, Wiring};
+use io::{Frame, FramePool, Port, RxQueue, TxQueue};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Runs the ignored test `body` in its own process, in a new network namespace if `namespace`.
+fn alone(body: &str, namespace: bool) {
+    let this = std::env::current_exe().unwrap();
+    let arguments = ["--exact", body, "--ignored", "--nocapture"];
+    let mut command = if namespace {
+        if let Some(why) = no_namespace() {
+            println!("skipped {body}: {why}");
+            return;
+        }
+        let mut command = Command::new("unshare");
+        command.arg("--net").arg(this);
+        command
+    } else {
+        Command::new(this)
+    };
+    let output = command.args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{body}: {}", output.status);
+    assert!(text.contains("1 passed"), "{body} did not run");
+}
+
+/// Why network devices can't be made here.
+fn no_namespace() -> Option<String> {
+    let output = Command::new("unshare").args(["--net", "ip", "link", "add", "type", "veth"]).output();
+    match output {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(format!(
+            "no network namespace with a veth pair can be made ({}); it needs root",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        Err(error) => Some(format!("unshare (util-linux) can't be run: {error}")),
+    }
+}
+
+fn sh(command: &str) {
+    let output = Command::new("sh").args(["-ec", command]).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A veth pair `here`-`there`, up, without the kernel's own IPv6 chatter.
+fn veth(mtu: u16) {
+    sh(&format!(
+        "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6
+         ip link add here mtu {mtu} type veth peer name there mtu {mtu}
+         ip link set here up; ip link set there up"
+    ));
+}
+
+fn start(devices: &[&str]) -> Eal {
+    let config = EalConfig { memory: Memory::Auto, ..EalConfig::for_devices(devices.iter().copied()) };
+    let eal = Eal::init(&config).unwrap_or_else(|error| panic!("{error}"));
+    println!("{}", eal.chosen());
+    eal
+}
+
+fn open(eal: &Eal, spec: &DeviceSpec) -> DpdkPort {
+    DpdkPort::open(eal, spec).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The other end of the cable, as another port.
+struct Peer {
+    rx: DpdkRx,
+    tx: DpdkTx,
+    pool: MempoolPool,
+    _port: DpdkPort,
+}
+
+impl Peer {
+    fn new(mut port: DpdkPort) -> Self {
+        let (rx, tx) = port.take_queue(0).unwrap();
+        let pool = port.pool(0);
+        Self { rx, tx, pool, _port: port }
+    }
+}
+
+impl FarSide for Peer {
+    fn inject(&mut self, packet: &[u8]) {
+        let mut frame = self.pool.alloc().unwrap();
+        assert!(frame.append(packet.len()));
+        frame.bytes_mut().copy_from_slice(packet);
+        let mut frames = vec![frame];
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while self.tx.tx_burst(&mut frames) == 0 {
+            assert!(Instant::now() < deadline, "the peer can't send");
+        }
+    }
+
+    fn collect(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        self.rx.rx_burst(&mut frames, 64);
+        frames.iter().map(|frame| frame.bytes().to_vec()).collect()
+    }
+}
+
+/// `device` on one end of a cable, an AF_PACKET port on the interface `peer` at the other.
+fn against_af_packet(eal: &Eal, port: &mut DpdkPort, peer: &str, expect: Expect, mtu: u16) {
+    let device = format!("net_af_packet9,iface={peer}");
+    let far = open(eal, &DeviceSpec { mtu, ..DeviceSpec::new("far", &device) });
+    let mut far = Peer::new(far);
+    // A driver that starts its link in the background gets a moment.
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while !port.link_up() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let report = conformance::run(port, Wiring::Far(&mut far), expect).unwrap_or_else(|e| panic!("{e}"));
+    println!("{}: {report:?}, {:?}", port.info().driver, port.stats());
+}
+
+#[test]
+fn null() {
+    alone("null_body", false);
+}
+
+#[test]
+#[ignore = "run by `null` in a process of its own"]
+fn null_body() {
+    let eal = start(&[]);
+    assert_eq!(Eal::init(&EalConfig::default()).unwrap_err(), DpdkError::Started);
+    let affinity = |path| std::fs::read_to_string(path).unwrap();
+    let worker = std::thread::spawn(move || affinity("/proc/thread-self/status")).join().unwrap();
+    let cpus = |status: &str| status.lines().find(|l| l.starts_with("Cpus_allowed_list")).unwrap().to_owned();
+    let init = std::fs::read_to_string(format!("/proc/{}/status", std::process::id())).unwrap();
+    assert_eq!(cpus(&worker), cpus(&init), "EAL pinned its caller");
+
+    let mut port = open(&eal, &DeviceSpec { queues: 2, ..DeviceSpec::new("n", "net_null0,size=150") });
+    assert_eq!((port.info().queues, port.info().driver.as_str()), (2, "net_null"));
+    let mut threads = Vec::new();
+    for queue in 0..2 {
+        let (mut rx, mut tx) = port.take_queue(queue).unwrap();
+        let eal = eal.clone();
+        threads.push(std::thread::spawn(move || {
+            let outer = eal.register_thread().unwrap();
+            let inner = eal.register_thread().unwrap();
+            drop(inner);
+            let mut frames = Vec::with_capacity(64);
+            let start = Instant::now();
+            for _ in 0..20_000 {
+                assert_eq!(rx.rx_burst(&mut frames, 64), 64);
+                assert!(frames.iter().all(|frame| frame.len() == 150 && frame.headroom() == 128));
+                assert_eq!(tx.tx_burst(&mut frames), 64);
+            }
+            println!("net_null: {:.1} ns/packet", start.elapsed().as_nanos() as f64 / (20_000.0 * 64.0));
+            rx.rx_burst(&mut frames, 64);
+            drop(frames);
+            drop(outer);
+        }));
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(port.take_queue(0).is_none() && port.take_queue(2).is_none());
+    assert_eq!(port.stats().tx_packets, 2 * 20_000 * 64);
+    assert_eq!(port.frames_in_use(), 0, "all dropped frames are back");
+    drop(port);
+    drop(eal);
+    // Cleaned up, and still not to be started again.
+    assert_eq!(Eal::init(&EalConfig::default()).unwrap_err(), DpdkError::Started);
+}
+
+#[test]
+fn a_frame_that_outlives_everything_stays_valid() {
+    alone("outliving_body", false);
+}
+
+#[test]
+#[ignore = "run by `a_frame_that_outlives_everything_stays_valid` in a process of its own"]
+fn outliving_body() {
+    let eal = start(&[]);
+    let mut port = open(&eal, &DeviceSpec::new("n", "net_null0"));
+    let mut frame = port.pool(0).alloc().unwrap();
+    assert!(frame.append(100));
+    frame.bytes_mut().fill(0xa5);
+    drop(port);
+    drop(eal);
+    assert_eq!(frame.bytes(), [0xa5; 100]);
+    frame.bytes_mut().fill(1);
+    drop(frame);
+}
+
+#[test]
+fn ring() {
+    alone("ring_body", false);
+}
+
+#[test]
+#[ignore = "run by `ring` in a process of its own"]
+fn ring_body() {
+    let eal = start(&[]);
+    let mut port = open(&eal, &DeviceSpec::new("r", "net_ring0"));
+    // The driver hands over pointers and looks into no packet.
+    let expect = Expect { counts_bytes: false, ..Expect::default() };
+    let report = conformance::run(&mut port, Wiring::Loop, expect).unwrap_or_else(|e| panic!("{e}"));
+    println!("{report:?}");
+    assert_eq!(port.frames_in_use(), 0, "nothing leaked");
+}
+
+#[test]
+fn af_packet() {
+    alone("af_packet_body", true);
+}
+
+#[test]
+#[ignore = "run by `af_packet` in a namespace of its own"]
+fn af_packet_body() {
+    veth(1500);
+    let eal = start(&[]);
+    let mut port = open(&eal, &DeviceSpec::new("n3", "net_af_packet0,iface=here"));
+    against_af_packet(&eal, &mut port, "there", Expect::default(), 1500);
+    let too_long = DeviceSpec { mtu: 9000, ..DeviceSpec::new("x", "net_af_packet1,iface=here") };
+    let refused = DpdkPort::open(&eal, &too_long).unwrap_err();
+    assert!(matches!(refused, DpdkError::Mtu { wanted: 9000, most: 1500, .. }), "{refused}");
+}
+
+#[test]
+fn af_packet_jumbo() {
+    alone("af_packet_jumbo_body", true);
+}
+
+#[test]
+#[ignore = "run by `af_packet_jumbo` in a namespace of its own"]
+fn af_packet_jumbo_body() {
+    veth(9000);
+    let eal = start(&[]);
+    let mut port =
+        open(&eal, &DeviceSpec { mtu: 9000, ..DeviceSpec::new("n3", "net_af_packet0,iface=here") });
+    let expect = Expect { longest: 9014, ..Expect::default() };
+    against_af_packet(&eal, &mut port, "there", expect, 9000);
+}
+
+#[test]
+fn af_xdp() {
+    alone("af_xdp_body", true);
+}
+
+#[test]
+#[ignore = "run by `af_xdp` in a namespace of its own"]
+fn af_xdp_body() {
+    veth(1500);
+    let eal = start(&[]);
+    let mut port = match DpdkPort::open(&eal, &DeviceSpec::new("n3", "net_af_xdp0,iface=here")) {
+        Ok(port) => port,
+        Err(error) => {
+            println!("skipped af_xdp: {error}");
+            return;
+        }
+    };
+    against_af_packet(&eal, &mut port, "there", Expect::default(), 1500);
+}
+
+#[test]
+fn tap() {
+    alone("tap_body", true);
+}
+
+#[test]
+#[ignore = "run by `tap` in a namespace of its own"]
+fn tap_body() {
+    let device = "net_tap0,iface=kernel";
+    let eal = start(&[device]);
+    let mut port = match DpdkPort::open(&eal, &DeviceSpec::new("n3", device)) {
+        Ok(port) => port,
+        Err(error) => {
+            println!("skipped tap: {error}");
+            return;
+        }
+    };
+    sh("echo 1 > /proc/sys/net/ipv6/conf/kernel/disable_ipv6; ip link set kernel up");
+    against_af_packet(&eal, &mut port, "kernel", Expect::default(), 1500);
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    alone("errors_body", true);
+}
+
+#[test]
+#[ignore = "run by `errors_say_what_to_do` in a namespace of its own"]
+fn errors_body() {
+    let eal = start(&[]);
+    let refused = |device: &str| DpdkPort::open(&eal, &DeviceSpec::new("x", device)).unwrap_err();
+    assert_eq!(refused("eth0"), DpdkError::Device("eth0".into()));
+    assert_eq!(refused("net_null0,a\0b"), DpdkError::Device("net_null0,a\0b".into()));
+    let missing = refused("net_af_packet0,iface=nowhere");
+    let text = missing.to_string();
+    assert!(matches!(missing, DpdkError::Probe { .. }) && text.contains("interface exist"), "{text}");
+    assert!(text.contains("nowhere"), "DPDK's own words are kept: {text}");
+    assert!(matches!(refused("net_nonsense0"), DpdkError::Probe { .. }));
+    assert!(matches!(refused("0000:99:00.0"), DpdkError::Probe { .. }));
+    let queues = DeviceSpec { queues: 5000, ..DeviceSpec::new("x", "net_null0") };
+    assert!(matches!(DpdkPort::open(&eal, &queues).unwrap_err(), DpdkError::Queues { wanted: 5000, .. }));
+    let frames = DeviceSpec { frames: Some(100_000_000), ..DeviceSpec::new("x", "net_null0") };
+    assert!(matches!(DpdkPort::open(&eal, &frames).unwrap_err(), DpdkError::Pool { .. }));
+    // What failed left nothing behind: the same name works now, twice in a row.
+    for _ in 0..2 {
+        drop(open(&eal, &DeviceSpec::new("x", "net_null0")));
+    }
+}
+
+#[test]
+fn huge_pages_are_demanded_in_vain() {
+    alone("huge_pages_body", false);
+}
+
+#[test]
+#[ignore = "run by `huge_pages_are_demanded_in_vain` in a process of its own"]
+fn huge_pages_body() {
+    // More than any machine has, so the answer is the same with and without huge pages.
+    let config = EalConfig { memory: Memory::HugePages, megabytes: 4 << 20, ..EalConfig::default() };
+    let error = Eal::init(&config).unwrap_err();
+    assert_eq!(error, DpdkError::HugePages { megabytes: 4 << 20 });
+    assert!(error.to_string().contains("nr_hugepages=2097152"));
+    // That was asked before EAL was touched, so it can still start another way.
+    drop(Eal::init(&EalConfig { memory: Memory::NoHuge, ..EalConfig::default() }).unwrap());
+}
