@@ -68,7 +68,7 @@ pub trait TableKey: Copy + Eq + Default {
     /// The bit mask of the positions in `keys` that equal `key`; bits of vacant slots are ignored by the caller.
     #[inline(always)]
     fn find<const N: usize>(keys: &[Self; N], key: &Self) -> u32 {
-        keys.iter().enumerate().fold(0, |mask, (i, k)| mask | u32::from(k == key) << i)
+        simd::find_portable(keys, *key)
     }
 }
 
@@ -94,7 +94,7 @@ impl TableKey for u32 {
     fn find<const N: usize>(keys: &[Self; N], key: &Self) -> u32 {
         match keys.first_chunk::<7>() {
             Some(seven) if N == 7 => simd::find_u32x7(seven, *key),
-            _ => keys.iter().enumerate().fold(0, |mask, (i, k)| mask | u32::from(k == key) << i),
+            _ => simd::find_portable(keys, *key),
         }
     }
 }
@@ -103,6 +103,14 @@ impl TableKey for u64 {
     #[inline(always)]
     fn hash(&self, seed: u64) -> u64 {
         hash_word(*self, seed)
+    }
+
+    #[inline(always)]
+    fn find<const N: usize>(keys: &[Self; N], key: &Self) -> u32 {
+        match keys.first_chunk::<5>() {
+            Some(five) if N == 5 => simd::find_u64x5(five, *key),
+            _ => simd::find_portable(keys, *key),
+        }
     }
 }
 
