@@ -1,0 +1,740 @@
+//! What each SMF puts on N4: the same intentions (establish, activate, idle, hand over, query, delete), the shapes of six
+//! implementations.
+//!
+//! The shapes were read from the public code of Open5GS, free5GC, OMEC (Aether), OpenAirInterface and pfcpsim; they are
+//! imitated with their oddities, because a UPF must live with those. [`Habit::Plain`] is what TS 29.244 says.
+
+use crate::facts::{PduType, SessionFacts};
+use crate::imix::Family;
+use crate::wire::{Header, UeIp, Writer, ie, message};
+use packet::{Qfi, Teid};
+use pfcp::{FarId, PdrId, QerId, UrrId};
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+/// Whose manners the SMF has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Habit {
+    /// As the standard has it: two PDRs, two FARs, one QER and one URR, F-TEID chosen by the UPF.
+    #[default]
+    Plain,
+    /// F-TEID with V4, V6, CH and CHOOSE ID 5; outer header removal 6; labels as network instance; the UE's address on
+    /// the downlink PDR only; two PDRs to and from the CP function in IPv6 sessions; BUFF|NOCP without parameters at
+    /// first; URR on the downlink PDR only.
+    Open5gs,
+    /// TEIDs and N3 address by the SMF; rule IDs unique per UPF; FORW without outer header at first; two QERs per PDR;
+    /// two URRs; CP F-SEID in every modification; PFCPSMReq-Flags in every Update FAR, with SNDEM never reset.
+    Free5gc,
+    /// F-TEID with CH only; UE address by CHV4 without S/D; empty network instance downlink; N6-LAN as destination;
+    /// DROP at first; message priorities; an F-SEID in the deletion request; no URR.
+    Omec,
+    /// CHOOSE ID 42; uplink rules only at first, downlink rules by the first modification, all removed when idle; own
+    /// SEID in the establishment's header; a wrong source interface type; no QER; thresholds of 1,000 B.
+    Oai,
+    /// TEIDs by the SMF; one-octet Apply Action; an empty SDF filter text.
+    Pfcpsim,
+}
+
+impl Habit {
+    /// Every habit.
+    pub const ALL: [Self; 6] =
+        [Self::Plain, Self::Open5gs, Self::Free5gc, Self::Omec, Self::Oai, Self::Pfcpsim];
+
+    /// Its name in commands and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Open5gs => "open5gs",
+            Self::Free5gc => "free5gc",
+            Self::Omec => "omec",
+            Self::Oai => "oai",
+            Self::Pfcpsim => "pfcpsim",
+        }
+    }
+
+    /// The PDU session type that this SMF makes of the one wished for: some know IPv4 only.
+    pub const fn pdu_type(self, wished: PduType) -> PduType {
+        match self {
+            Self::Plain | Self::Open5gs => wished,
+            Self::Free5gc | Self::Omec | Self::Oai | Self::Pfcpsim => PduType::Ipv4,
+        }
+    }
+
+    /// Whether this SMF names TEID and N3 address itself.
+    pub const fn chooses_teid(self) -> bool {
+        matches!(self, Self::Free5gc | Self::Pfcpsim)
+    }
+}
+
+/// The name is no habit's.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is no SMF that can be imitated: use plain, open5gs, free5gc, omec, oai or pfcpsim")]
+pub struct UnknownHabit(pub String);
+
+impl FromStr for Habit {
+    type Err = UnknownHabit;
+
+    fn from_str(name: &str) -> Result<Self, UnknownHabit> {
+        Self::ALL.into_iter().find(|habit| habit.name() == name).ok_or_else(|| UnknownHabit(name.to_owned()))
+    }
+}
+
+/// What sessions are made of, as far as the habit leaves it open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// The data network name.
+    pub dnn: String,
+    /// MBR of a session's QER in kbit/s, uplink and downlink; `None`: a QER without rates (QFI and open gates).
+    pub mbr_kbps: Option<(u64, u64)>,
+    /// Volume threshold of a session's URR, total bytes.
+    pub volume_threshold: u64,
+    /// Measurement period of a session's URR in seconds.
+    pub period_s: Option<u32>,
+    /// Whether sessions have URRs (where the habit has them at all).
+    pub usage: bool,
+    /// Pairs of PDRs with an SDF filter each, before the default pair; [`Habit::Plain`] only.
+    pub filtered_pairs: u16,
+    /// Let the UPF choose the UE's address (CHV4, CHV6), [`Habit::Plain`] only; OMEC does where the UPF can.
+    pub choose_ue_ip: bool,
+    /// Whether the gNB's tunnel is in the establishment already, [`Habit::Plain`] only. Else it comes by activation.
+    pub gnb_at_once: bool,
+    /// Ask for an IPv6 N3 address, [`Habit::Plain`] only.
+    pub n3_ipv6: bool,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            dnn: "internet".into(),
+            mbr_kbps: None,
+            volume_threshold: 100 << 20,
+            period_s: None,
+            usage: true,
+            filtered_pairs: 0,
+            choose_ue_ip: false,
+            gnb_at_once: false,
+            n3_ipv6: false,
+        }
+    }
+}
+
+/// A session's rules by purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RuleIds {
+    /// Default uplink PDR.
+    pub ul_pdr: PdrId,
+    /// Default downlink PDR.
+    pub dl_pdr: PdrId,
+    /// Uplink FAR.
+    pub ul_far: FarId,
+    /// Downlink FAR: the one that activation, idle and handover update.
+    pub dl_far: FarId,
+    /// The flow's QER.
+    pub qer: QerId,
+    /// The session's AMBR QER, where the habit has a second one.
+    pub ambr_qer: QerId,
+    /// The URR.
+    pub urr: UrrId,
+    /// The second URR, where the habit has one.
+    pub second_urr: UrrId,
+}
+
+impl RuleIds {
+    /// The IDs of session number `index` in its `generation`-th life (OAI creates its rules anew at each activation).
+    pub const fn of(habit: Habit, index: u32, generation: u8) -> Self {
+        let (pdr, far, qer, urr) = match habit {
+            Habit::Plain | Habit::Omec | Habit::Pfcpsim => (1, 1, 1, 1),
+            // Downlink first.
+            Habit::Open5gs => {
+                return Self {
+                    ul_pdr: PdrId(2),
+                    dl_pdr: PdrId(1),
+                    ul_far: FarId(2),
+                    dl_far: FarId(1),
+                    qer: QerId(1),
+                    ambr_qer: QerId(1),
+                    urr: UrrId(1),
+                    second_urr: UrrId(1),
+                };
+            }
+            // One counter per UPF; PDR IDs have 16 bits and begin again.
+            Habit::Free5gc => ((index % 32_000) as u16 * 2 + 1, index * 2 + 1, index * 2 + 1, index * 2 + 1),
+            Habit::Oai => {
+                let id = generation as u16 * 2 % 60_000 + 1;
+                (id, id as u32, 1, 1)
+            }
+        };
+        Self {
+            ul_pdr: PdrId(pdr),
+            dl_pdr: PdrId(pdr + 1),
+            ul_far: FarId(far),
+            dl_far: FarId(far + 1),
+            qer: QerId(qer),
+            ambr_qer: QerId(qer + 1),
+            urr: UrrId(urr),
+            second_urr: UrrId(urr + 1),
+        }
+    }
+}
+
+/// Everything a request is written from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) habit: Habit,
+    pub(crate) shape: &'a Shape,
+    /// The SMF's own address: Node ID and CP F-SEID.
+    pub(crate) smf: IpAddr,
+    pub(crate) kind: PduType,
+    /// Cp_seid, addresses, QFI; TEID and N3 address where the SMF chooses them.
+    pub(crate) facts: &'a SessionFacts,
+    pub(crate) ids: RuleIds,
+    pub(crate) sequence: u32,
+    /// The UPF said that it allocates UE addresses (UEIP).
+    pub(crate) upf_allocates_ue_ip: bool,
+}
+
+const ACCESS: u8 = 0;
+const CORE: u8 = 1;
+const N6_LAN: u8 = 2;
+const CP_FUNCTION: u8 = 3;
+const DROP: u8 = 1;
+const FORW: u8 = 2;
+const BUFF_NOCP: u8 = 4 | 8;
+const SNDEM: u8 = 2;
+const VOLTH: u8 = 2;
+const PERIO: u8 = 1;
+const TIMTH: u8 = 4;
+/// Where Open5GS's SMF answers router solicitations, as it tells the UPF: TEID of its own tunnel endpoint.
+const OPEN5GS_CP_TEID: Teid = Teid(0x1000_0000);
+
+impl Context<'_> {
+    fn header(&self, kind: u8, seid: u64) -> Header {
+        let priority = match (self.habit, kind) {
+            (Habit::Omec, message::SESSION_DELETION_REQUEST) => Some(12),
+            (Habit::Omec, _) => Some(0),
+            _ => None,
+        };
+        Header { kind, seid: Some(seid), sequence: self.sequence, priority }
+    }
+
+    /// Session Establishment Request.
+    pub(crate) fn establish(&self, out: &mut Vec<u8>) {
+        // Before there is a UP SEID the header's is zero (§7.2.2.4.2); newer OAI puts its own there.
+        let seid = if self.habit == Habit::Oai { self.facts.cp_seid.0 } else { 0 };
+        Writer::message(out, self.header(message::SESSION_ESTABLISHMENT_REQUEST, seid), |w| {
+            w.node_id(self.smf);
+            w.f_seid(self.facts.cp_seid.0, self.smf);
+            match self.habit {
+                Habit::Plain => self.plain_rules(w),
+                Habit::Open5gs => self.open5gs_rules(w),
+                Habit::Free5gc => self.free5gc_rules(w),
+                Habit::Omec => self.omec_rules(w),
+                Habit::Oai => {
+                    self.oai_rule(w, true);
+                    if self.shape.usage {
+                        self.oai_urr(w);
+                    }
+                }
+                Habit::Pfcpsim => self.pfcpsim_rules(w),
+            }
+            if !matches!(self.habit, Habit::Pfcpsim) {
+                w.u8(ie::PDN_TYPE, pdn_type(self.kind));
+            }
+        });
+    }
+
+    /// The gNB is known: packets to the UE go into its tunnel.
+    pub(crate) fn activate(&self, out: &mut Vec<u8>) {
+        self.modify(out, |context, w| {
+            if context.habit == Habit::Oai {
+                // The first activation finds the uplink rule of the establishment; later ones find nothing.
+                if context.ids.ul_pdr != RuleIds::of(Habit::Oai, 0, 0).ul_pdr {
+                    context.oai_rule(w, true);
+                }
+                context.oai_rule(w, false);
+            } else {
+                context.update_downlink(w, FORW, true, 0);
+            }
+        });
+    }
+
+    /// The UE went idle: packets to it wait, and the first of them is announced.
+    pub(crate) fn idle(&self, out: &mut Vec<u8>) {
+        self.modify(out, |context, w| match context.habit {
+            Habit::Oai => {
+                for pdr in [context.ids.ul_pdr, context.ids.dl_pdr] {
+                    w.group(ie::REMOVE_PDR, |w| w.u16(ie::PDR_ID, pdr.0));
+                }
+                for far in [context.ids.ul_far, context.ids.dl_far] {
+                    w.group(ie::REMOVE_FAR, |w| w.u32(ie::FAR_ID, far.0));
+                }
+            }
+            // The old outer header stays in the message.
+            Habit::Free5gc => context.update_downlink(w, BUFF_NOCP, true, 0),
+            _ => context.update_downlink(w, BUFF_NOCP, false, 0),
+        });
+    }
+
+    /// Another gNB: the tunnel changes, and the old one is closed with an end marker.
+    pub(crate) fn handover(&self, out: &mut Vec<u8>) {
+        self.modify(out, |context, w| {
+            context.update_downlink(w, FORW, true, SNDEM);
+        });
+    }
+
+    /// Asks for usage.
+    pub(crate) fn query(&self, out: &mut Vec<u8>) {
+        self.modify(out, |context, w| {
+            w.group(ie::QUERY_URR, |w| w.u32(ie::URR_ID, context.ids.urr.0));
+        });
+    }
+
+    fn modify(&self, out: &mut Vec<u8>, body: impl FnOnce(&Self, &mut Writer<'_>)) {
+        let header = self.header(message::SESSION_MODIFICATION_REQUEST, self.facts.up_seid.0);
+        Writer::message(out, header, |w| {
+            if self.habit == Habit::Free5gc {
+                w.f_seid(self.facts.cp_seid.0, self.smf);
+            }
+            body(self, w);
+        });
+    }
+
+    /// Session Deletion Request.
+    pub(crate) fn delete(&self, out: &mut Vec<u8>) {
+        let header = self.header(message::SESSION_DELETION_REQUEST, self.facts.up_seid.0);
+        Writer::message(out, header, |w| {
+            if self.habit == Habit::Omec {
+                w.f_seid(self.facts.cp_seid.0, self.smf);
+            }
+        });
+    }
+
+    fn update_downlink(&self, w: &mut Writer<'_>, action: u8, tunnel: bool, flags: u8) {
+        w.group(ie::UPDATE_FAR, |w| {
+            w.u32(ie::FAR_ID, self.ids.dl_far.0);
+            self.apply_action(w, action);
+            if action == BUFF_NOCP && self.habit == Habit::Open5gs {
+                w.u8(ie::BAR_ID, 1);
+            }
+            if !tunnel {
+                return;
+            }
+            w.group(ie::UPDATE_FORWARDING_PARAMETERS, |w| {
+                w.u8(ie::DESTINATION_INTERFACE, ACCESS);
+                self.downlink_network_instance(w);
+                w.outer_header_creation(self.facts.dl_teid, self.facts.gnb);
+                if self.habit == Habit::Open5gs {
+                    w.u8(ie::INTERFACE_TYPE, N3_3GPP);
+                }
+                if flags != 0 || self.habit == Habit::Free5gc {
+                    w.u8(ie::SM_REQ_FLAGS, flags);
+                }
+            });
+        });
+    }
+
+    /// Two octets since Release 16 (§8.2.26); pfcpsim writes one.
+    fn apply_action(&self, w: &mut Writer<'_>, action: u8) {
+        if self.habit == Habit::Pfcpsim {
+            w.u8(ie::APPLY_ACTION, action);
+        } else {
+            w.bytes(ie::APPLY_ACTION, &[action, 0]);
+        }
+    }
+
+    fn network_instance(&self, w: &mut Writer<'_>) {
+        match self.habit {
+            Habit::Open5gs => w.labels(ie::NETWORK_INSTANCE, &self.shape.dnn),
+            Habit::Oai => w.bytes(ie::NETWORK_INSTANCE, b"access.oai.org"),
+            _ => w.bytes(ie::NETWORK_INSTANCE, self.shape.dnn.as_bytes()),
+        }
+    }
+
+    fn downlink_network_instance(&self, w: &mut Writer<'_>) {
+        match self.habit {
+            Habit::Omec => w.bytes(ie::NETWORK_INSTANCE, b""),
+            Habit::Oai => w.bytes(ie::NETWORK_INSTANCE, b"core.oai.org"),
+            _ => self.network_instance(w),
+        }
+    }
+
+    /// The UE's addresses as the SMF chose them.
+    fn ue_ip(&self, destination: bool) -> UeIp {
+        UeIp {
+            ipv4: self.facts.ue_ipv4,
+            ipv6: self.facts.ue_ipv6.map(|net| net.network()),
+            destination,
+            ..UeIp::default()
+        }
+    }
+
+    fn create_far(&self, w: &mut Writer<'_>, id: FarId, action: u8, to: Option<u8>, tunnel: bool) {
+        w.group(ie::CREATE_FAR, |w| {
+            w.u32(ie::FAR_ID, id.0);
+            self.apply_action(w, action);
+            let Some(to) = to else { return };
+            w.group(ie::FORWARDING_PARAMETERS, |w| {
+                w.u8(ie::DESTINATION_INTERFACE, to);
+                if to == ACCESS {
+                    self.downlink_network_instance(w);
+                } else {
+                    self.network_instance(w);
+                }
+                if tunnel {
+                    w.outer_header_creation(self.facts.dl_teid, self.facts.gnb);
+                }
+            });
+        });
+    }
+
+    fn create_qer(&self, w: &mut Writer<'_>, id: QerId, qfi: Option<Qfi>, mbr: Option<(u64, u64)>) {
+        w.group(ie::CREATE_QER, |w| {
+            w.u32(ie::QER_ID, id.0);
+            w.u8(ie::GATE_STATUS, 0);
+            if let Some((uplink, downlink)) = mbr {
+                w.mbr(uplink, downlink);
+            }
+            if let Some(qfi) = qfi {
+                w.qfi(qfi);
+            }
+        });
+    }
+
+    fn create_urr(&self, w: &mut Writer<'_>, id: UrrId, before_qos: Option<bool>) {
+        w.group(ie::CREATE_URR, |w| {
+            w.u32(ie::URR_ID, id.0);
+            w.u8(ie::MEASUREMENT_METHOD, 2);
+            let triggers = VOLTH | if self.shape.period_s.is_some() { PERIO } else { 0 };
+            w.bytes(ie::REPORTING_TRIGGERS, &[triggers, 0, 0]);
+            if let Some(period) = self.shape.period_s {
+                w.u32(ie::MEASUREMENT_PERIOD, period);
+            }
+            let limit = Some(self.shape.volume_threshold);
+            if self.habit == Habit::Free5gc {
+                w.volume_threshold(None, limit, limit);
+            } else {
+                w.volume_threshold(limit, None, None);
+            }
+            if let Some(before) = before_qos {
+                w.u8(ie::MEASUREMENT_INFORMATION, u8::from(before));
+            }
+        });
+    }
+
+    fn plain_rules(&self, w: &mut Writer<'_>) {
+        let shape = self.shape;
+        let mut ue = self.ue_ip(false);
+        if shape.choose_ue_ip {
+            ue = UeIp {
+                choose_ipv4: self.kind.has(Family::V4),
+                choose_ipv6: self.kind.has(Family::V6),
+                ..UeIp::default()
+            };
+        }
+        let pair = |w: &mut Writer<'_>, number: u16, precedence: u32, filter: Option<&str>| {
+            for uplink in [true, false] {
+                w.group(ie::CREATE_PDR, |w| {
+                    w.u16(ie::PDR_ID, number * 2 + if uplink { 1 } else { 2 });
+                    w.u32(ie::PRECEDENCE, precedence);
+                    w.group(ie::PDI, |w| {
+                        w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
+                        if uplink {
+                            // All uplink PDRs share one tunnel.
+                            let id = (shape.filtered_pairs > 0).then_some(1);
+                            w.choose_f_teid(!shape.n3_ipv6, shape.n3_ipv6, id);
+                        }
+                        self.network_instance(w);
+                        w.ue_ip(UeIp { destination: !uplink, ..ue });
+                        if let Some(filter) = filter {
+                            w.flow_description(filter);
+                        }
+                        if uplink {
+                            w.qfi(self.facts.qfi);
+                        }
+                    });
+                    if uplink {
+                        w.u8(ie::OUTER_HEADER_REMOVAL, u8::from(shape.n3_ipv6));
+                    }
+                    w.u32(ie::FAR_ID, if uplink { self.ids.ul_far.0 } else { self.ids.dl_far.0 });
+                    if shape.usage {
+                        w.u32(ie::URR_ID, self.ids.urr.0);
+                    }
+                    w.u32(ie::QER_ID, self.ids.qer.0);
+                });
+            }
+        };
+        for extra in 1..=shape.filtered_pairs {
+            // Filters that our UDP traffic does not match: classification must look at them and go on.
+            let filter = format!("permit out 6 from any {} to assigned", 10_000 + u32::from(extra) % 50_000);
+            pair(w, extra, u32::from(extra), Some(&filter));
+        }
+        pair(w, 0, 65_535, None);
+        self.create_far(w, self.ids.ul_far, FORW, Some(CORE), false);
+        if shape.gnb_at_once {
+            self.create_far(w, self.ids.dl_far, FORW, Some(ACCESS), true);
+        } else {
+            self.create_far(w, self.ids.dl_far, BUFF_NOCP, None, false);
+        }
+        if shape.usage {
+            self.create_urr(w, self.ids.urr, None);
+        }
+        self.create_qer(w, self.ids.qer, Some(self.facts.qfi), shape.mbr_kbps);
+    }
+
+    fn open5gs_rules(&self, w: &mut Writer<'_>) {
+        let ids = self.ids;
+        w.group(ie::CREATE_PDR, |w| {
+            w.u16(ie::PDR_ID, ids.dl_pdr.0);
+            w.u32(ie::PRECEDENCE, 65_535);
+            w.group(ie::PDI, |w| {
+                w.u8(ie::SOURCE_INTERFACE, CORE);
+                self.network_instance(w);
+                w.ue_ip(self.ue_ip(true));
+                w.u8(ie::INTERFACE_TYPE, N6_3GPP);
+            });
+            w.u32(ie::FAR_ID, ids.dl_far.0);
+            if self.shape.usage {
+                w.u32(ie::URR_ID, ids.urr.0);
+            }
+            w.u32(ie::QER_ID, ids.qer.0);
+        });
+        w.group(ie::CREATE_PDR, |w| {
+            w.u16(ie::PDR_ID, ids.ul_pdr.0);
+            w.u32(ie::PRECEDENCE, 65_535);
+            w.group(ie::PDI, |w| {
+                w.u8(ie::SOURCE_INTERFACE, ACCESS);
+                w.choose_f_teid(true, true, Some(5));
+                self.network_instance(w);
+                w.qfi(self.facts.qfi);
+                w.u8(ie::INTERFACE_TYPE, N3_3GPP);
+            });
+            w.u8(ie::OUTER_HEADER_REMOVAL, 6);
+            w.u32(ie::FAR_ID, ids.ul_far.0);
+            w.u32(ie::QER_ID, ids.qer.0);
+        });
+        let with_router = self.kind.has(Family::V6);
+        if with_router {
+            // Router advertisements come from the SMF …
+            w.group(ie::CREATE_PDR, |w| {
+                w.u16(ie::PDR_ID, 3);
+                w.u32(ie::PRECEDENCE, 255);
+                w.group(ie::PDI, |w| {
+                    w.u8(ie::SOURCE_INTERFACE, CP_FUNCTION);
+                    w.choose_f_teid(true, true, None);
+                    self.network_instance(w);
+                });
+                w.u8(ie::OUTER_HEADER_REMOVAL, 6);
+                w.u32(ie::FAR_ID, ids.dl_far.0);
+            });
+            // … and router solicitations go there.
+            w.group(ie::CREATE_PDR, |w| {
+                w.u16(ie::PDR_ID, 4);
+                w.u32(ie::PRECEDENCE, 255);
+                w.group(ie::PDI, |w| {
+                    w.u8(ie::SOURCE_INTERFACE, ACCESS);
+                    w.choose_f_teid(true, true, Some(5));
+                    self.network_instance(w);
+                    w.flow_description("permit out 58 from ff02::2/128 to assigned");
+                    w.u8(ie::INTERFACE_TYPE, N3_3GPP);
+                });
+                w.u8(ie::OUTER_HEADER_REMOVAL, 6);
+                w.u32(ie::FAR_ID, 3);
+            });
+        }
+        w.group(ie::CREATE_FAR, |w| {
+            w.u32(ie::FAR_ID, ids.dl_far.0);
+            self.apply_action(w, BUFF_NOCP);
+            w.u8(ie::BAR_ID, 1);
+        });
+        w.group(ie::CREATE_FAR, |w| {
+            w.u32(ie::FAR_ID, ids.ul_far.0);
+            self.apply_action(w, FORW);
+            w.group(ie::FORWARDING_PARAMETERS, |w| {
+                w.u8(ie::DESTINATION_INTERFACE, CORE);
+                self.network_instance(w);
+                w.u8(ie::INTERFACE_TYPE, N6_3GPP);
+            });
+        });
+        if with_router {
+            w.group(ie::CREATE_FAR, |w| {
+                w.u32(ie::FAR_ID, 3);
+                self.apply_action(w, FORW);
+                w.group(ie::FORWARDING_PARAMETERS, |w| {
+                    w.u8(ie::DESTINATION_INTERFACE, CP_FUNCTION);
+                    self.network_instance(w);
+                    w.outer_header_creation(OPEN5GS_CP_TEID, self.smf);
+                });
+            });
+        }
+        if self.shape.usage {
+            self.create_urr(w, ids.urr, None);
+        }
+        self.create_qer(w, ids.qer, Some(self.facts.qfi), self.shape.mbr_kbps);
+        w.group(ie::CREATE_BAR, |w| w.u8(ie::BAR_ID, 1));
+        // IMSI 999700000000001 as TBCD (§8.2.101), and a slice of type 1 without differentiator.
+        w.bytes(ie::USER_ID, &[1, 8, 0x99, 0x79, 0, 0, 0, 0, 0, 0xf1]);
+        w.labels(ie::APN_DNN, &self.shape.dnn);
+        w.bytes(ie::S_NSSAI, &[1, 0xff, 0xff, 0xff]);
+    }
+
+    fn free5gc_rules(&self, w: &mut Writer<'_>) {
+        let ids = self.ids;
+        for uplink in [true, false] {
+            w.group(ie::CREATE_PDR, |w| {
+                w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
+                w.u32(ie::PRECEDENCE, 255);
+                w.group(ie::PDI, |w| {
+                    w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
+                    if uplink {
+                        w.f_teid(self.facts.ul_teid, self.facts.upf_n3);
+                    }
+                    self.network_instance(w);
+                    w.ue_ip(self.ue_ip(!uplink));
+                });
+                if uplink {
+                    w.u8(ie::OUTER_HEADER_REMOVAL, 0);
+                }
+                w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
+                w.u32(ie::QER_ID, ids.qer.0);
+                w.u32(ie::QER_ID, ids.ambr_qer.0);
+                if self.shape.usage {
+                    w.u32(ie::URR_ID, ids.urr.0);
+                    w.u32(ie::URR_ID, ids.second_urr.0);
+                }
+            });
+        }
+        self.create_far(w, ids.ul_far, FORW, Some(CORE), false);
+        self.create_far(w, ids.dl_far, FORW, Some(ACCESS), false);
+        self.create_qer(w, ids.qer, Some(self.facts.qfi), None);
+        self.create_qer(w, ids.ambr_qer, Some(self.facts.qfi), self.shape.mbr_kbps.or(Some((1_000_000, 1_000_000))));
+        if self.shape.usage {
+            self.create_urr(w, ids.urr, Some(true));
+            self.create_urr(w, ids.second_urr, Some(false));
+        }
+    }
+
+    fn omec_rules(&self, w: &mut Writer<'_>) {
+        let ids = self.ids;
+        let ue = if self.upf_allocates_ue_ip {
+            UeIp { choose_ipv4: true, ..UeIp::default() }
+        } else {
+            self.ue_ip(false)
+        };
+        for uplink in [true, false] {
+            w.group(ie::CREATE_PDR, |w| {
+                w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
+                w.u32(ie::PRECEDENCE, 255);
+                w.group(ie::PDI, |w| {
+                    w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
+                    if uplink {
+                        w.choose_f_teid(false, false, None);
+                        self.network_instance(w);
+                    } else {
+                        self.downlink_network_instance(w);
+                    }
+                    w.ue_ip(ue);
+                });
+                if uplink {
+                    w.u8(ie::OUTER_HEADER_REMOVAL, 0);
+                }
+                w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
+                w.u32(ie::QER_ID, ids.qer.0);
+            });
+        }
+        self.create_far(w, ids.ul_far, FORW, Some(N6_LAN), false);
+        self.create_far(w, ids.dl_far, DROP, None, false);
+        self.create_qer(w, ids.qer, Some(self.facts.qfi), self.shape.mbr_kbps.or(Some((1_000_000, 1_000_000))));
+    }
+
+    fn oai_rule(&self, w: &mut Writer<'_>, uplink: bool) {
+        let ids = self.ids;
+        w.group(ie::CREATE_PDR, |w| {
+            w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
+            w.u32(ie::PRECEDENCE, 0);
+            w.group(ie::PDI, |w| {
+                w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
+                if uplink {
+                    w.choose_f_teid(true, false, Some(42));
+                    self.network_instance(w);
+                } else {
+                    self.downlink_network_instance(w);
+                }
+                w.ue_ip(self.ue_ip(!uplink));
+                if uplink {
+                    w.flow_description("permit out ip from any to assigned");
+                    w.qfi(self.facts.qfi);
+                }
+                w.u8(ie::INTERFACE_TYPE, 0);
+            });
+            if uplink {
+                w.u8(ie::OUTER_HEADER_REMOVAL, 0);
+            }
+            w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
+            if self.shape.usage {
+                w.u32(ie::URR_ID, ids.urr.0);
+            }
+        });
+        if uplink {
+            self.create_far(w, ids.ul_far, FORW, Some(CORE), false);
+        } else {
+            self.create_far(w, ids.dl_far, FORW, Some(ACCESS), true);
+        }
+    }
+
+    fn oai_urr(&self, w: &mut Writer<'_>) {
+        w.group(ie::CREATE_URR, |w| {
+            w.u32(ie::URR_ID, self.ids.urr.0);
+            // Duration and volume.
+            w.u8(ie::MEASUREMENT_METHOD, 3);
+            w.bytes(ie::REPORTING_TRIGGERS, &[PERIO | VOLTH | TIMTH, 0, 0]);
+            w.u32(ie::MEASUREMENT_PERIOD, 10);
+            w.volume_threshold(None, None, Some(1000));
+            w.u32(ie::TIME_THRESHOLD, 5);
+        });
+    }
+
+    fn pfcpsim_rules(&self, w: &mut Writer<'_>) {
+        let ids = self.ids;
+        for uplink in [true, false] {
+            w.group(ie::CREATE_PDR, |w| {
+                w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
+                w.u32(ie::PRECEDENCE, 100);
+                w.group(ie::PDI, |w| {
+                    w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
+                    if uplink {
+                        w.f_teid(self.facts.ul_teid, self.facts.upf_n3);
+                    } else {
+                        w.ue_ip(self.ue_ip(true));
+                    }
+                    w.flow_description("");
+                });
+                if uplink {
+                    w.u8(ie::OUTER_HEADER_REMOVAL, 0);
+                }
+                w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
+                w.u32(ie::QER_ID, ids.ambr_qer.0);
+                w.u32(ie::QER_ID, ids.qer.0);
+            });
+        }
+        self.create_far(w, ids.ul_far, FORW, Some(CORE), false);
+        self.create_far(w, ids.dl_far, DROP, None, false);
+        self.create_qer(w, ids.ambr_qer, None, Some((1_000_000, 1_000_000)));
+        self.create_qer(w, ids.qer, Some(self.facts.qfi), self.shape.mbr_kbps);
+    }
+}
+
+/// 3GPP Interface Type (§8.2.118): N3 3GPP Access, N6.
+const N3_3GPP: u8 = 11;
+const N6_3GPP: u8 = 17;
+
+const fn pdn_type(kind: PduType) -> u8 {
+    match kind {
+        PduType::Ipv4 => 1,
+        PduType::Ipv6 => 2,
+        PduType::Ipv4v6 => 3,
+    }
+}
+
+/// An address that stands for "not yet".
+pub(crate) const UNKNOWN: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
