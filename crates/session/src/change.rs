@@ -1,0 +1,724 @@
+//! A request taken in: what the session would be, on a copy.
+//!
+//! A [`Plan`] starts from the session's thawed model (or from nothing) and applies the request's IEs in the order removals,
+//! creations, updates, whatever their order in the message. Nothing outside the plan changes: tunnels and addresses are
+//! only *wished for* here, and [`crate::store`] grants the wishes, compiles the whole, and commits or drops it.
+//!
+//! How IEs merge is where SMFs differ, and the rules are FIELD.md §6's: a repeated Create replaces; an Update replaces
+//! the IEs that it carries and keeps the others, also inside PDI and Forwarding Parameters (Open5GS leaves out F-TEID, UE
+//! address and QFI, free5GC repeats all); a list of SDF filters is replaced as a whole if there is one.
+
+use crate::config::{Config, Limits};
+use crate::model::{Apply, Bar, Far, Filter, Model, Pdr, Qer, Triggers, Urr, find, find_mut, position, put};
+use crate::refusal::{Bound, Feature, Refusal};
+use crate::rules::{Destination, OuterHeader, Source, VolumeLimit};
+use crate::sdf::{Extras, Flow};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use packet::Dscp;
+use pfcp::ie::{
+    ApplyAction, BitRate, FTeid, Interface, MeasurementMethod, OuterHeaderCreation, ReportingTriggers,
+    SdfFilter, UeIpAddress,
+};
+use pfcp::message::{
+    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, Pdi, QerParameters, SessionEstablishmentRequest,
+    SessionModificationRequest, UpdateFar, UpdatePdr, UpdateQer, UpdateUrr, UrrParameters,
+};
+use pfcp::{FarId, PdrId, RuleId, UrrId};
+use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
+
+/// The longest time that a rule may speak of, one year in seconds: free5GC sends points in time where durations belong
+/// (FIELD.md §6), and they are ignored.
+const LONGEST_TIME: u32 = 366 * 24 * 3600;
+
+/// An address of the UE that the request names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wish<T> {
+    /// None.
+    #[default]
+    Nothing,
+    /// The UPF shall choose; asked for by this PDR.
+    Choose(PdrId),
+    /// This one; named by this PDR.
+    Given(PdrId, T),
+}
+
+impl<T: Copy + PartialEq> Wish<T> {
+    /// Joins another PDR's wish. A given address satisfies those who left the choice. False: two that differ.
+    fn join(&mut self, other: Self) -> bool {
+        match (*self, other) {
+            (Self::Given(_, a), Self::Given(_, b)) => return a == b,
+            (Self::Nothing, _) | (_, Self::Given(..)) => *self = other,
+            _ => {}
+        }
+        true
+    }
+}
+
+/// A tunnel that a PDR asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TunnelWish {
+    /// The PDR.
+    pub pdr: PdrId,
+    /// What it said.
+    pub fteid: FTeid,
+    /// It said so in an Update: what it has already may do.
+    pub update: bool,
+}
+
+/// What a session would be, and what for that has to be found.
+#[derive(Debug, Default)]
+pub struct Plan<'a> {
+    /// The session.
+    pub model: Model,
+    /// F-TEIDs asked for.
+    pub tunnels: Vec<TunnelWish>,
+    /// The UE's IPv4 address.
+    pub ipv4: Wish<Ipv4Addr>,
+    /// The UE's IPv6 prefix.
+    pub ipv6: Wish<Ipv6Net>,
+    /// Who wants to be told the UE's addresses, with its question.
+    pub ue_questions: Vec<(PdrId, UeIpAddress)>,
+    /// Network Instance of a PDR that left the choice of address to us: may name the pool.
+    pub pool_name: Option<&'a [u8]>,
+    /// FARs that asked for an end marker and whose outer header really changes.
+    pub end_markers: Vec<FarId>,
+    /// URRs that are no more.
+    pub removed_urrs: Vec<UrrId>,
+    /// IDs of filters that this request described.
+    described: Vec<u32>,
+}
+
+impl<'a> Plan<'a> {
+    /// Takes in an establishment.
+    pub fn establish(request: &SessionEstablishmentRequest<'a>, config: &Config) -> Result<Self, Refusal> {
+        if let Some(pfcp::ie::PdnType::ETHERNET | pfcp::ie::PdnType::NON_IP) = request.pdn_type {
+            return Err(Refusal::Unsupported(Feature::PdnType));
+        }
+        if request.create_pdrs.is_empty() {
+            return Err(Refusal::Empty);
+        }
+        let mut plan = Self::default();
+        plan.model.inactivity_timer = sane(request.inactivity_timer);
+        plan.model.pdrs.reserve_exact(request.create_pdrs.len().min(config.limits.pdrs));
+        plan.model.fars.reserve_exact(request.create_fars.len().min(config.limits.fars));
+        plan.model.qers.reserve_exact(request.create_qers.len().min(config.limits.qers));
+        plan.model.urrs.reserve_exact(request.create_urrs.len().min(config.limits.urrs));
+        plan.create(
+            config,
+            &request.create_pdrs,
+            &request.create_fars,
+            &request.create_qers,
+            &request.create_urrs,
+            &request.create_bars,
+        )?;
+        plan.resolve_filters()?;
+        Ok(plan)
+    }
+
+    /// Takes in a modification of `model`.
+    pub fn modify(
+        model: Model,
+        request: &SessionModificationRequest<'a>,
+        config: &Config,
+    ) -> Result<Self, Refusal> {
+        let mut plan = Self { model, ..Self::default() };
+        if let Some(seconds) = request.inactivity_timer {
+            plan.model.inactivity_timer = sane(Some(seconds));
+        }
+        plan.remove(request)?;
+        plan.create(
+            config,
+            &request.create_pdrs,
+            &request.create_fars,
+            &request.create_qers,
+            &request.create_urrs,
+            &request.create_bars,
+        )?;
+        for bar in &request.update_bars {
+            let old =
+                find_mut(&mut plan.model.bars, bar.id).ok_or(Refusal::UnknownRule(RuleId::Bar(bar.id)))?;
+            old.delay = bar.notification_delay.or(old.delay);
+            old.packets = bar.suggested_packets.map(u16::from).or(old.packets);
+        }
+        for urr in &request.update_urrs {
+            plan.update_urr(urr)?;
+        }
+        for qer in &request.update_qers {
+            plan.update_qer(qer)?;
+        }
+        for far in &request.update_fars {
+            plan.update_far(far, config, request.flags.send_end_marker)?;
+        }
+        for pdr in &request.update_pdrs {
+            plan.update_pdr(pdr, config)?;
+        }
+        plan.resolve_filters()?;
+        Ok(plan)
+    }
+
+    fn remove(&mut self, request: &SessionModificationRequest<'a>) -> Result<(), Refusal> {
+        let model = &mut self.model;
+        for &id in &request.remove_pdrs {
+            let at = position(&model.pdrs, id).map_err(|_| Refusal::UnknownRule(RuleId::Pdr(id)))?;
+            model.pdrs.remove(at);
+        }
+        for &id in &request.remove_fars {
+            let at = position(&model.fars, id).map_err(|_| Refusal::UnknownRule(RuleId::Far(id)))?;
+            model.fars.remove(at);
+        }
+        // An Update PDR can't say "no QER any more", so that removing a QER or URR is also how a PDR loses its last one.
+        // It is not lost if the same message creates it anew.
+        for &id in &request.remove_qers {
+            let at = position(&model.qers, id).map_err(|_| Refusal::UnknownRule(RuleId::Qer(id)))?;
+            model.qers.remove(at);
+            if !request.create_qers.iter().any(|qer| qer.id == id) {
+                model.pdrs.iter_mut().for_each(|pdr| pdr.qers.retain(|qer| *qer != id));
+            }
+        }
+        for &id in &request.remove_urrs {
+            let at = position(&model.urrs, id).map_err(|_| Refusal::UnknownRule(RuleId::Urr(id)))?;
+            model.urrs.remove(at);
+            if !request.create_urrs.iter().any(|urr| urr.id == id) {
+                model.pdrs.iter_mut().for_each(|pdr| pdr.urrs.retain(|urr| *urr != id));
+                self.removed_urrs.push(id);
+            }
+        }
+        for &id in &request.remove_bars {
+            let at = position(&model.bars, id).map_err(|_| Refusal::UnknownRule(RuleId::Bar(id)))?;
+            model.bars.remove(at);
+            for far in model.fars.iter_mut().filter(|far| far.bar == Some(id)) {
+                far.bar = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn create(
+        &mut self,
+        config: &Config,
+        pdrs: &[CreatePdr<'a>],
+        fars: &[CreateFar<'a>],
+        qers: &[CreateQer],
+        urrs: &[CreateUrr],
+        bars: &[CreateBar],
+    ) -> Result<(), Refusal> {
+        let limits = &config.limits;
+        for bar in bars {
+            let CreateBar { id, notification_delay: delay, suggested_packets } = *bar;
+            put(&mut self.model.bars, Bar { id, delay, packets: suggested_packets.map(u16::from) });
+            bound(self.model.bars.len(), limits.bars, Bound::Bars, RuleId::Bar(id))?;
+        }
+        for urr in urrs {
+            let urr = self.new_urr(urr);
+            put(&mut self.model.urrs, urr);
+            bound(self.model.urrs.len(), limits.urrs, Bound::Urrs, RuleId::Urr(urr.id))?;
+        }
+        for qer in qers {
+            let mut new = Qer {
+                id: qer.id,
+                uplink_open: !qer.gate.uplink_closed,
+                downlink_open: !qer.gate.downlink_closed,
+                uplink_mbr: None,
+                downlink_mbr: None,
+                uplink_gbr: None,
+                downlink_gbr: None,
+                qfi: None,
+                reflective: false,
+                paging_policy: None,
+            };
+            merge_qer(&mut new, &qer.parameters);
+            put(&mut self.model.qers, new);
+            bound(self.model.qers.len(), limits.qers, Bound::Qers, RuleId::Qer(qer.id))?;
+        }
+        for far in fars {
+            let new = new_far(far, config)?;
+            put(&mut self.model.fars, new);
+            bound(self.model.fars.len(), limits.fars, Bound::Fars, RuleId::Far(far.id))?;
+        }
+        for pdr in pdrs {
+            self.create_pdr(pdr, config)?;
+        }
+        Ok(())
+    }
+
+    fn create_pdr(&mut self, ie: &CreatePdr<'a>, config: &Config) -> Result<(), Refusal> {
+        let limits = &config.limits;
+        // One that is replaced within this message takes its wishes with it.
+        self.tunnels.retain(|wish| wish.pdr != ie.id);
+        self.ue_questions.retain(|(pdr, _)| *pdr != ie.id);
+        let mut pdr = Pdr {
+            id: ie.id,
+            precedence: ie.precedence,
+            source: source(ie.id, ie.pdi.source_interface)?,
+            instance: 0,
+            tunnel: None,
+            qfis: Vec::new(),
+            filters: Vec::new(),
+            framed_ipv4: Vec::new(),
+            framed_ipv6: Vec::new(),
+            outer_header_removal: ie.outer_header_removal.is_some(),
+            far: ie.far,
+            qers: distinct(&ie.qers, limits.qers)
+                .ok_or(Refusal::Limit(Bound::Qers, Some(RuleId::Pdr(ie.id))))?,
+            urrs: distinct(&ie.urrs, limits.urrs)
+                .ok_or(Refusal::Limit(Bound::Urrs, Some(RuleId::Pdr(ie.id))))?,
+        };
+        self.merge_pdi(&mut pdr, &ie.pdi, config, false)?;
+        put(&mut self.model.pdrs, pdr);
+        bound(self.model.pdrs.len(), limits.pdrs, Bound::Pdrs, RuleId::Pdr(ie.id))
+    }
+
+    fn update_pdr(&mut self, ie: &UpdatePdr<'a>, config: &Config) -> Result<(), Refusal> {
+        let unknown = Refusal::UnknownRule(RuleId::Pdr(ie.id));
+        let Ok(at) = position(&self.model.pdrs, ie.id) else { return Err(unknown) };
+        let Some(mut pdr) = self.model.pdrs.get(at).cloned() else { return Err(unknown) };
+        pdr.precedence = ie.precedence.unwrap_or(pdr.precedence);
+        pdr.outer_header_removal |= ie.outer_header_removal.is_some();
+        pdr.far = ie.far.or(pdr.far);
+        let too_many = |bound| Refusal::Limit(bound, Some(RuleId::Pdr(ie.id)));
+        if !ie.qers.is_empty() {
+            pdr.qers = distinct(&ie.qers, config.limits.qers).ok_or(too_many(Bound::Qers))?;
+        }
+        if !ie.urrs.is_empty() {
+            pdr.urrs = distinct(&ie.urrs, config.limits.urrs).ok_or(too_many(Bound::Urrs))?;
+        }
+        if let Some(pdi) = &ie.pdi {
+            pdr.source = source(ie.id, pdi.source_interface)?;
+            self.merge_pdi(&mut pdr, pdi, config, true)?;
+        }
+        if let Some(slot) = self.model.pdrs.get_mut(at) {
+            *slot = pdr;
+        }
+        Ok(())
+    }
+
+    fn merge_pdi(
+        &mut self,
+        pdr: &mut Pdr,
+        pdi: &Pdi<'a>,
+        config: &Config,
+        update: bool,
+    ) -> Result<(), Refusal> {
+        let id = pdr.id;
+        if pdi.ethernet {
+            return Err(Refusal::Unsupported(Feature::Ethernet(id)));
+        }
+        if pdi.application_id.is_some_and(|name| !name.is_empty()) {
+            return Err(Refusal::Unsupported(Feature::ApplicationId(id)));
+        }
+        if let Some(name) = pdi.network_instance {
+            pdr.instance = config.instance(name);
+        }
+        if let Some(fteid) = pdi.local_fteid {
+            self.tunnels.retain(|wish| wish.pdr != id);
+            self.tunnels.push(TunnelWish { pdr: id, fteid, update });
+        }
+        for address in &pdi.ue_ips {
+            self.ue_address(id, address, pdi.network_instance)?;
+        }
+        if !pdi.qfis.is_empty() {
+            pdr.qfis = distinct(&pdi.qfis, config.limits.qfis.min(64))
+                .ok_or(Refusal::Limit(Bound::Filters, Some(RuleId::Pdr(id))))?;
+        }
+        if !pdi.sdf_filters.is_empty() {
+            bound(pdi.sdf_filters.len(), config.limits.filters, Bound::Filters, RuleId::Pdr(id))?;
+            pdr.filters = self.filters(id, &pdi.sdf_filters, &config.limits)?;
+        }
+        let routes = pdi.framed_routes.len() + pdi.framed_ipv6_routes.len();
+        if routes > 0 {
+            bound(routes, config.limits.framed_routes, Bound::FramedRoutes, RuleId::Pdr(id))?;
+            pdr.framed_ipv4.clear();
+            pdr.framed_ipv6.clear();
+            for text in pdi.framed_routes.iter().chain(&pdi.framed_ipv6_routes) {
+                match framed_route(text).ok_or(Refusal::FramedRoute(id))? {
+                    IpNet::V4(net) => pdr.framed_ipv4.push(net),
+                    IpNet::V6(net) => pdr.framed_ipv6.push(net),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A UE IP Address IE. The address is the session's, whichever PDR names it (FIELD.md §6 rule c).
+    fn ue_address(
+        &mut self,
+        pdr: PdrId,
+        ie: &UeIpAddress,
+        instance: Option<&'a [u8]>,
+    ) -> Result<(), Refusal> {
+        let mut agrees = true;
+        if let Some(address) = ie.ipv4 {
+            agrees &= self.model.ipv4.is_none_or(|own| own == address);
+            agrees &= self.ipv4.join(Wish::Given(pdr, address));
+        }
+        if let Some(address) = ie.ipv6 {
+            let delegated = 64u8.saturating_sub(ie.ipv6_delegation_bits.unwrap_or(0));
+            let length =
+                ie.ipv6_prefix_length.filter(|length| (1..=128).contains(length)).unwrap_or(delegated);
+            let Ok(prefix) = Ipv6Net::new(address, length) else { return Err(Refusal::OtherAddress(pdr)) };
+            let prefix = prefix.trunc();
+            agrees &= self.model.ipv6.is_none_or(|own| own == prefix);
+            agrees &= self.ipv6.join(Wish::Given(pdr, prefix));
+        }
+        if !agrees {
+            return Err(Refusal::OtherAddress(pdr));
+        }
+        if ie.choose_ipv4 {
+            self.ipv4.join(Wish::Choose(pdr));
+        }
+        if ie.choose_ipv6 {
+            self.ipv6.join(Wish::Choose(pdr));
+        }
+        if ie.choose_ipv4 || ie.choose_ipv6 {
+            self.pool_name = self.pool_name.or(instance.filter(|name| !name.is_empty()));
+            self.ue_questions.push((pdr, *ie));
+        }
+        Ok(())
+    }
+
+    fn filters(
+        &mut self,
+        pdr: PdrId,
+        ies: &[SdfFilter<'a>],
+        limits: &Limits,
+    ) -> Result<Vec<Filter>, Refusal> {
+        let mut filters = Vec::with_capacity(ies.len());
+        for ie in ies {
+            let extras = Extras {
+                tos: ie.tos_traffic_class.map(|[value, mask]| (value, mask)),
+                spi: ie.security_parameter_index,
+                flow_label: ie.flow_label.map(|label| label & 0xf_ffff),
+            };
+            let by_id =
+                ie.filter_id.is_some() && ie.flow_description.is_none() && extras == Extras::default();
+            let flow = match ie.flow_description {
+                Some(text) => Flow::parse(text, limits.sdf).map_err(|error| Refusal::Sdf(pdr, error))?,
+                None => Flow::ANY,
+            };
+            if let Some(id) = ie.filter_id.filter(|_| !by_id) {
+                self.described.push(id);
+            }
+            filters.push(Filter { id: ie.filter_id, by_id, flow, extras });
+        }
+        Ok(filters)
+    }
+
+    /// Gives filters that are named by ID alone the description of that ID (§8.2.5 BID). They keep a copy: the
+    /// PDR with the description may be removed before the one that leans on it.
+    fn resolve_filters(&mut self) -> Result<(), Refusal> {
+        let pdrs = &self.model.pdrs;
+        if !pdrs.iter().any(|pdr| pdr.filters.iter().any(|filter| filter.by_id)) {
+            return Ok(());
+        }
+        let mut copies: Vec<(usize, usize, Flow, Extras)> = Vec::new();
+        for (at, pdr) in pdrs.iter().enumerate() {
+            for (nth, filter) in pdr.filters.iter().enumerate() {
+                let (true, Some(id)) = (filter.by_id, filter.id) else { continue };
+                let named = || pdrs.iter().flat_map(|pdr| &pdr.filters).filter(|other| other.id == Some(id));
+                let is_new = filter.flow == Flow::ANY && filter.extras == Extras::default();
+                if is_new || self.described.contains(&id) {
+                    // The description itself, else a copy of it that an earlier request left behind.
+                    let found = named().find(|other| !other.by_id).or_else(|| {
+                        named().find(|other| other.flow != Flow::ANY || other.extras != Extras::default())
+                    });
+                    let found = found.ok_or(Refusal::UnknownFilter(pdr.id, id))?;
+                    copies.push((at, nth, found.flow.clone(), found.extras));
+                }
+            }
+        }
+        for (at, nth, flow, extras) in copies {
+            if let Some(filter) = self.model.pdrs.get_mut(at).and_then(|pdr| pdr.filters.get_mut(nth)) {
+                filter.flow = flow;
+                filter.extras = extras;
+            }
+        }
+        Ok(())
+    }
+
+    fn update_far(&mut self, ie: &UpdateFar<'a>, config: &Config, marker: bool) -> Result<(), Refusal> {
+        let far = find_mut(&mut self.model.fars, ie.id).ok_or(Refusal::UnknownRule(RuleId::Far(ie.id)))?;
+        let before = *far;
+        if let Some(action) = ie.apply_action {
+            far.apply = apply(ie.id, action)?;
+        }
+        far.bar = ie.bar.or(far.bar);
+        let mut marker = marker;
+        if let Some(parameters) = &ie.forwarding {
+            unsupported_forwarding(ie.id, parameters.redirect, parameters.forwarding_policy)?;
+            marker |= parameters.flags.send_end_marker;
+            if let Some(interface) = parameters.destination_interface {
+                far.destination = Some(destination(ie.id, interface)?);
+            }
+            if let Some(header) = parameters.outer_header_creation {
+                far.outer_header = Some(outer_header(ie.id, header, config)?);
+            }
+            if let Some([tos, _]) = parameters.transport_level_marking {
+                far.marking = Some(Dscp::from_tos(tos));
+            }
+        }
+        // free5GC sets SNDEM once and never resets it: a marker belongs to a tunnel that really ends (FIELD.md §6).
+        let ends = before.apply == Apply::Forward
+            && before.outer_header.is_some()
+            && before.outer_header != far.outer_header;
+        if marker && ends {
+            self.end_markers.push(ie.id);
+        }
+        Ok(())
+    }
+
+    fn update_qer(&mut self, ie: &UpdateQer) -> Result<(), Refusal> {
+        let qer = find_mut(&mut self.model.qers, ie.id).ok_or(Refusal::UnknownRule(RuleId::Qer(ie.id)))?;
+        if let Some(gate) = ie.gate {
+            qer.uplink_open = !gate.uplink_closed;
+            qer.downlink_open = !gate.downlink_closed;
+        }
+        merge_qer(qer, &ie.parameters);
+        Ok(())
+    }
+
+    fn new_urr(&mut self, ie: &CreateUrr) -> Urr {
+        let mut urr = Urr {
+            id: ie.id,
+            volume: ie.method.volume,
+            duration: ie.method.duration,
+            before_enforcement: false,
+            inactive: false,
+            triggers: triggers(ie.triggers),
+            threshold: VolumeLimit::default(),
+            quota: VolumeLimit::default(),
+            quota_generation: 0,
+            blocked: false,
+            period: None,
+            time_threshold: None,
+            time_quota: None,
+            quota_validity: None,
+        };
+        merge_urr(&mut urr, &ie.parameters, &mut self.model.quotas);
+        urr
+    }
+
+    fn update_urr(&mut self, ie: &UpdateUrr) -> Result<(), Refusal> {
+        let urr = find_mut(&mut self.model.urrs, ie.id).ok_or(Refusal::UnknownRule(RuleId::Urr(ie.id)))?;
+        if let Some(MeasurementMethod { duration, volume, .. }) = ie.method {
+            urr.duration = duration;
+            urr.volume = volume;
+        }
+        if let Some(ie) = ie.triggers {
+            urr.triggers = triggers(ie);
+        }
+        merge_urr(urr, &ie.parameters, &mut self.model.quotas);
+        Ok(())
+    }
+
+    /// The PDR that has this framed route.
+    pub fn router(&self, net: IpNet) -> PdrId {
+        let has = |pdr: &&Pdr| match net {
+            IpNet::V4(net) => pdr.framed_ipv4.contains(&net),
+            IpNet::V6(net) => pdr.framed_ipv6.contains(&net),
+        };
+        self.model.pdrs.iter().find(has).map(|pdr| pdr.id).unwrap_or_default()
+    }
+
+    /// The rule of an ID, as planned.
+    pub fn pdr(&self, id: PdrId) -> Option<&Pdr> {
+        find(&self.model.pdrs, id)
+    }
+}
+
+fn bound(count: usize, limit: usize, bound: Bound, rule: RuleId) -> Result<(), Refusal> {
+    if count > limit { Err(Refusal::Limit(bound, Some(rule))) } else { Ok(()) }
+}
+
+/// The list without repetitions; `None` if more than `limit` remain.
+fn distinct<T: Copy + PartialEq>(list: &[T], limit: usize) -> Option<Vec<T>> {
+    let mut out = Vec::with_capacity(list.len().min(limit));
+    for item in list {
+        if !out.contains(item) {
+            if out.len() == limit {
+                return None;
+            }
+            out.push(*item);
+        }
+    }
+    Some(out)
+}
+
+fn source(pdr: PdrId, interface: Interface) -> Result<Source, Refusal> {
+    Ok(match interface {
+        Interface::ACCESS => Source::Access,
+        Interface::CORE => Source::Core,
+        Interface::SGI_N6_LAN => Source::N6Lan,
+        Interface::CP_FUNCTION => Source::CpFunction,
+        _ => return Err(Refusal::Unsupported(Feature::Source(pdr))),
+    })
+}
+
+fn destination(far: FarId, interface: Interface) -> Result<Destination, Refusal> {
+    Ok(match interface {
+        Interface::ACCESS => Destination::Access,
+        Interface::CORE => Destination::Core,
+        Interface::SGI_N6_LAN => Destination::N6Lan,
+        Interface::CP_FUNCTION => Destination::CpFunction,
+        _ => return Err(Refusal::Unsupported(Feature::Destination(far))),
+    })
+}
+
+fn apply(far: FarId, action: ApplyAction) -> Result<Apply, Refusal> {
+    let one_of = ApplyAction::DROP | ApplyAction::FORW | ApplyAction::BUFF;
+    match action.0 & one_of {
+        ApplyAction::DROP => Ok(Apply::Drop),
+        ApplyAction::FORW => Ok(Apply::Forward),
+        ApplyAction::BUFF => Ok(Apply::Buffer { notify: action.has(ApplyAction::NOCP) }),
+        _ => Err(Refusal::ApplyAction(far)),
+    }
+}
+
+fn unsupported_forwarding(far: FarId, redirect: bool, policy: bool) -> Result<(), Refusal> {
+    if redirect {
+        return Err(Refusal::Unsupported(Feature::Redirect(far)));
+    }
+    if policy {
+        return Err(Refusal::Unsupported(Feature::ForwardingPolicy(far)));
+    }
+    Ok(())
+}
+
+fn outer_header(far: FarId, ie: OuterHeaderCreation, config: &Config) -> Result<OuterHeader, Refusal> {
+    const GTPU: u16 = OuterHeaderCreation::GTPU_IPV4 | OuterHeaderCreation::GTPU_IPV6;
+    if ie.description & GTPU == 0 {
+        return Err(Refusal::Unsupported(Feature::OuterHeader(far)));
+    }
+    let ipv4 = ie.ipv4.map(IpAddr::V4);
+    let ipv6 = ie.ipv6.map(IpAddr::V6);
+    // Offered both, take the family that we can send from.
+    let peer = if config.n3.ipv4.is_some() { ipv4.or(ipv6) } else { ipv6.or(ipv4) };
+    let usable = |peer: &IpAddr| {
+        !peer.is_unspecified()
+            && !peer.is_multicast()
+            && !peer.is_loopback()
+            && *peer != IpAddr::V4(Ipv4Addr::BROADCAST)
+    };
+    match (ie.teid, peer.filter(usable)) {
+        (Some(teid), Some(peer)) => Ok(OuterHeader { teid, peer }),
+        _ => Err(Refusal::OuterHeader(far)),
+    }
+}
+
+fn new_far(ie: &CreateFar<'_>, config: &Config) -> Result<Far, Refusal> {
+    let mut far = Far {
+        id: ie.id,
+        apply: apply(ie.id, ie.apply_action)?,
+        destination: None,
+        outer_header: None,
+        marking: None,
+        bar: ie.bar,
+    };
+    if let Some(parameters) = &ie.forwarding {
+        unsupported_forwarding(ie.id, parameters.redirect, parameters.forwarding_policy)?;
+        far.destination = Some(destination(ie.id, parameters.destination_interface)?);
+        if let Some(header) = parameters.outer_header_creation {
+            far.outer_header = Some(outer_header(ie.id, header, config)?);
+        }
+        far.marking = parameters.transport_level_marking.map(|[tos, _]| Dscp::from_tos(tos));
+    }
+    Ok(far)
+}
+
+/// Zero is "not limited": the gate is there to stop traffic, and SMFs send zeros for rates they don't know.
+fn rates(ie: BitRate) -> (Option<u64>, Option<u64>) {
+    let rate = |kbps: u64| Some(kbps.saturating_mul(1000)).filter(|rate| *rate != 0);
+    (rate(ie.uplink_kbps), rate(ie.downlink_kbps))
+}
+
+fn merge_qer(qer: &mut Qer, ie: &QerParameters) {
+    if let Some(mbr) = ie.mbr {
+        (qer.uplink_mbr, qer.downlink_mbr) = rates(mbr);
+    }
+    if let Some(gbr) = ie.gbr {
+        (qer.uplink_gbr, qer.downlink_gbr) = rates(gbr);
+    }
+    qer.qfi = ie.qfi.or(qer.qfi);
+    qer.reflective = ie.reflective.unwrap_or(qer.reflective);
+    qer.paging_policy = ie.paging_policy.map(|indicator| indicator & 7).or(qer.paging_policy);
+}
+
+fn triggers(ie: ReportingTriggers) -> Triggers {
+    Triggers {
+        periodic: ie.has(ReportingTriggers::PERIO),
+        volume_threshold: ie.has(ReportingTriggers::VOLTH),
+        time_threshold: ie.has(ReportingTriggers::TIMTH),
+        start_of_traffic: ie.has(ReportingTriggers::START),
+        volume_quota: ie.has(ReportingTriggers::VOLQU),
+        time_quota: ie.has(ReportingTriggers::TIMQU),
+    }
+}
+
+/// A duration that makes sense: neither zero nor longer than a year.
+fn sane(seconds: Option<u32>) -> Option<u32> {
+    seconds.filter(|seconds| (1..=LONGEST_TIME).contains(seconds))
+}
+
+fn merge_urr(urr: &mut Urr, ie: &UrrParameters, quotas: &mut u32) {
+    if let Some(limit) = ie.volume_threshold {
+        // A threshold of zero would report for ever.
+        let positive = |volume: Option<u64>| volume.filter(|volume| *volume != 0);
+        urr.threshold = VolumeLimit {
+            total: positive(limit.total),
+            uplink: positive(limit.uplink),
+            downlink: positive(limit.downlink),
+        };
+    }
+    if let Some(quota) = ie.volume_quota {
+        // A quota of zero is one that is exhausted.
+        urr.quota = VolumeLimit { total: quota.total, uplink: quota.uplink, downlink: quota.downlink };
+    }
+    if ie.time_quota.is_some() {
+        urr.time_quota = ie.time_quota.map(|seconds| seconds.min(LONGEST_TIME));
+    }
+    if ie.quota_validity_time.is_some() {
+        urr.quota_validity = sane(ie.quota_validity_time);
+    }
+    if ie.volume_quota.is_some() || ie.time_quota.is_some() {
+        *quotas = quotas.wrapping_add(1);
+        urr.quota_generation = *quotas;
+        urr.blocked = false;
+    }
+    if ie.period.is_some() {
+        urr.period = sane(ie.period);
+    }
+    if ie.time_threshold.is_some() {
+        urr.time_threshold = sane(ie.time_threshold);
+    }
+    if let Some(information) = ie.information {
+        urr.before_enforcement = information.before_qos;
+        urr.inactive = information.inactive;
+    }
+}
+
+/// The destination of a Framed-Route (RFC 2865 §5.22) or Framed-IPv6-Route (RFC 3162 §2.5) text; gateway and metric are
+/// for routers that announce it.
+fn framed_route(text: &[u8]) -> Option<IpNet> {
+    let text = std::str::from_utf8(text.get(..text.len().min(128))?).ok()?;
+    let word = text.trim_matches('\0').split_ascii_whitespace().next()?;
+    let net = match IpNet::from_str(word) {
+        Ok(net) => net.trunc(),
+        Err(_) => IpNet::from(IpAddr::from_str(word).ok()?),
+    };
+    (net.prefix_len() > 0).then_some(net)
+}
+
+/// The networks behind a UE, each once.
+pub fn framed_routes(model: &Model) -> Vec<IpNet> {
+    let four = model.pdrs.iter().flat_map(|pdr| pdr.framed_ipv4.iter().copied().map(IpNet::V4));
+    let six = model.pdrs.iter().flat_map(|pdr| pdr.framed_ipv6.iter().copied().map(IpNet::V6));
+    let mut routes: Vec<IpNet> = four.chain(six).collect();
+    routes.sort_unstable();
+    routes.dedup();
+    routes
+}
+
+/// The network of one IPv4 address.
+pub fn host(address: Ipv4Addr) -> IpNet {
+    IpNet::V4(Ipv4Net::from(address))
+}

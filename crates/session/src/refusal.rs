@@ -1,0 +1,246 @@
+//! Why a request is refused, and how PFCP says so: Cause, Offending IE, Failed Rule ID (TS 29.244 §7.5.3, §8.2.1).
+
+use crate::addresses::AddressError;
+use crate::compile::Unlinked;
+use crate::sdf::SdfError;
+use crate::teid::TunnelError;
+use pfcp::{Cause, FarId, PdrId, RuleId, Seid};
+
+/// IE types of TS 29.244 table 8.1.2-1 that a refusal may name.
+mod ie {
+    pub const CREATE_PDR: u16 = 1;
+    pub const FORWARDING_PARAMETERS: u16 = 4;
+    pub const SOURCE_INTERFACE: u16 = 20;
+    pub const F_TEID: u16 = 21;
+    pub const SDF_FILTER: u16 = 23;
+    pub const APPLICATION_ID: u16 = 24;
+    pub const REDIRECT_INFORMATION: u16 = 38;
+    pub const FORWARDING_POLICY: u16 = 41;
+    pub const DESTINATION_INTERFACE: u16 = 42;
+    pub const APPLY_ACTION: u16 = 44;
+    pub const PDR_ID: u16 = 56;
+    pub const URR_ID: u16 = 81;
+    pub const OUTER_HEADER_CREATION: u16 = 84;
+    pub const BAR_ID: u16 = 88;
+    pub const UE_IP_ADDRESS: u16 = 93;
+    pub const FAR_ID: u16 = 108;
+    pub const QER_ID: u16 = 109;
+    pub const PDN_TYPE: u16 = 113;
+    pub const ETHERNET_PACKET_FILTER: u16 = 132;
+    pub const FRAMED_ROUTE: u16 = 153;
+}
+
+/// What Millrace doesn't do yet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Feature {
+    /// A PDN type other than IPv4, IPv6 and IPv4v6.
+    PdnType,
+    /// A PDR for Ethernet frames.
+    Ethernet(PdrId),
+    /// A PDR for an application.
+    ApplicationId(PdrId),
+    /// A FAR that redirects.
+    Redirect(FarId),
+    /// A FAR with a forwarding policy.
+    ForwardingPolicy(FarId),
+    /// A FAR that encapsulates in something else than GTP-U.
+    OuterHeader(FarId),
+    /// A FAR towards something else than access, core, N6-LAN and SMF.
+    Destination(FarId),
+    /// A PDR from something else.
+    Source(PdrId),
+}
+
+/// Which configured bound was reached.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Bound {
+    /// [`crate::config::Limits::sessions`].
+    Sessions,
+    /// [`crate::config::Limits::sessions_per_peer`].
+    SessionsPerPeer,
+    /// All session slots of a shard.
+    Slots,
+    /// [`crate::config::Limits::pdrs`].
+    Pdrs,
+    /// [`crate::config::Limits::fars`].
+    Fars,
+    /// [`crate::config::Limits::qers`], also of one PDR.
+    Qers,
+    /// [`crate::config::Limits::urrs`], also of one PDR.
+    Urrs,
+    /// [`crate::config::Limits::bars`].
+    Bars,
+    /// [`crate::config::Limits::filters`].
+    Filters,
+    /// [`crate::config::Limits::framed_routes`].
+    FramedRoutes,
+}
+
+/// Why a request is refused. The session is as it was.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No session has this SEID.
+    #[error("no session {0}")]
+    UnknownSession(Seid),
+    /// The association ended, or never was.
+    #[error("the association is not known")]
+    UnknownPeer,
+    /// An establishment without any PDR.
+    #[error("a session begins with a PDR")]
+    Empty,
+    /// Kept for later.
+    #[error("not supported: {0:?}")]
+    Unsupported(Feature),
+    /// A bound was reached.
+    #[error("too many: {0:?}")]
+    Limit(Bound, Option<RuleId>),
+    /// Update or Remove of a rule that the session doesn't have.
+    #[error("the session has no {0:?}")]
+    UnknownRule(RuleId),
+    /// A flow description can't be used.
+    #[error("PDR {0}: {1}")]
+    Sdf(PdrId, SdfError),
+    /// A filter given by its ID alone, and none in the session has it.
+    #[error("PDR {0} names SDF filter {1}, which the session doesn't have")]
+    UnknownFilter(PdrId, u32),
+    /// None, or several, of DROP, FORW and BUFF.
+    #[error("FAR {0}: exactly one of DROP, FORW and BUFF must be asked for")]
+    ApplyAction(FarId),
+    /// An outer header without TEID or usable address.
+    #[error("FAR {0}: the outer header has no TEID or no unicast address")]
+    OuterHeader(FarId),
+    /// A framed route that can't be read.
+    #[error("PDR {0}: the framed route can't be read")]
+    FramedRoute(PdrId),
+    /// Rules don't fit together.
+    #[error(transparent)]
+    Unlinked(#[from] Unlinked),
+    /// The tunnel can't be had.
+    #[error("PDR {0}: {1}")]
+    Tunnel(PdrId, TunnelError),
+    /// No local address of the family that was asked for.
+    #[error("PDR {0}: no local address of this family")]
+    NoTunnelAddress(PdrId),
+    /// The UE's address, or a framed route, can't be had.
+    #[error("PDR {0}: {1}")]
+    Address(PdrId, AddressError),
+    /// A PDR names another UE address than its session has.
+    #[error("PDR {0} names another UE address than its session has")]
+    OtherAddress(PdrId),
+    /// A session's own record can't be read: a defect.
+    #[error("the session's record is damaged")]
+    Damaged(Seid),
+}
+
+impl Refusal {
+    /// Cause.
+    pub const fn cause(&self) -> Cause {
+        match self {
+            Self::UnknownSession(_) => Cause::SESSION_NOT_FOUND,
+            Self::UnknownPeer => Cause::NO_ASSOCIATION,
+            Self::Empty => Cause::MANDATORY_IE_MISSING,
+            Self::Unsupported(Feature::ForwardingPolicy(_)) => Cause::INVALID_FORWARDING_POLICY,
+            Self::Unsupported(_) | Self::Address(_, AddressError::NoPool) => Cause::SERVICE_NOT_SUPPORTED,
+            Self::Limit(..) | Self::Tunnel(_, TunnelError::Exhausted) => Cause::NO_RESOURCES,
+            Self::Address(_, AddressError::Exhausted) => Cause::ADDRESSES_OCCUPIED,
+            Self::NoTunnelAddress(_) => Cause::INVALID_FTEID_ALLOCATION,
+            Self::Unlinked(
+                Unlinked::NoFar(_)
+                | Unlinked::NoTunnel(_)
+                | Unlinked::NothingToMatch(_)
+                | Unlinked::NoForwardingParameters(_),
+            ) => Cause::CONDITIONAL_IE_MISSING,
+            Self::UnknownRule(_)
+            | Self::Sdf(..)
+            | Self::UnknownFilter(..)
+            | Self::ApplyAction(_)
+            | Self::OuterHeader(_)
+            | Self::FramedRoute(_)
+            | Self::Unlinked(_)
+            | Self::Tunnel(..)
+            | Self::Address(..)
+            | Self::OtherAddress(_) => Cause::RULE_FAILURE,
+            Self::Damaged(_) => Cause::SYSTEM_FAILURE,
+        }
+    }
+
+    /// Offending IE: the type of the IE at fault.
+    pub const fn offending_ie(&self) -> Option<u16> {
+        Some(match self {
+            Self::Empty => ie::CREATE_PDR,
+            Self::Unsupported(feature) => match feature {
+                Feature::PdnType => ie::PDN_TYPE,
+                Feature::Ethernet(_) => ie::ETHERNET_PACKET_FILTER,
+                Feature::ApplicationId(_) => ie::APPLICATION_ID,
+                Feature::Redirect(_) => ie::REDIRECT_INFORMATION,
+                Feature::ForwardingPolicy(_) => ie::FORWARDING_POLICY,
+                Feature::OuterHeader(_) => ie::OUTER_HEADER_CREATION,
+                Feature::Destination(_) => ie::DESTINATION_INTERFACE,
+                Feature::Source(_) => ie::SOURCE_INTERFACE,
+            },
+            Self::UnknownRule(rule) => id_ie(*rule),
+            Self::Sdf(..) | Self::UnknownFilter(..) => ie::SDF_FILTER,
+            Self::ApplyAction(_) => ie::APPLY_ACTION,
+            Self::OuterHeader(_) => ie::OUTER_HEADER_CREATION,
+            Self::FramedRoute(_) => ie::FRAMED_ROUTE,
+            Self::Unlinked(unlinked) => match unlinked {
+                Unlinked::NoFar(_) | Unlinked::Far(..) => ie::FAR_ID,
+                Unlinked::Qer(..) => ie::QER_ID,
+                Unlinked::Urr(..) => ie::URR_ID,
+                Unlinked::Bar(..) => ie::BAR_ID,
+                Unlinked::NoTunnel(_) => ie::F_TEID,
+                Unlinked::NothingToMatch(_) => ie::UE_IP_ADDRESS,
+                Unlinked::NoForwardingParameters(_) => ie::FORWARDING_PARAMETERS,
+            },
+            Self::Tunnel(..) | Self::NoTunnelAddress(_) => ie::F_TEID,
+            Self::Address(..) | Self::OtherAddress(_) => ie::UE_IP_ADDRESS,
+            Self::UnknownSession(_) | Self::UnknownPeer | Self::Limit(..) | Self::Damaged(_) => return None,
+        })
+    }
+
+    /// Failed Rule ID.
+    pub const fn failed_rule(&self) -> Option<RuleId> {
+        Some(match self {
+            Self::Unsupported(feature) => match feature {
+                Feature::PdnType => return None,
+                Feature::Ethernet(pdr) | Feature::ApplicationId(pdr) | Feature::Source(pdr) => {
+                    RuleId::Pdr(*pdr)
+                }
+                Feature::Redirect(far)
+                | Feature::ForwardingPolicy(far)
+                | Feature::OuterHeader(far)
+                | Feature::Destination(far) => RuleId::Far(*far),
+            },
+            Self::Limit(_, rule) => return *rule,
+            Self::UnknownRule(rule) => *rule,
+            Self::ApplyAction(far) | Self::OuterHeader(far) => RuleId::Far(*far),
+            Self::Sdf(pdr, _)
+            | Self::UnknownFilter(pdr, _)
+            | Self::FramedRoute(pdr)
+            | Self::Tunnel(pdr, _)
+            | Self::NoTunnelAddress(pdr)
+            | Self::Address(pdr, _)
+            | Self::OtherAddress(pdr) => RuleId::Pdr(*pdr),
+            Self::Unlinked(unlinked) => match unlinked {
+                Unlinked::NoFar(pdr)
+                | Unlinked::Far(pdr, _)
+                | Unlinked::Qer(pdr, _)
+                | Unlinked::Urr(pdr, _)
+                | Unlinked::NoTunnel(pdr)
+                | Unlinked::NothingToMatch(pdr) => RuleId::Pdr(*pdr),
+                Unlinked::Bar(far, _) | Unlinked::NoForwardingParameters(far) => RuleId::Far(*far),
+            },
+            Self::UnknownSession(_) | Self::UnknownPeer | Self::Empty | Self::Damaged(_) => return None,
+        })
+    }
+}
+
+const fn id_ie(rule: RuleId) -> u16 {
+    match rule {
+        RuleId::Pdr(_) => ie::PDR_ID,
+        RuleId::Far(_) => ie::FAR_ID,
+        RuleId::Qer(_) => ie::QER_ID,
+        RuleId::Urr(_) => ie::URR_ID,
+        RuleId::Bar(_) => ie::BAR_ID,
+    }
+}

@@ -1,0 +1,172 @@
+//! Tunnel endpoints: those that Millrace names, and those that an SMF named.
+//!
+//! A TEID of our own making says where its record is ([`TeidRef`]). One that an SMF chose (free5GC always does) is
+//! whatever it is, so its record gets a slot whose own name is kept off the wire, and a directory leads from the one to
+//! the other. A TEID is held by one session: a request that names another session's is refused, or anybody who reaches
+//! N4 could divert a stranger's uplink (FIELD.md §3, item 13).
+
+use crate::ids::{SHARDS, ShardId, TEID_SLOTS, TeidRef};
+use crate::rules::Tunnel;
+use crate::slots::Slots;
+use packet::Teid;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Why a tunnel can't be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TunnelError {
+    /// All slots of the session's shard are taken.
+    #[error("no tunnel is left in the session's shard")]
+    Exhausted,
+    /// Another session has it.
+    #[error("the TEID belongs to another session")]
+    Taken,
+    /// TEID 0 is for signalling (TS 29.281 §5.1).
+    #[error("TEID 0 can't be a tunnel's")]
+    Zero,
+}
+
+/// All tunnel endpoints of the process.
+#[derive(Clone, Debug)]
+pub struct Tunnels {
+    shards: Box<[Slots]>,
+    chosen: HashMap<Teid, TeidRef>,
+    live: usize,
+}
+
+impl Tunnels {
+    /// None yet; see [`Slots::new`] for the seed.
+    pub fn new(seed: u32) -> Self {
+        let shards = (0..SHARDS).map(|_| Slots::new(TEID_SLOTS, u8::MAX as u32, seed)).collect();
+        Self { shards, chosen: HashMap::new(), live: 0 }
+    }
+
+    /// A tunnel with a TEID of our own making.
+    pub fn allocate(&mut self, shard: ShardId) -> Result<Tunnel, TunnelError> {
+        let slots = self.shards.get_mut(shard.index()).ok_or(TunnelError::Exhausted)?;
+        let (slot, mut generation) = slots.allocate().ok_or(TunnelError::Exhausted)?;
+        let place = TeidRef { shard, slot: slot as u16 };
+        // An SMF may have chosen the very name that this slot makes. It can't have chosen all of its generations
+        // unless it set out to, and then this slot stays out of use until one is given back.
+        for _ in 0..u8::MAX {
+            let teid = place.teid(generation as u8);
+            if !self.chosen.contains_key(&teid) {
+                self.live += 1;
+                return Ok(Tunnel { teid, place });
+            }
+            match slots.bump(slot) {
+                Some(next) => generation = next,
+                None => break,
+            }
+        }
+        slots.release(slot);
+        Err(TunnelError::Exhausted)
+    }
+
+    /// A tunnel with the TEID that the SMF chose.
+    pub fn adopt(&mut self, shard: ShardId, teid: Teid) -> Result<Tunnel, TunnelError> {
+        if teid.0 == 0 {
+            return Err(TunnelError::Zero);
+        }
+        let own = TeidRef::of(teid);
+        if self.shards.get(own.shard.index()).is_some_and(|s| s.is_visible(own.slot as u32, teid.0 >> 24)) {
+            return Err(TunnelError::Taken);
+        }
+        let Entry::Vacant(entry) = self.chosen.entry(teid) else { return Err(TunnelError::Taken) };
+        let slots = self.shards.get_mut(shard.index()).ok_or(TunnelError::Exhausted)?;
+        let (slot, _) = slots.allocate().ok_or(TunnelError::Exhausted)?;
+        slots.hide(slot);
+        let place = TeidRef { shard, slot: slot as u16 };
+        entry.insert(place);
+        self.live += 1;
+        Ok(Tunnel { teid, place })
+    }
+
+    /// Gives a tunnel back. Whether it was one that an SMF had chosen, so that the workers' directories must forget it.
+    pub fn release(&mut self, tunnel: Tunnel) -> bool {
+        let chosen = self.chosen.get(&tunnel.teid) == Some(&tunnel.place);
+        if chosen {
+            self.chosen.remove(&tunnel.teid);
+        }
+        if self
+            .shards
+            .get_mut(tunnel.place.shard.index())
+            .is_some_and(|s| s.release(tunnel.place.slot as u32))
+        {
+            self.live -= 1;
+        }
+        chosen
+    }
+
+    /// Whether an SMF chose this tunnel's TEID.
+    pub fn is_chosen(&self, tunnel: Tunnel) -> bool {
+        self.chosen.get(&tunnel.teid) == Some(&tunnel.place)
+    }
+
+    /// Tunnels in use.
+    pub const fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Those among them whose TEID an SMF chose.
+    pub fn chosen(&self) -> usize {
+        self.chosen.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const SHARD: ShardId = ShardId::from_hash(5);
+
+    #[test]
+    fn our_own_names_say_where_the_record_is() {
+        let mut tunnels = Tunnels::new(0);
+        let a = tunnels.allocate(SHARD).unwrap();
+        let b = tunnels.allocate(SHARD).unwrap();
+        assert_eq!(a.teid, Teid(0x0102_8000));
+        assert_eq!(b.teid, Teid(0x0102_8001));
+        assert_eq!(TeidRef::of(a.teid), a.place);
+        assert!(!tunnels.release(a));
+        assert_eq!(tunnels.live(), 1);
+    }
+
+    #[test]
+    fn a_chosen_name_is_held_by_one_session() {
+        let mut tunnels = Tunnels::new(0);
+        let mine = tunnels.adopt(SHARD, Teid(7)).unwrap();
+        assert_eq!(mine.teid, Teid(7));
+        assert_eq!(tunnels.adopt(ShardId::from_hash(9), Teid(7)), Err(TunnelError::Taken));
+        assert_eq!(tunnels.adopt(SHARD, Teid(0)), Err(TunnelError::Zero));
+        assert!(tunnels.release(mine));
+        assert!(tunnels.adopt(SHARD, Teid(7)).is_ok());
+        assert_eq!((tunnels.live(), tunnels.chosen()), (1, 1));
+    }
+
+    #[test]
+    fn names_of_both_kinds_never_meet() {
+        let mut tunnels = Tunnels::new(0);
+        let ours = tunnels.allocate(SHARD).unwrap();
+        assert_eq!(tunnels.adopt(SHARD, ours.teid), Err(TunnelError::Taken));
+        // The SMF takes the names that the next two slots would make: one hides a slot, the other is stepped over.
+        let next = TeidRef { shard: SHARD, slot: 2 };
+        tunnels.adopt(SHARD, next.teid(1)).unwrap();
+        let stepped = tunnels.allocate(SHARD).unwrap();
+        assert_eq!(stepped.place, next);
+        assert_eq!(stepped.teid, next.teid(2));
+    }
+
+    #[test]
+    fn a_shard_runs_out_of_tunnels_with_an_error() {
+        let mut tunnels = Tunnels::new(0);
+        for _ in 0..TEID_SLOTS {
+            tunnels.allocate(SHARD).unwrap();
+        }
+        assert_eq!(tunnels.allocate(SHARD), Err(TunnelError::Exhausted));
+        assert_eq!(tunnels.adopt(SHARD, Teid(0xff00_0001)), Err(TunnelError::Exhausted));
+        assert_eq!(tunnels.chosen(), 0, "a failed adoption leaves nothing behind");
+        assert!(tunnels.allocate(ShardId::from_hash(6)).is_ok());
+    }
+}
