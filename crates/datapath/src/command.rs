@@ -75,6 +75,14 @@ pub enum Command {
         /// Its session; `None`: no longer.
         session: Option<SessionRef>,
     },
+    /// Sent to every worker after one of them raised [`Event::UnmatchedErrorIndication`]: whoever owns a session that sends
+    /// into this tunnel answers with [`Event::ErrorIndication`].
+    FindTunnel {
+        /// The far end's address.
+        peer: IpAddr,
+        /// The far end's TEID.
+        teid: Teid,
+    },
     /// Sent to every worker: the network around us changed.
     Net(Arc<crate::net::NetView>),
 }
@@ -90,6 +98,13 @@ pub enum Event {
         found: bool,
         /// Reports that the command asked for or caused.
         usage: Vec<Usage>,
+    },
+    /// A command was refused, and nothing was changed.
+    Refused {
+        /// The command's.
+        token: Token,
+        /// Why.
+        refusal: crate::Refusal,
     },
     /// A usage reporting rule was triggered by traffic.
     Usage {
@@ -118,6 +133,14 @@ pub enum Event {
         /// The far end's address.
         peer: IpAddr,
     },
+    /// The same for a tunnel that none of this worker's sessions sends into. With several workers the control side sends
+    /// [`Command::FindTunnel`] to the others; it is rate limited.
+    UnmatchedErrorIndication {
+        /// The far end's TEID.
+        teid: Teid,
+        /// The far end's address.
+        peer: IpAddr,
+    },
     /// ARP or ND told where a neighbour is.
     Neighbour {
         /// Index of the interface in the current [`crate::net::NetView`].
@@ -127,7 +150,7 @@ pub enum Event {
         /// Where it is.
         mac: MacAddr,
     },
-    /// A packet waits for a neighbour whose MAC address is not known: resolve it.
+    /// A packet waits for a neighbour whose MAC address is not known. The worker asks by itself; this is for reports.
     Unresolved {
         /// Index of the interface.
         interface: u16,

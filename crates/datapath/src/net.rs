@@ -1,6 +1,515 @@
-//! The network around the UPF: interfaces, routes, next hops. The control side owns the master copy;
-//! every worker has its own view, replaced by command, so that nothing on the packet path is shared.
+//! The network around the UPF: interfaces, routes, neighbours. The control side owns the master copy ([`Net`]);
+//! every worker has its own view ([`NetView`]), replaced by command, so that nothing on the packet path is shared.
+//!
+//! ```
+//! use datapath::net::{Interface, Net, Roles};
+//! use packet::MacAddr;
+//!
+//! let mut net = Net::new();
+//! let n3 = net.add_interface(Interface {
+//!     name: "n3".into(),
+//!     port: 0,
+//!     vlan: None,
+//!     mac: MacAddr([2, 0, 0, 0, 0, 1]),
+//!     mtu: 1500,
+//!     roles: Roles { n3: true, n6: false, n9: false },
+//!     addresses: vec!["198.51.100.1/24".parse()?],
+//!     network_instances: vec!["access".into()],
+//! })?;
+//! net.add_route("0.0.0.0/0".parse()?, n3, Some("198.51.100.254".parse()?))?;
+//! net.add_ue_pool("10.45.0.0/16".parse()?);
+//! let view = net.view();
+//! assert_eq!(view.interfaces().len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::routes::Routes;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use packet::MacAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// Interfaces, at most. The worker's counters and caches have one entry for each.
+pub const MAX_INTERFACES: usize = 256;
+/// Next hops, at most (each route through a gateway, and each connected network, is one).
+pub const MAX_NEXT_HOPS: usize = 1 << 15;
+/// Neighbours that the control side remembers, at most.
+pub const MAX_NEIGHBOURS: usize = 1 << 16;
+
+/// What an interface may carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Roles {
+    /// GTP-U with gNBs.
+    pub n3: bool,
+    /// Plain IP with the data network.
+    pub n6: bool,
+    /// GTP-U with other UPFs.
+    pub n9: bool,
+}
+
+impl Roles {
+    /// Whether GTP-U may arrive.
+    pub const fn tunnels(self) -> bool {
+        self.n3 || self.n9
+    }
+}
+
+/// A layer-3 interface: a port, or one VLAN of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Its name in configuration and reports.
+    pub name: String,
+    /// Index of the port.
+    pub port: u16,
+    /// 802.1Q VLAN ID (1..=4094); `None`: untagged.
+    pub vlan: Option<u16>,
+    /// The MAC address we answer to.
+    pub mac: MacAddr,
+    /// Largest IP packet that may be sent, in bytes.
+    pub mtu: u16,
+    /// What it may carry.
+    pub roles: Roles,
+    /// Own addresses, each with the prefix that is on-link there.
+    pub addresses: Vec<IpNet>,
+    /// Network instances (DNN, or an operator's name for N3) that it serves; for the control side.
+    pub network_instances: Vec<String>,
+}
+
+impl Interface {
+    /// The first own IPv4 address.
+    pub fn ipv4(&self) -> Option<Ipv4Addr> {
+        self.addresses.iter().find_map(|net| match net {
+            IpNet::V4(net) => Some(net.addr()),
+            IpNet::V6(_) => None,
+        })
+    }
+
+    /// The first own IPv6 address beside the link-local one.
+    pub fn ipv6(&self) -> Option<Ipv6Addr> {
+        self.addresses.iter().find_map(|net| match net {
+            IpNet::V6(net) => Some(net.addr()),
+            IpNet::V4(_) => None,
+        })
+    }
+
+    /// The link-local address made from the MAC address (RFC 4291, appendix A).
+    pub fn link_local(&self) -> Ipv6Addr {
+        let [a, b, c, d, e, f] = self.mac.0;
+        Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+    }
+
+    /// Whether the address is this interface's own.
+    pub fn owns(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|net| net.addr() == address) || address == IpAddr::V6(self.link_local())
+    }
+}
+
+/// What was wrong with a change of the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NetError {
+    /// More than [`MAX_INTERFACES`].
+    TooManyInterfaces,
+    /// More than [`MAX_NEXT_HOPS`].
+    TooManyNextHops,
+    /// Another interface has this port and VLAN.
+    DuplicateInterface,
+    /// A VLAN ID outside 1..=4094.
+    InvalidVlan,
+    /// An MTU below 1,280, the least that IPv6 allows (RFC 8200 §5).
+    MtuTooSmall,
+    /// No interface has this index.
+    UnknownInterface,
+    /// Destination and gateway are of different families.
+    FamilyMismatch,
+}
+
+impl std::fmt::Display for NetError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::TooManyInterfaces => "too many interfaces (at most 256)",
+            Self::TooManyNextHops => "too many next hops (at most 32,768)",
+            Self::DuplicateInterface => "another interface has this port and VLAN",
+            Self::InvalidVlan => "a VLAN ID is a number from 1 to 4094",
+            Self::MtuTooSmall => "the MTU must be at least 1,280 bytes",
+            Self::UnknownInterface => "no such interface",
+            Self::FamilyMismatch => "destination and gateway are of different address families",
+        })
+    }
+}
+
+impl std::error::Error for NetError {}
+
+/// Where packets to a prefix go: an index into [`NetView::hops`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct HopId(pub u16);
+
+/// What a route leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Hop {
+    /// Nowhere.
+    Unreachable,
+    /// To Millrace itself.
+    Own,
+    /// To an address that a UE may hold.
+    Ue,
+    /// To a host on this interface's link.
+    OnLink {
+        /// Index of the interface.
+        interface: u16,
+    },
+    /// To this router.
+    Gateway {
+        /// Index of the interface.
+        interface: u16,
+        /// The router's address on that link.
+        address: IpAddr,
+    },
+}
+
+impl HopId {
+    /// No route.
+    pub const UNREACHABLE: Self = Self(0);
+    /// Our own address.
+    pub const OWN: Self = Self(1);
+    /// An address of a UE pool.
+    pub const UE: Self = Self(2);
+}
+
+/// The master copy: what was configured and what was learned. Every change makes the next [`Net::view`] differ.
+#[derive(Clone, Debug, Default)]
+pub struct Net {
+    version: u64,
+    interfaces: Vec<Interface>,
+    routes: BTreeMap<IpNet, (u16, Option<IpAddr>)>,
+    pools: Vec<IpNet>,
+    protected: Vec<IpAddr>,
+    neighbours: BTreeMap<(u16, IpAddr), MacAddr>,
+    /// Built with the routes, and used again by views that differ in neighbours only.
+    compiled: Option<Arc<Compiled>>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    interfaces: Box<[Interface]>,
+    hops: Box<[Hop]>,
+    routes: Routes,
+    own: Box<[IpAddr]>,
+}
+
+impl Net {
+    /// No interfaces, no routes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn changed(&mut self) {
+        self.version += 1;
+        self.compiled = None;
+    }
+
+    /// Adds an interface, with its connected networks, and says its index.
+    pub fn add_interface(&mut self, interface: Interface) -> Result<u16, NetError> {
+        if self.interfaces.len() >= MAX_INTERFACES {
+            return Err(NetError::TooManyInterfaces);
+        }
+        if interface.vlan.is_some_and(|vlan| !(1..=4094).contains(&vlan)) {
+            return Err(NetError::InvalidVlan);
+        }
+        if interface.mtu < 1280 {
+            return Err(NetError::MtuTooSmall);
+        }
+        if self.interfaces.iter().any(|i| (i.port, i.vlan) == (interface.port, interface.vlan)) {
+            return Err(NetError::DuplicateInterface);
+        }
+        let index = self.interfaces.len() as u16;
+        self.interfaces.push(interface);
+        self.changed();
+        Ok(index)
+    }
+
+    /// Adds or replaces a route. Without a gateway its destinations are on the interface's link.
+    pub fn add_route(
+        &mut self,
+        destination: IpNet,
+        interface: u16,
+        gateway: Option<IpAddr>,
+    ) -> Result<(), NetError> {
+        if interface as usize >= self.interfaces.len() {
+            return Err(NetError::UnknownInterface);
+        }
+        if gateway.is_some_and(|g| g.is_ipv4() != destination.addr().is_ipv4()) {
+            return Err(NetError::FamilyMismatch);
+        }
+        if self.routes.len() + self.interfaces.len() + 8 >= MAX_NEXT_HOPS {
+            return Err(NetError::TooManyNextHops);
+        }
+        self.routes.insert(destination.trunc(), (interface, gateway));
+        self.changed();
+        Ok(())
+    }
+
+    /// Removes a route; says whether it was there.
+    pub fn remove_route(&mut self, destination: IpNet) -> bool {
+        let there = self.routes.remove(&destination.trunc()).is_some();
+        if there {
+            self.changed();
+        }
+        there
+    }
+
+    /// UEs may hold addresses of this prefix: packets to it look for a session instead of a route.
+    pub fn add_ue_pool(&mut self, prefix: IpNet) {
+        self.pools.push(prefix.trunc());
+        self.changed();
+    }
+
+    /// A pool is no longer used; says whether it was there.
+    pub fn remove_ue_pool(&mut self, prefix: IpNet) -> bool {
+        let place = self.pools.iter().position(|pool| *pool == prefix.trunc());
+        if let Some(place) = place {
+            self.pools.swap_remove(place);
+            self.changed();
+        }
+        place.is_some()
+    }
+
+    /// An address beside the interfaces' that UEs must not reach: the N4 address.
+    pub fn protect(&mut self, address: IpAddr) {
+        if !self.protected.contains(&address) {
+            self.protected.push(address);
+            self.changed();
+        }
+    }
+
+    /// A neighbour's MAC address, configured or learned ([`crate::command::Event::Neighbour`]). Says whether that is
+    /// news, that is, whether workers should get a new view.
+    pub fn learn(&mut self, interface: u16, address: IpAddr, mac: MacAddr) -> bool {
+        let key = (interface, address);
+        if self.neighbours.get(&key) == Some(&mac)
+            || (self.neighbours.len() >= MAX_NEIGHBOURS && !self.neighbours.contains_key(&key))
+        {
+            return false;
+        }
+        self.neighbours.insert(key, mac);
+        self.version += 1;
+        true
+    }
+
+    /// Forgets a neighbour; says whether it was known.
+    pub fn forget(&mut self, interface: u16, address: IpAddr) -> bool {
+        let known = self.neighbours.remove(&(interface, address)).is_some();
+        if known {
+            self.version += 1;
+        }
+        known
+    }
+
+    /// The interfaces in order of their index.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// Routes: destination, interface, gateway.
+    pub fn routes(&self) -> impl Iterator<Item = (IpNet, u16, Option<IpAddr>)> + '_ {
+        self.routes.iter().map(|(destination, (interface, gateway))| (*destination, *interface, *gateway))
+    }
+
+    /// Known neighbours: interface, address, MAC address.
+    pub fn neighbours(&self) -> impl Iterator<Item = (u16, IpAddr, MacAddr)> + '_ {
+        self.neighbours.iter().map(|((interface, address), mac)| (*interface, *address, *mac))
+    }
+
+    /// A snapshot for the workers. Routes are compiled anew only when something else than neighbours changed.
+    pub fn view(&mut self) -> Arc<NetView> {
+        let compiled = match &self.compiled {
+            Some(compiled) => Arc::clone(compiled),
+            None => {
+                let compiled = Arc::new(self.compile());
+                self.compiled = Some(Arc::clone(&compiled));
+                compiled
+            }
+        };
+        let neighbours = self.neighbours().collect();
+        Arc::new(NetView { version: self.version, compiled, neighbours })
+    }
+
+    fn compile(&self) -> Compiled {
+        let mut hops = vec![Hop::Unreachable, Hop::Own, Hop::Ue];
+        let mut id = |hop: Hop| -> HopId {
+            if let Some(place) = hops.iter().position(|known| *known == hop) {
+                return HopId(place as u16);
+            }
+            hops.push(hop);
+            HopId((hops.len() - 1) as u16)
+        };
+        // Later entries of the same prefix win: connected networks, routes, pools, and own addresses above all.
+        let mut table: BTreeMap<IpNet, HopId> = BTreeMap::new();
+        for (index, interface) in self.interfaces.iter().enumerate() {
+            for net in &interface.addresses {
+                table.insert(net.trunc(), id(Hop::OnLink { interface: index as u16 }));
+            }
+        }
+        for (destination, interface, gateway) in self.routes() {
+            let hop = match gateway {
+                Some(address) => Hop::Gateway { interface, address },
+                None => Hop::OnLink { interface },
+            };
+            table.insert(destination, id(hop));
+        }
+        for pool in &self.pools {
+            table.insert(*pool, HopId::UE);
+        }
+        let mut own: Vec<IpAddr> = self.protected.clone();
+        for interface in &self.interfaces {
+            own.extend(interface.addresses.iter().map(IpNet::addr));
+            own.push(IpAddr::V6(interface.link_local()));
+        }
+        own.sort_unstable();
+        own.dedup();
+        for address in &own {
+            table.insert(IpNet::from(*address), HopId::OWN);
+        }
+        let mut v4: Vec<(Ipv4Net, HopId)> = Vec::new();
+        let mut v6: Vec<(Ipv6Net, HopId)> = Vec::new();
+        for (prefix, hop) in table {
+            match prefix {
+                IpNet::V4(prefix) => v4.push((prefix, hop)),
+                IpNet::V6(prefix) => v6.push((prefix, hop)),
+            }
+        }
+        Compiled {
+            interfaces: self.interfaces.clone().into(),
+            hops: hops.into(),
+            routes: Routes::new(&v4, &v6),
+            own: own.into(),
+        }
+    }
+}
 
 /// A worker's immutable view of the network.
 #[derive(Debug)]
-pub struct NetView {}
+pub struct NetView {
+    version: u64,
+    compiled: Arc<Compiled>,
+    neighbours: Box<[(u16, IpAddr, MacAddr)]>,
+}
+
+impl NetView {
+    /// Grows with every change of the master copy.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The interfaces in order of their index.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.compiled.interfaces
+    }
+
+    /// The interface with this index.
+    pub fn interface(&self, index: u16) -> Option<&Interface> {
+        self.compiled.interfaces.get(index as usize)
+    }
+
+    /// All next hops; a [`HopId`] is an index into them.
+    pub fn hops(&self) -> &[Hop] {
+        &self.compiled.hops
+    }
+
+    /// What is behind the index.
+    pub fn hop(&self, id: HopId) -> Hop {
+        self.compiled.hops.get(id.0 as usize).copied().unwrap_or(Hop::Unreachable)
+    }
+
+    /// Longest-prefix match.
+    #[inline(always)]
+    pub fn route4(&self, destination: u32) -> HopId {
+        self.compiled.routes.lookup4(destination)
+    }
+
+    /// Longest-prefix match.
+    #[inline(always)]
+    pub fn route6(&self, destination: u128) -> HopId {
+        self.compiled.routes.lookup6(destination)
+    }
+
+    /// Longest-prefix match for either family.
+    pub fn route(&self, destination: IpAddr) -> HopId {
+        match destination {
+            IpAddr::V4(address) => self.route4(address.into()),
+            IpAddr::V6(address) => self.route6(address.into()),
+        }
+    }
+
+    /// Whether the address is our own (any interface's, or protected).
+    pub fn is_own(&self, address: IpAddr) -> bool {
+        self.compiled.own.binary_search(&address).is_ok()
+    }
+
+    /// Neighbours that the control side knows.
+    pub fn neighbours(&self) -> &[(u16, IpAddr, MacAddr)] {
+        &self.neighbours
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn interface(port: u16, vlan: Option<u16>, address: &str) -> Interface {
+        Interface {
+            name: format!("if{port}"),
+            port,
+            vlan,
+            mac: MacAddr([2, 0, 0, 0, 0, port as u8]),
+            mtu: 1500,
+            roles: Roles::default(),
+            addresses: vec![address.parse().unwrap()],
+            network_instances: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_longest_prefix_wins_and_own_addresses_above_all() {
+        let mut net = Net::new();
+        let n3 = net.add_interface(interface(0, None, "192.0.2.1/24")).unwrap();
+        let n6 = net.add_interface(interface(1, Some(7), "203.0.113.1/24")).unwrap();
+        assert_eq!(net.add_interface(interface(1, Some(7), "10.0.0.1/8")), Err(NetError::DuplicateInterface));
+        net.add_route("0.0.0.0/0".parse().unwrap(), n6, Some("203.0.113.254".parse().unwrap())).unwrap();
+        net.add_route("::/0".parse().unwrap(), n6, Some("fe80::1".parse().unwrap())).unwrap();
+        net.add_ue_pool("10.45.0.0/16".parse().unwrap());
+        net.add_ue_pool("2001:db8::/32".parse().unwrap());
+        net.protect("10.45.0.1".parse().unwrap());
+        let view = net.view();
+        let hop = |address: &str| view.hop(view.route(address.parse().unwrap()));
+        assert_eq!(hop("192.0.2.7"), Hop::OnLink { interface: n3 });
+        assert_eq!(hop("192.0.2.1"), Hop::Own);
+        assert_eq!(hop("10.45.0.1"), Hop::Own);
+        assert_eq!(hop("10.45.0.2"), Hop::Ue);
+        assert_eq!(hop("2001:db8:7::1"), Hop::Ue);
+        let gateway = "203.0.113.254".parse().unwrap();
+        assert_eq!(hop("8.8.8.8"), Hop::Gateway { interface: n6, address: gateway });
+        assert_eq!(hop("2a00::1"), Hop::Gateway { interface: n6, address: "fe80::1".parse().unwrap() });
+        assert!(view.is_own("fe80::ff:fe00:1".parse().unwrap()));
+        assert!(net.remove_route("0.0.0.0/0".parse().unwrap()));
+        let newer = net.view();
+        assert_eq!(newer.hop(newer.route("8.8.8.8".parse().unwrap())), Hop::Unreachable);
+        assert!(newer.version() > view.version());
+    }
+
+    #[test]
+    fn learning_a_neighbour_does_not_compile_routes_again() {
+        let mut net = Net::new();
+        net.add_interface(interface(0, None, "192.0.2.1/24")).unwrap();
+        let before = net.view();
+        let mac = MacAddr([2; 6]);
+        assert!(net.learn(0, "192.0.2.9".parse().unwrap(), mac));
+        assert!(!net.learn(0, "192.0.2.9".parse().unwrap(), mac));
+        let after = net.view();
+        assert!(Arc::ptr_eq(&before.compiled, &after.compiled));
+        assert_eq!(after.neighbours(), [(0, "192.0.2.9".parse().unwrap(), mac)]);
+        assert!(net.forget(0, "192.0.2.9".parse().unwrap()));
+        assert!(!net.forget(0, "192.0.2.9".parse().unwrap()));
+    }
+}

@@ -26,9 +26,70 @@ macro_rules! reasons {
     };
 }
 
+impl Reason {
+    /// How many there are: the length of a table of counters.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Its place in a table of counters.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
 reasons! {
-    Malformed = "malformed", "A header's length or version contradicts the packet's bytes.";
-    NotForUs = "not-for-us", "The destination MAC address is another station's.";
-    UnknownEtherType = "unknown-ethertype", "Neither IPv4, IPv6 nor ARP.";
-    UnknownVlan = "unknown-vlan", "No interface is configured for this port and VLAN.";
+    // The frame and its headers.
+    Malformed = "malformed", "A header's length, version or checksum contradicts the packet's bytes. Look at the sender, or at a cable or NIC that corrupts.";
+    NotForUs = "not-for-us", "The destination MAC address is another station's: a switch floods, or the port is promiscuous.";
+    UnknownEtherType = "unknown-ethertype", "Neither IPv4, IPv6 nor ARP (LLDP, STP and their like land here).";
+    UnknownVlan = "unknown-vlan", "No interface is configured for this port and VLAN. Add one to the configuration or prune the VLAN on the switch.";
+    UnsupportedProtocol = "unsupported-protocol", "A packet to one of our own addresses that is neither GTP-U nor an ICMP message we answer.";
+    IgnoredMulticast = "ignored-multicast", "Link-local multicast that a UPF has no part in (router solicitations on N6, MLD, mDNS).";
+    // GTP-U.
+    GtpuVersion = "gtpu-version", "Not GTPv1-U (GTP' or another version). The peer speaks something else on port 2152.";
+    GtpuUnknownType = "gtpu-unknown-type", "A GTP-U message type that a UPF does not handle (TS 29.281 §6.1).";
+    GtpuUnknownExtension = "gtpu-unknown-extension", "A GTP-U extension header that must be understood and is not; answered by Supported Extension Headers Notification.";
+    UnknownTeid = "unknown-teid", "No tunnel with this TEID; answered by an Error Indication. Common after a restart or a released session; otherwise the peer is out of step with the SMF.";
+    UnknownTunnel = "unknown-tunnel", "An Error Indication or End Marker for a tunnel that no session has.";
+    ErrorRateLimited = "error-rate-limited", "An answer (echo, error indication, ICMP, ND) was not sent because its rate limit was reached.";
+    // Finding the session.
+    UnknownUe = "unknown-ue", "A packet from the data network to an address of a UE pool that no session has.";
+    NotN6 = "not-n6", "A plain IP packet on an interface without the N6 role. Give the interface the role, or fix the routing of its neighbours.";
+    NotN3 = "not-n3", "A GTP-U packet on an interface with neither the N3 nor the N9 role.";
+    NoRule = "no-rule", "The session has no PDR that matches this packet. Compare the session's rules with the packet's QFI and 5-tuple.";
+    // Enforcement.
+    SpoofedSource = "spoofed-source", "The UE sent from an address that is not its own (neither its address, its prefix nor a framed route).";
+    OwnAddress = "own-address", "A UE addressed Millrace itself (N3, N4, N6 or N9 address); user traffic never reaches these.";
+    GateClosed = "gate-closed", "A QER closes the gate for this direction.";
+    RateExceeded = "rate-exceeded", "A QER's maximum bit rate was exceeded.";
+    QuotaExhausted = "quota-exhausted", "A URR's quota is used up; the SMF has to grant a new one.";
+    FarDrop = "far-drop", "The FAR says DROP.";
+    FarUnresolved = "far-unresolved", "The FAR forwards to ACCESS, and the SMF has not told the gNB's tunnel yet.";
+    // Buffering.
+    BufferFull = "buffer-full", "The session's buffer (the SMF's suggestion, bounded by configuration) is full.";
+    BufferExhausted = "buffer-exhausted", "The worker's buffer for all sessions is full. Raise the limit or the number of packet buffers.";
+    BufferDiscarded = "buffer-discarded", "A buffered packet was discarded: DROBU, a rule that drops, or the end of the session.";
+    // The way out.
+    NoRoute = "no-route", "No route leads to the destination (inner address, or GTP-U peer).";
+    NeighbourPending = "neighbour-pending", "Too many packets wait for a neighbour's MAC address.";
+    NeighbourUnreachable = "neighbour-unreachable", "The next hop does not answer ARP or neighbour solicitations.";
+    TtlExpired = "ttl-expired", "TTL or hop limit ran out; answered by ICMP time exceeded.";
+    PacketTooBig = "packet-too-big", "Larger than the MTU of the way out and not to be fragmented; answered by ICMP.";
+    NoHeadroom = "no-headroom", "The packet buffer has no room for the tunnel headers. Raise the headroom.";
+    NoBuffer = "no-buffer", "No packet buffer was free for a packet of our own making (fragments, answers). Raise the number of buffers.";
+    TooManyPeers = "too-many-peers", "The table of GTP-U peers is full. Raise its limit.";
+    // Fragments.
+    FragmentTimeout = "fragment-timeout", "The other fragments of an outer packet did not arrive in time.";
+    FragmentOverlap = "fragment-overlap", "Fragments that overlap or contradict each other: an attack, never a network.";
+    FragmentLimit = "fragment-limit", "Too many fragments are waiting. Raise the MTU between the gNBs and the UPF so that they need not fragment.";
+    FragmentWithoutFirst = "fragment-without-first", "A later fragment of a filtered session's packet whose first fragment was not seen.";
+    // Ownership.
+    NotOwned = "not-owned", "A packet handed to a worker that does not own its shard any more.";
+    HandOffRingFull = "hand-off-ring-full", "The ring to the worker that owns the packet's shard is full: that worker is overloaded.";
+    TxQueueFull = "tx-queue-full", "The port's transmit queue stayed full: the link is slower than what is sent to it.";
 }

@@ -1,0 +1,60 @@
+//! What a worker's datapath is told once.
+
+use crate::net::NetView;
+use std::sync::Arc;
+
+/// Limits and rates of one worker. Nothing in the datapath grows beyond these.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The network at the start.
+    pub view: Arc<NetView>,
+    /// Random; keeps others from choosing keys that collide.
+    pub seed: u64,
+    /// Session slots in each shard.
+    pub sessions_per_shard: u32,
+    /// Far ends of tunnels.
+    pub peers: u16,
+    /// Neighbours remembered.
+    pub neighbours: usize,
+    /// Frames waiting for one neighbour's MAC address.
+    pub neighbour_queue: usize,
+    /// Packets buffered for all sessions; a session's own limit is in its rules.
+    pub buffered_packets: usize,
+    /// Packets being reassembled at a time.
+    pub reassemblies: usize,
+    /// First fragments remembered, for filtered sessions.
+    pub fragment_flows: usize,
+    /// How long fragments wait for others, in nanoseconds (RFC 8200 §4.5 says 60 s; a tunnel's fragments follow
+    /// each other closely).
+    pub fragment_timeout: u64,
+    /// Depth of every MBR bucket, as time in nanoseconds: a rate may be exceeded for this long after a silence.
+    pub meter_burst: u64,
+    /// GTP-U echo responses a second.
+    pub echo_rate: u32,
+    /// GTP-U error indications and supported extension headers notifications a second.
+    pub error_rate: u32,
+    /// ICMP answers and errors, and neighbour advertisements, a second.
+    pub icmp_rate: u32,
+}
+
+impl Config {
+    /// Defaults for this network.
+    pub const fn new(view: Arc<NetView>) -> Self {
+        Self {
+            view,
+            seed: 0x6d69_6c6c_7261_6365,
+            sessions_per_shard: 1 << 15,
+            peers: 8192,
+            neighbours: 4096,
+            neighbour_queue: 32,
+            buffered_packets: 16_384,
+            reassemblies: 256,
+            fragment_flows: 1024,
+            fragment_timeout: 2_000_000_000,
+            meter_burst: 100_000_000,
+            echo_rate: 10_000,
+            error_rate: 1000,
+            icmp_rate: 1000,
+        }
+    }
+}

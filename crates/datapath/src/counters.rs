@@ -1,0 +1,199 @@
+//! What a worker counts, and the sum that must always come out right.
+
+use crate::Reason;
+
+/// Packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes; of whole frames at interfaces, of the UE's own packets per direction.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// One more packet.
+    #[inline(always)]
+    pub const fn add(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// One interface's frames, by its index in the [`crate::net::NetView`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    /// Frames that arrived.
+    pub received: Traffic,
+    /// Frames put into the outbox.
+    pub sent: Traffic,
+}
+
+/// One worker's counters. Plain numbers: whoever wants the total adds the workers' copies up.
+///
+/// Every frame has one fate, so at any moment between two calls
+/// `received + handed_in + originated = sent + handed_out + dropped + consumed + buffered + held`; see [`Counters::balance`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that came from a port.
+    pub received: u64,
+    /// Frames that came from another worker.
+    pub handed_in: u64,
+    /// Frames of our own making: answers, errors, fragments, end markers, reassembled packets.
+    pub originated: u64,
+    /// Frames put into the outbox to be sent, own ones included.
+    pub sent: u64,
+    /// Frames left to another worker.
+    pub handed_out: u64,
+    /// Frames whose purpose was fulfilled here: requests we answered, ARP, fragments put together, packets cut into
+    /// fragments.
+    pub consumed: u64,
+    /// Packets waiting in sessions' buffers now.
+    pub buffered: u64,
+    /// Frames waiting now for a neighbour's address or for further fragments.
+    pub held: u64,
+    /// Dropped frames, by [`Reason::index`].
+    pub drops: [u64; Reason::COUNT],
+    /// The UEs' packets forwarded uplink.
+    pub uplink: Traffic,
+    /// The UEs' packets forwarded downlink.
+    pub downlink: Traffic,
+    /// By interface of the current view; interfaces beyond the last view's keep what they had.
+    pub interfaces: Vec<InterfaceCounters>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            received: 0,
+            handed_in: 0,
+            originated: 0,
+            sent: 0,
+            handed_out: 0,
+            consumed: 0,
+            buffered: 0,
+            held: 0,
+            drops: [0; Reason::COUNT],
+            uplink: Traffic::default(),
+            downlink: Traffic::default(),
+            interfaces: Vec::new(),
+        }
+    }
+}
+
+impl Counters {
+    /// Drops for one reason.
+    pub fn dropped(&self, reason: Reason) -> u64 {
+        self.drops.get(reason.index()).copied().unwrap_or(0)
+    }
+
+    /// All drops.
+    pub fn dropped_total(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+
+    /// The reasons that occurred, in order.
+    pub fn drops(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        Reason::ALL.iter().zip(&self.drops).filter(|(_, n)| **n > 0).map(|(reason, n)| (*reason, *n))
+    }
+
+    /// Frames that came in (or were made) less frames accounted for: zero, or a frame was lost or counted twice.
+    pub fn balance(&self) -> i128 {
+        let came = self.received as i128 + self.handed_in as i128 + self.originated as i128;
+        let went = self.sent as i128
+            + self.handed_out as i128
+            + self.dropped_total() as i128
+            + self.consumed as i128
+            + self.buffered as i128
+            + self.held as i128;
+        came - went
+    }
+
+    /// Counts a drop.
+    #[inline]
+    pub(crate) fn drop(&mut self, reason: Reason) {
+        if let Some(n) = self.drops.get_mut(reason.index()) {
+            *n += 1;
+        }
+    }
+
+    /// Frames of the outbox that found no room in a transmit queue.
+    pub fn lost_at_port(&mut self, frames: u64) {
+        self.sent -= frames;
+        self.add_drops(Reason::TxQueueFull, frames);
+    }
+
+    /// Frames of the outbox that found no room in the ring to their owner.
+    pub fn lost_in_hand_off(&mut self, frames: u64) {
+        self.handed_out -= frames;
+        self.add_drops(Reason::HandOffRingFull, frames);
+    }
+
+    fn add_drops(&mut self, reason: Reason, frames: u64) {
+        if let Some(n) = self.drops.get_mut(reason.index()) {
+            *n += frames;
+        }
+    }
+
+    /// Adds another worker's counters to these.
+    pub fn merge(&mut self, other: &Self) {
+        self.received += other.received;
+        self.handed_in += other.handed_in;
+        self.originated += other.originated;
+        self.sent += other.sent;
+        self.handed_out += other.handed_out;
+        self.consumed += other.consumed;
+        self.buffered += other.buffered;
+        self.held += other.held;
+        for (mine, theirs) in self.drops.iter_mut().zip(&other.drops) {
+            *mine += theirs;
+        }
+        self.uplink = self.uplink.plus(other.uplink);
+        self.downlink = self.downlink.plus(other.downlink);
+        if self.interfaces.len() < other.interfaces.len() {
+            self.interfaces.resize(other.interfaces.len(), InterfaceCounters::default());
+        }
+        for (mine, theirs) in self.interfaces.iter_mut().zip(&other.interfaces) {
+            mine.received = mine.received.plus(theirs.received);
+            mine.sent = mine.sent.plus(theirs.sent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_one_fate() {
+        let mut counters =
+            Counters { received: 10, originated: 2, sent: 7, consumed: 1, ..Counters::default() };
+        assert_eq!(counters.balance(), 4);
+        counters.drop(Reason::FarDrop);
+        counters.buffered = 2;
+        counters.held = 1;
+        assert_eq!(counters.balance(), 0);
+        assert_eq!(counters.drops().collect::<Vec<_>>(), [(Reason::FarDrop, 1)]);
+        let mut sum = counters.clone();
+        sum.merge(&counters);
+        assert_eq!((sum.received, sum.dropped(Reason::FarDrop), sum.balance()), (20, 2, 0));
+    }
+
+    #[test]
+    fn labels_are_unique() {
+        let mut labels: Vec<_> = Reason::ALL.iter().map(|r| r.label()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        assert_eq!(labels.len(), Reason::COUNT);
+        for (i, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(reason.index(), i);
+            assert!(reason.meaning().ends_with('.'));
+        }
+    }
+}

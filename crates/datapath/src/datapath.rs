@@ -1,0 +1,509 @@
+//! One worker's state, and the order in which a burst meets it.
+
+use crate::command::{Command, Event, SessionSnapshot};
+use crate::counters::{Counters, InterfaceCounters};
+use crate::directory::Directory;
+use crate::fragment::{FragmentFlows, Reassembly};
+use crate::limiter::Limiter;
+use crate::network::{Context, Network};
+use crate::outbox::Outbox;
+use crate::parse::{self, Kind, Meta};
+use crate::peer::NO_PEER;
+use crate::shard::{self, Refusal, Shard};
+use crate::{Config, Reason};
+use io::{BURST, Frame, FramePool};
+use packet::rss;
+use session::usage::Trigger;
+use session::{SHARDS, ShardId};
+use std::net::{IpAddr, Ipv4Addr};
+use tables::prefetch::{prefetch, prefetch_slice_at};
+use tables::{Nanos, Probe};
+
+/// Shards that aren't owned, and slots that aren't known.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+/// Rounds of packets that arise from other packets (to another UE, or an answer to a UE) in one call. A packet from a
+/// UE to a UE takes one, the ICMP error about it another.
+const ROUNDS: usize = 4;
+
+/// Rate limits of the answers that a worker gives.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub echo: Limiter,
+    pub error: Limiter,
+    pub icmp: Limiter,
+}
+
+/// One worker's share of the user plane: the shards it owns, and its copies of everything else.
+///
+/// All methods take the time and leave their results in an [`Outbox`]; nothing blocks, logs or waits.
+#[derive(Debug)]
+pub struct Datapath<F: Frame> {
+    pub(crate) config: Config,
+    pub(crate) shards: Vec<Option<Box<Shard<F>>>>,
+    pub(crate) network: Network<F>,
+    pub(crate) directory: Directory,
+    pub(crate) counters: Counters,
+    pub(crate) limits: Limits,
+    pub(crate) reassembly: Reassembly<F>,
+    pub(crate) flows: FragmentFlows,
+    /// Internal frames that arose in this call.
+    pub(crate) arisen: Vec<F>,
+    metas: Vec<Meta>,
+    probes: Vec<Option<Probe>>,
+    /// Of the last outer IPv4 header.
+    pub(crate) identification: u16,
+    /// Reused by everything that builds packets of our own.
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl<F: Frame> Datapath<F> {
+    /// A worker without shards.
+    pub fn new(config: Config) -> Self {
+        let network = Network::new(&config);
+        let mut datapath = Self {
+            shards: (0..SHARDS).map(|_| None).collect(),
+            directory: Directory::new(config.seed),
+            counters: Counters::default(),
+            limits: Limits {
+                echo: Limiter::new(config.echo_rate),
+                error: Limiter::new(config.error_rate),
+                icmp: Limiter::new(config.icmp_rate),
+            },
+            reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
+            flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
+            arisen: Vec::with_capacity(BURST),
+            metas: Vec::with_capacity(4 * BURST),
+            probes: Vec::with_capacity(4 * BURST),
+            scratch: Vec::with_capacity(2048),
+            identification: 0,
+            network,
+            config,
+        };
+        datapath.size_counters();
+        datapath
+    }
+
+    fn size_counters(&mut self) {
+        let interfaces = self.network.view.interfaces().len();
+        if self.counters.interfaces.len() < interfaces {
+            self.counters.interfaces.resize(interfaces, InterfaceCounters::default());
+        }
+    }
+
+    /// Takes over a shard, with its sessions and their buffered packets. A shard that was here under the same number is
+    /// returned.
+    pub fn adopt(&mut self, mut shard: Box<Shard<F>>) -> Option<Box<Shard<F>>> {
+        let network = &mut self.network;
+        // A peer too many leaves the FAR without a way: its packets are dropped and counted.
+        shard.relink(|address| network.acquire_peer(address).unwrap_or(NO_PEER));
+        let index = shard.id().index();
+        let before = self.release(shard.id());
+        self.counters.buffered += shard.buffered() as u64;
+        // The frames come with the shard.
+        self.counters.handed_in += shard.buffered() as u64;
+        if let Some(place) = self.shards.get_mut(index) {
+            *place = Some(shard);
+        }
+        before
+    }
+
+    /// Gives a shard away.
+    pub fn release(&mut self, id: ShardId) -> Option<Box<Shard<F>>> {
+        let shard = self.shards.get_mut(id.index())?.take()?;
+        for peer in shard.peers() {
+            self.network.peers.release(peer);
+        }
+        self.counters.buffered -= shard.buffered() as u64;
+        self.counters.handed_out += shard.buffered() as u64;
+        Some(shard)
+    }
+
+    /// An empty shard with this worker's limits.
+    pub fn new_shard(&self, id: ShardId) -> Box<Shard<F>> {
+        let seed = self.config.seed ^ (id.index() as u64) << 48;
+        Box::new(Shard::new(id, self.config.sessions_per_shard, seed))
+    }
+
+    /// Whether this worker owns the shard.
+    pub fn owns(&self, id: ShardId) -> bool {
+        self.shards.get(id.index()).is_some_and(Option::is_some)
+    }
+
+    /// The shard, if it is here.
+    pub fn shard(&self, id: ShardId) -> Option<&Shard<F>> {
+        self.shards.get(id.index())?.as_deref()
+    }
+
+    /// What this worker counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// For the engine, which learns what became of the outbox.
+    pub const fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    /// Sessions in this worker's shards.
+    pub fn sessions(&self) -> usize {
+        self.shards.iter().flatten().map(|shard| shard.len()).sum()
+    }
+
+    /// The shard that a UE address belongs to, unless the address directory says otherwise.
+    pub fn shard_of(address: IpAddr) -> ShardId {
+        ShardId::from_hash(rss::ue_hash(address))
+    }
+
+    /// Processes frames that arrived at a port, and leaves `burst` empty.
+    pub fn process<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        port: u16,
+        burst: &mut Vec<F>,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
+        let mut cx = Context { now, out, pool };
+        self.counters.received += burst.len() as u64;
+        self.metas.clear();
+        for frame in burst.iter() {
+            let meta = self.network.ingress.parse(&self.network.view, port, frame.bytes(), false);
+            if let Some(interface) = self.counters.interfaces.get_mut(meta.interface as usize) {
+                interface.received.add(frame.len());
+            }
+            self.metas.push(meta);
+        }
+        self.run(&mut cx, burst, Some(port));
+        self.settle(&mut cx);
+    }
+
+    /// Processes frames that another worker handed over ([`Outbox::hand_off`]), each with the port it arrived at, and
+    /// leaves `frames` empty. A frame whose shard isn't here is dropped, not handed on.
+    pub fn process_handed_off<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        frames: &mut Vec<(u16, F)>,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
+        let mut cx = Context { now, out, pool };
+        self.counters.handed_in += frames.len() as u64;
+        self.metas.clear();
+        let mut burst = std::mem::take(&mut self.arisen);
+        for (port, frame) in frames.drain(..) {
+            self.metas.push(self.network.ingress.parse(&self.network.view, port, frame.bytes(), true));
+            burst.push(frame);
+        }
+        self.run(&mut cx, &mut burst, None);
+        // `run` may have filled the list that was taken.
+        burst.append(&mut self.arisen);
+        self.arisen = burst;
+        self.settle(&mut cx);
+    }
+
+    /// The phases of a burst whose frames are parsed. `port`: where it arrived, if frames of other shards are to be handed
+    /// to their owners.
+    fn run<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        burst: &mut Vec<F>,
+        port: Option<u16>,
+    ) {
+        // Where is the record? A tunnel's place is in its TEID; a plain packet's bucket has to be read first.
+        self.probes.clear();
+        for (meta, frame) in self.metas.iter_mut().zip(burst.iter()) {
+            let mut probe = None;
+            match meta.kind {
+                Kind::Tunnel => {
+                    let (shard, slot) = self.directory.teid(meta.teid);
+                    meta.shard = shard;
+                    meta.slot = slot as u32;
+                    if let Some(Some(shard)) = self.shards.get(shard as usize) {
+                        prefetch_slice_at(&shard.tunnels, slot as usize);
+                    }
+                }
+                Kind::Plain => {
+                    let found = if meta.v6 {
+                        self.directory.ipv6(meta.key, || destination6(frame.bytes(), meta.inner))
+                    } else {
+                        self.directory.ipv4(meta.key as u32)
+                    };
+                    if let Some((shard, slot)) = found {
+                        meta.shard = shard;
+                        meta.slot = slot;
+                        if let Some(Some(shard)) = self.shards.get(shard as usize) {
+                            prefetch_slice_at(&shard.downlink, slot as usize);
+                        }
+                    } else {
+                        let hash = if meta.v6 {
+                            rss::ue_hash_prefix64(meta.key)
+                        } else {
+                            rss::ue_hash_ipv4(Ipv4Addr::from_bits(meta.key as u32))
+                        };
+                        let id = ShardId::from_hash(hash).index();
+                        meta.shard = id as u16;
+                        if let Some(Some(shard)) = self.shards.get(id) {
+                            probe = Some(if meta.v6 {
+                                shard.by_prefix.prepare(&meta.key)
+                            } else {
+                                shard.by_ipv4.prepare(&(meta.key as u32))
+                            });
+                        }
+                    }
+                }
+                _ => {}
+            }
+            self.probes.push(probe);
+        }
+        for (meta, probe) in self.metas.iter_mut().zip(&self.probes) {
+            if let (Some(probe), Some(Some(shard))) = (probe, self.shards.get(meta.shard as usize)) {
+                let slot = if meta.v6 {
+                    shard.by_prefix.finish(*probe, &meta.key)
+                } else {
+                    shard.by_ipv4.finish(*probe, &(meta.key as u32))
+                };
+                if let Some(slot) = slot {
+                    meta.slot = slot;
+                    if let Some(record) = shard.downlink.get(slot as usize) {
+                        prefetch(record);
+                    }
+                }
+            }
+        }
+        let mut metas = std::mem::take(&mut self.metas);
+        for (meta, frame) in metas.iter().zip(burst.drain(..)) {
+            self.dispatch(cx, meta, frame, port);
+        }
+        metas.clear();
+        self.metas = metas;
+    }
+
+    #[inline(always)]
+    fn dispatch<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: F,
+        port: Option<u16>,
+    ) {
+        match meta.kind {
+            Kind::Tunnel | Kind::Plain => {
+                if self.shards.get(meta.shard as usize).is_none_or(Option::is_none) {
+                    self.elsewhere(cx, meta, frame, port);
+                } else if meta.kind == Kind::Tunnel {
+                    self.tunnel(cx, meta, frame);
+                } else {
+                    self.plain(cx, meta, frame);
+                }
+            }
+            _ => self.branch(cx, meta, frame),
+        }
+    }
+
+    /// Processes a frame of our own making as if it had just arrived.
+    pub(crate) fn again<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, port: u16, frame: F) {
+        let meta = self.network.ingress.parse(&self.network.view, port, frame.bytes(), false);
+        self.metas.clear();
+        self.metas.push(meta);
+        self.run(cx, &mut vec![frame], Some(port));
+    }
+
+    /// Everything that isn't a user's packet.
+    #[cold]
+    #[inline(never)]
+    fn branch<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta, frame: F) {
+        match meta.kind {
+            Kind::Bad(reason) => self.counters.drop(reason),
+            Kind::Signalling => self.signalling(cx, meta, frame),
+            Kind::UnknownExtension(_) => self.unknown_extension(cx, meta, &frame),
+            Kind::Arp => self.arp(cx, meta, frame),
+            Kind::Local => self.local(cx, meta, frame),
+            Kind::OuterFragment => self.outer_fragment(cx, meta, frame),
+            Kind::Tunnel | Kind::Plain => {}
+        }
+    }
+
+    /// A packet of a shard that another worker owns.
+    #[cold]
+    #[inline(never)]
+    fn elsewhere<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: F,
+        port: Option<u16>,
+    ) {
+        // A packet to ourselves that parsing took for a UE's must not travel between workers.
+        if meta.kind == Kind::Plain && self.is_own(meta, frame.bytes()) {
+            self.local(cx, meta, frame);
+            return;
+        }
+        match port {
+            Some(port) => {
+                self.counters.handed_out += 1;
+                cx.out.hand_off.push((ShardId::from_hash(meta.shard as u32), port, frame));
+            }
+            None => self.counters.drop(Reason::NotOwned),
+        }
+    }
+
+    /// Processes the internal frames that arose, and those that arise from them.
+    pub(crate) fn settle<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>) {
+        for _ in 0..ROUNDS {
+            if self.arisen.is_empty() {
+                return;
+            }
+            let mut burst = std::mem::take(&mut self.arisen);
+            self.metas.clear();
+            self.metas.extend(burst.iter().map(|frame| parse::internal(frame.bytes())));
+            self.run(cx, &mut burst, Some(0));
+            burst.append(&mut self.arisen);
+            self.arisen = burst;
+        }
+        for frame in self.arisen.drain(..) {
+            self.counters.drop(Reason::TtlExpired);
+            drop(frame);
+        }
+    }
+
+    /// Carries out an order of the control side.
+    pub fn apply<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        command: Command,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
+        let mut cx = Context { now, out, pool };
+        match command {
+            Command::Install { token, rules, transition, query } => {
+                match self.install(&mut cx, &rules, transition, &query) {
+                    Ok(installed) => cx.out.events.push(Event::Applied {
+                        token,
+                        found: installed.found,
+                        usage: installed.usage,
+                    }),
+                    Err(refusal) => cx.out.events.push(Event::Refused { token, refusal }),
+                }
+            }
+            Command::Remove { token, session } => {
+                let removed = self.shard_mut(session.shard).and_then(|shard| shard.remove(session.slot));
+                let event = match removed {
+                    Some(mut session) => {
+                        for peer in &session.peers {
+                            self.network.peers.release(*peer);
+                        }
+                        for frame in session.waiting.drain(..) {
+                            self.counters.buffered -= 1;
+                            self.counters.drop(Reason::BufferDiscarded);
+                            drop(frame);
+                        }
+                        let usage = session.books.report(&session.rules, &[], Trigger::Termination);
+                        Event::Applied { token, found: true, usage }
+                    }
+                    None => Event::Applied { token, found: false, usage: Vec::new() },
+                };
+                cx.out.events.push(event);
+            }
+            Command::Query { token, session, urrs, trigger } => {
+                let mut event = Event::Applied { token, found: false, usage: Vec::new() };
+                if let Some(shard) = self.shard_mut(session.shard) {
+                    shard.fold(session.slot);
+                    if let Some(session) = shard.session_mut(session.slot) {
+                        let usage = session.books.report(&session.rules, &urrs, trigger);
+                        event = Event::Applied { token, found: true, usage };
+                    }
+                    shard.grant(session.slot);
+                }
+                cx.out.events.push(event);
+            }
+            Command::Inspect { token, session } => {
+                let snapshot = self.snapshot(session).map(Box::new);
+                cx.out.events.push(Event::Snapshot { token, session: snapshot });
+            }
+            Command::Directory { teid, place } => self.directory.set_teid(teid, place),
+            Command::AddressDirectory { prefix, session } => self.directory.set_prefix(prefix, session),
+            Command::FindTunnel { peer, teid } => {
+                self.error_indicated(cx.out, peer, teid);
+            }
+            Command::Net(view) => {
+                self.network.replace(&mut cx, &mut self.counters, view);
+                self.size_counters();
+            }
+        }
+        self.settle(&mut cx);
+    }
+
+    pub(crate) fn shard_mut(&mut self, id: ShardId) -> Option<&mut Shard<F>> {
+        self.shards.get_mut(id.index())?.as_deref_mut()
+    }
+
+    fn install<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        rules: &std::sync::Arc<session::rules::Rules>,
+        transition: crate::command::Transition,
+        query: &[pfcp::UrrId],
+    ) -> Result<shard::Installed, Refusal> {
+        let Some(Some(shard)) = self.shards.get_mut(rules.place.shard.index()) else {
+            return Err(Refusal::NotOwned);
+        };
+        let mut peers = Vec::with_capacity(rules.fars.len());
+        let mut full = false;
+        for far in &rules.fars {
+            let peer =
+                shard::remote(far.action).map_or(Some(NO_PEER), |peer| self.network.acquire_peer(peer));
+            full |= peer.is_none();
+            peers.push(peer.unwrap_or(NO_PEER));
+        }
+        if full {
+            peers.iter().for_each(|peer| self.network.peers.release(*peer));
+            return Err(Refusal::TooManyPeers);
+        }
+        let (installed, before) = match shard.install(rules, peers.clone().into(), query) {
+            Ok(done) => done,
+            Err(refusal) => {
+                peers.iter().for_each(|peer| self.network.peers.release(*peer));
+                return Err(refusal);
+            }
+        };
+        if transition.end_marker {
+            for (peer, teid) in &installed.left {
+                self.end_marker(cx, *peer, *teid);
+            }
+        }
+        // Only now: the old tunnel's far end was still needed.
+        before.iter().for_each(|peer| self.network.peers.release(*peer));
+        self.flush(cx, rules.place, transition.drop_buffered || installed.replaced);
+        Ok(installed)
+    }
+
+    fn snapshot(&mut self, place: session::SessionRef) -> Option<SessionSnapshot> {
+        let shard = self.shard_mut(place.shard)?;
+        shard.fold(place.slot);
+        shard.grant(place.slot);
+        let id = shard.id();
+        let session = shard.session(place.slot)?;
+        let pdrs = session.rules.pdrs.iter().zip(&session.books.pdrs);
+        Some(SessionSnapshot {
+            seid: session.rules.seid,
+            shard: id,
+            pdrs: pdrs.map(|(pdr, state)| (pdr.id, state.packets, state.bytes)).collect(),
+            drops: session.drops(),
+            buffered: session.waiting.len() as u32,
+        })
+    }
+
+    /// Regular work: unanswered solicitations, fragments that wait too long. Call about every millisecond.
+    pub fn tick<P: FramePool<Frame = F>>(&mut self, now: Nanos, out: &mut Outbox<F>, pool: &mut P) {
+        let mut cx = Context { now, out, pool };
+        self.network.tick(&mut cx, &mut self.counters);
+        self.reassembly.expire(now, &mut self.counters);
+    }
+}
+
+/// The destination of an IPv6 packet that was checked in parsing.
+pub(crate) fn destination6(frame: &[u8], inner: u16) -> u128 {
+    let bytes = frame.get(inner as usize + 24..).and_then(|rest| rest.first_chunk::<16>());
+    bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
+}

@@ -1,0 +1,515 @@
+//! The packet whose record says everything: check, route, enforce, transform, send.
+//!
+//! Everything here happens within a record's cache line, the packet's first two, and tables small enough to stay in
+//! cache. Whatever a record can't decide goes to [`crate::slow`], which decides by the session's rules.
+
+use crate::Reason;
+use crate::datapath::Datapath;
+use crate::egress::Egress;
+use crate::network::{Context, Way};
+use crate::parse::{Meta, NO_QFI, internal_header};
+use crate::peer::{Outer, Peer};
+use crate::record::{Record, coarse, flag};
+use io::{Frame, FramePool};
+use packet::IpProtocol;
+use packet::checksum::{self, Sum};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How a packet leaves in a tunnel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encapsulation {
+    /// Index of the far end.
+    pub peer: u16,
+    /// The far end's TEID.
+    pub teid: u32,
+    /// ToS octet of the outer header.
+    pub tos: u8,
+    /// The PDU session container's octets, if there is one.
+    pub container: Option<[u8; 2]>,
+    /// Paging policy indicator, which makes the container longer.
+    pub paging_policy: Option<u8>,
+}
+
+impl Encapsulation {
+    /// Octets of the container extension header with the optional word before it.
+    const fn extra(&self) -> usize {
+        match (self.container, self.paging_policy) {
+            (None, _) => 0,
+            (Some(_), None) => 8,
+            (Some(_), Some(_)) => 12,
+        }
+    }
+
+    /// What a record says of the packet.
+    #[inline(always)]
+    fn of(record: &Record, meta: &Meta) -> Self {
+        Self {
+            peer: record.peer,
+            teid: record.remote_teid,
+            tos: record.tos,
+            container: container(record.flags, record.qfi, meta),
+            paging_policy: None,
+        }
+    }
+}
+
+/// The container that a packet leaves with: the rule's QFI, or else the one that it came with (TS 38.415 §5.5.2).
+#[inline(always)]
+pub(crate) const fn container(flags: u16, qfi: u8, meta: &Meta) -> Option<[u8; 2]> {
+    if flags & flag::CONTAINER == 0 {
+        return None;
+    }
+    let [_, octet] = meta.container;
+    let (qfi, reflective) = if flags & flag::MARK != 0 {
+        (qfi, flags & flag::REFLECTIVE != 0)
+    } else if meta.qfi == NO_QFI {
+        return None;
+    } else {
+        (meta.qfi, flags & flag::TO_ACCESS != 0 && octet & 0x40 != 0)
+    };
+    if flags & flag::TO_ACCESS != 0 { Some([0x00, qfi | (reflective as u8) << 6]) } else { Some([0x10, qfi]) }
+}
+
+/// Where a packet goes that leaves without a tunnel.
+pub(crate) enum Routed {
+    /// To another UE.
+    Ue,
+    /// Through this neighbour.
+    Out(Egress),
+}
+
+impl<F: Frame> Datapath<F> {
+    /// A G-PDU.
+    #[inline(always)]
+    pub(crate) fn tunnel<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        mut frame: F,
+    ) {
+        let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize) else {
+            self.counters.drop(Reason::NotOwned);
+            return;
+        };
+        let record = match shard.tunnels.get_mut(meta.slot as usize) {
+            Some(record) if record.teid == meta.teid && meta.teid != 0 => record,
+            _ => {
+                self.unknown_teid(cx, meta, &frame);
+                return;
+            }
+        };
+        if !admits(record, meta, frame.bytes()) {
+            self.ask(cx, meta, frame);
+            return;
+        }
+        let flags = record.flags;
+        if flags & flag::OUTER != 0 {
+            let way = Encapsulation::of(record, meta);
+            let Some(peer) = self.network.peers.get(way.peer) else {
+                self.refuse(meta, Reason::NoRoute);
+                return;
+            };
+            if !fits(peer, &way, meta.len) {
+                self.ask(cx, meta, frame);
+                return;
+            }
+            if !enforce(record, meta.len, cx.now, self.config.meter_burst) {
+                self.ask(cx, meta, frame);
+                return;
+            }
+            let direction = if flags & flag::UPLINK != 0 {
+                &mut self.counters.uplink
+            } else {
+                &mut self.counters.downlink
+            };
+            direction.add(meta.len as usize);
+            self.encapsulate(cx, &way, frame, meta.inner, meta.len);
+            return;
+        }
+        // To the data network, by the inner destination.
+        let hop = if meta.v6 {
+            let destination = crate::datapath::destination6(frame.bytes(), meta.inner);
+            self.network.view.route6(destination)
+        } else {
+            let bytes =
+                frame.bytes().get(meta.inner as usize + 16..).and_then(|rest| rest.first_chunk::<4>());
+            self.network.view.route4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
+        };
+        let Way::Via(egress) = self.network.way(hop) else {
+            self.ask(cx, meta, frame);
+            return;
+        };
+        if meta.len > egress.mtu || !ttl_allows(frame.bytes(), meta.inner, meta.v6) {
+            self.ask(cx, meta, frame);
+            return;
+        }
+        if !enforce(record, meta.len, cx.now, self.config.meter_burst) {
+            self.ask(cx, meta, frame);
+            return;
+        }
+        decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
+        self.counters.uplink.add(meta.len as usize);
+        if !strip(&mut frame, meta.inner, meta.len, egress.l2) {
+            self.counters.drop(Reason::NoHeadroom);
+            return;
+        }
+        egress.write(frame.bytes_mut(), meta.v6);
+        if egress.resolved {
+            crate::network::transmit(cx.out, &mut self.counters, egress.interface, egress.port, frame);
+        } else {
+            let egress = *egress;
+            self.network.send(cx, &mut self.counters, &egress, frame);
+        }
+    }
+
+    /// An IP packet to a UE.
+    #[inline(always)]
+    pub(crate) fn plain<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        mut frame: F,
+    ) {
+        let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize) else {
+            self.counters.drop(Reason::NotOwned);
+            return;
+        };
+        let record = match shard.downlink.get_mut(meta.slot as usize) {
+            Some(record) if record.has(flag::LIVE) => record,
+            _ => {
+                self.unknown_ue(cx, meta, frame);
+                return;
+            }
+        };
+        if record.flags & flag::OUTER == 0 || !admits(record, meta, frame.bytes()) {
+            self.ask(cx, meta, frame);
+            return;
+        }
+        let way = Encapsulation::of(record, meta);
+        let Some(peer) = self.network.peers.get(way.peer) else {
+            self.refuse(meta, Reason::NoRoute);
+            return;
+        };
+        if !fits(peer, &way, meta.len) || !ttl_allows(frame.bytes(), meta.inner, meta.v6) {
+            self.ask(cx, meta, frame);
+            return;
+        }
+        if !enforce(record, meta.len, cx.now, self.config.meter_burst) {
+            self.ask(cx, meta, frame);
+            return;
+        }
+        decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
+        self.counters.downlink.add(meta.len as usize);
+        self.encapsulate(cx, &way, frame, meta.inner, meta.len);
+    }
+
+    /// Puts the UE's packet into a tunnel and sends it. It fits the MTU.
+    #[inline(always)]
+    pub(crate) fn encapsulate<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        way: &Encapsulation,
+        mut frame: F,
+        inner: u16,
+        length: u16,
+    ) {
+        let Some((egress, outer)) =
+            self.network.peers.get(way.peer).and_then(|peer| Some((peer.egress.as_ref()?, &peer.outer)))
+        else {
+            self.counters.drop(Reason::NoRoute);
+            return;
+        };
+        let header = outer.len() + way.extra();
+        if !strip(&mut frame, inner, length, egress.l2 + header as u8) {
+            self.counters.drop(Reason::NoHeadroom);
+            return;
+        }
+        let v6 = matches!(outer, Outer::V6 { .. });
+        let bytes = frame.bytes_mut();
+        egress.write(bytes, v6);
+        if let Some((_, packet)) = bytes.split_at_mut_checked(egress.l2 as usize) {
+            self.identification = self.identification.wrapping_add(1);
+            write_outer(packet, outer, way, length, self.identification);
+        }
+        if egress.resolved {
+            crate::network::transmit(cx.out, &mut self.counters, egress.interface, egress.port, frame);
+        } else {
+            let egress = *egress;
+            self.network.send(cx, &mut self.counters, &egress, frame);
+        }
+    }
+
+    /// The slow side of routing: what a route that isn't a resolved router leads to.
+    pub(crate) fn route(&self, frame: &[u8], meta: &Meta) -> Result<Routed, Reason> {
+        let destination = inner_destination(frame, meta);
+        match self.network.way(self.network.view.route(destination)) {
+            Way::Unreachable => Err(Reason::NoRoute),
+            Way::Own => Err(Reason::OwnAddress),
+            Way::Ue => Ok(Routed::Ue),
+            Way::Via(egress) => Ok(Routed::Out(*egress)),
+            Way::OnLink(interface) => {
+                let multicast = destination.is_multicast()
+                    || matches!(destination, IpAddr::V6(a) if session::rules::is_link_local(a))
+                    || matches!(destination, IpAddr::V4(a) if a.is_broadcast());
+                if multicast {
+                    return Err(Reason::IgnoredMulticast);
+                }
+                self.network.on_link(*interface, destination).map(Routed::Out).ok_or(Reason::NoRoute)
+            }
+        }
+    }
+
+    /// Sends the UE's packet without a tunnel. It fits the MTU, and its TTL has been seen to.
+    pub(crate) fn send_plain<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        egress: &Egress,
+        mut frame: F,
+        meta: &Meta,
+    ) {
+        if !strip(&mut frame, meta.inner, meta.len, egress.l2) {
+            self.counters.drop(Reason::NoHeadroom);
+            return;
+        }
+        egress.write(frame.bytes_mut(), meta.v6);
+        self.network.send(cx, &mut self.counters, egress, frame);
+    }
+
+    /// Drops a packet of a session, under a reason that its record's session remembers too.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refuse(&mut self, meta: &Meta, reason: Reason) {
+        self.counters.drop(reason);
+        if let Some(session) = self
+            .session_slot(meta)
+            .and_then(|(shard, slot)| self.shards.get_mut(shard as usize)?.as_deref_mut()?.session_mut(slot))
+        {
+            session.drop(reason);
+        }
+    }
+}
+
+/// Makes a frame that holds the UE's packet and nothing behind it, with `front` octets (unspecified) before it.
+#[inline(always)]
+pub(crate) fn strip<F: Frame>(frame: &mut F, inner: u16, length: u16, front: u8) -> bool {
+    let (inner, front) = (inner as usize, front as usize);
+    if front > inner {
+        if !frame.prepend(front - inner) {
+            return false;
+        }
+    } else {
+        frame.trim_front(inner - front);
+    }
+    frame.truncate(front + length as usize);
+    true
+}
+
+/// Makes a frame internal: the UE's packet behind an Ethernet header that was never on a wire.
+pub(crate) fn internalise<F: Frame>(frame: &mut F, meta: &Meta) -> bool {
+    if !strip(frame, meta.inner, meta.len, 14) {
+        return false;
+    }
+    if let Some(header) = frame.bytes_mut().first_chunk_mut::<14>() {
+        *header = internal_header(meta.v6);
+    }
+    true
+}
+
+/// Whether the record decides over this packet by itself.
+#[inline(always)]
+fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
+    let flags = record.flags;
+    if flags & flag::COMPLEX != 0 || (flags & flag::MATCH != 0 && record.qfi != meta.qfi) {
+        return false;
+    }
+    if flags & flag::UPLINK != 0 {
+        let own = if meta.v6 { meta.key == record.ue_prefix } else { meta.key as u32 == record.ue_ipv4 };
+        if (!own || meta.key == 0) && flags & flag::ANY_SOURCE == 0 {
+            return false;
+        }
+    }
+    if flags & flag::LINK_LOCAL != 0 && meta.v6 {
+        let first = frame.get(meta.inner as usize + 24).copied().unwrap_or(0xff);
+        if first >= 0xfe {
+            return false;
+        }
+    }
+    true
+}
+
+/// Meter and account, within the record. False, and nothing done, if the packet is to be judged by the session.
+#[inline(always)]
+fn enforce(record: &mut Record, length: u16, now: tables::Nanos, depth: u64) -> bool {
+    if record.credit < length as u32 {
+        return false;
+    }
+    if record.flags & flag::METERED != 0 {
+        if !record.meter.conforms(now, depth) {
+            return false;
+        }
+        record.meter.take(now, length);
+    }
+    record.credit -= length as u32;
+    record.packets += 1;
+    record.last = coarse(now);
+    true
+}
+
+/// Whether the packet with its headers fits the MTU towards the far end.
+#[inline(always)]
+pub(crate) fn fits(peer: &Peer, way: &Encapsulation, length: u16) -> bool {
+    peer.egress.as_ref().is_some_and(|egress| room(egress, &peer.outer, way) >= length)
+}
+
+/// The longest packet that fits.
+#[inline(always)]
+pub(crate) fn room(egress: &Egress, outer: &Outer, way: &Encapsulation) -> u16 {
+    egress.mtu.saturating_sub((outer.len() + way.extra()) as u16)
+}
+
+#[inline(always)]
+pub(crate) fn ttl_allows(frame: &[u8], inner: u16, v6: bool) -> bool {
+    let place = inner as usize + if v6 { 7 } else { 8 };
+    frame.get(place).is_some_and(|ttl| *ttl > 1)
+}
+
+/// One hop less, and the IPv4 header checksum to match (RFC 1624).
+#[inline(always)]
+pub(crate) fn decrement_ttl(frame: &mut [u8], inner: u16, v6: bool) {
+    let Some(packet) = frame.get_mut(inner as usize..) else { return };
+    if v6 {
+        if let Some([.., limit]) = packet.first_chunk_mut::<8>() {
+            *limit = limit.wrapping_sub(1);
+        }
+    } else if let Some([_, _, _, _, _, _, _, _, ttl, _, c0, c1]) = packet.first_chunk_mut::<12>() {
+        *ttl = ttl.wrapping_sub(1);
+        // The word (TTL, protocol) shrinks by 0x100, so the sum's complement grows by as much, with end-around carry.
+        let sum = u16::from_be_bytes([*c0, *c1]) as u32 + 0x100;
+        [*c0, *c1] = ((sum + (sum >> 16)) as u16).to_be_bytes();
+    }
+}
+
+pub(crate) fn inner_destination(frame: &[u8], meta: &Meta) -> IpAddr {
+    address(frame, meta, 16, 24)
+}
+
+pub(crate) fn inner_source(frame: &[u8], meta: &Meta) -> IpAddr {
+    address(frame, meta, 12, 8)
+}
+
+fn address(frame: &[u8], meta: &Meta, v4: usize, v6: usize) -> IpAddr {
+    let packet = frame.get(meta.inner as usize..).unwrap_or_default();
+    if meta.v6 {
+        let bytes = packet.get(v6..).and_then(|rest| rest.first_chunk::<16>());
+        IpAddr::V6(bytes.map_or(Ipv6Addr::UNSPECIFIED, |bytes| Ipv6Addr::from(*bytes)))
+    } else {
+        let bytes = packet.get(v4..).and_then(|rest| rest.first_chunk::<4>());
+        IpAddr::V4(bytes.map_or(Ipv4Addr::UNSPECIFIED, |bytes| Ipv4Addr::from(*bytes)))
+    }
+}
+
+/// Writes IP, UDP and GTP-U headers in front of a packet of `length` octets. `packet` begins with the room for them.
+#[inline(always)]
+fn write_outer(packet: &mut [u8], outer: &Outer, way: &Encapsulation, length: u16, identification: u16) {
+    match outer {
+        Outer::V4 { template, sum } => {
+            let total = length + 36 + way.extra() as u16;
+            let sum = *sum + way.tos as u32 + total as u32 + identification as u32;
+            let sum = (sum & 0xffff) + (sum >> 16);
+            let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+            if way.container.is_some() && way.paging_policy.is_none() {
+                let Some(header) = packet.first_chunk_mut::<44>() else { return };
+                *header = *template;
+                if let (Some((ip, gtpu)), Some([c0, c1])) = (split_v4(header), way.container) {
+                    write_ipv4(ip, way.tos, total, identification, checksum);
+                    write_gtpu(gtpu, way.teid, length + 8);
+                    header[41] = c0;
+                    header[42] = c1;
+                }
+            } else {
+                if let (Some(to), Some(from)) = (packet.first_chunk_mut::<36>(), template.first_chunk::<36>())
+                {
+                    *to = *from;
+                }
+                if let Some((ip, rest)) = packet.split_first_chunk_mut::<28>() {
+                    write_ipv4(ip, way.tos, total, identification, checksum);
+                    write_long(rest, way, length);
+                }
+            }
+        }
+        Outer::V6 { template } => {
+            if let (Some(to), Some(from)) = (packet.first_chunk_mut::<56>(), template.first_chunk::<56>()) {
+                *to = *from;
+            }
+            let Some((ip, datagram)) = packet.split_first_chunk_mut::<40>() else { return };
+            let udp_length = length + 16 + way.extra() as u16;
+            ip[0] = 0x60 | way.tos >> 4;
+            ip[1] = way.tos << 4;
+            [ip[4], ip[5]] = udp_length.to_be_bytes();
+            let Some((udp, rest)) = datagram.split_first_chunk_mut::<8>() else { return };
+            [udp[4], udp[5]] = udp_length.to_be_bytes();
+            [udp[6], udp[7]] = [0, 0];
+            write_long(rest, way, length);
+            // Over IPv6 the checksum is mandatory but for tunnels whose both ends agreed (RFC 6935 §5): nobody asked.
+            let (source, destination) = addresses6(ip);
+            let pseudo = checksum::pseudo_v6(source, destination, IpProtocol::UDP, udp_length as u32);
+            let sum: Sum = pseudo.bytes(datagram);
+            if let Some((udp, _)) = datagram.split_first_chunk_mut::<8>() {
+                [udp[6], udp[7]] = sum.finish_udp().to_be_bytes();
+            }
+        }
+    }
+}
+
+fn addresses6(ip: &[u8; 40]) -> (Ipv6Addr, Ipv6Addr) {
+    let (_, addresses) = ip.split_at(8);
+    let (halves, _) = addresses.as_chunks::<16>();
+    match halves {
+        [source, destination] => (Ipv6Addr::from(*source), Ipv6Addr::from(*destination)),
+        _ => (Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+#[inline(always)]
+fn split_v4(header: &mut [u8; 44]) -> Option<(&mut [u8; 28], &mut [u8; 8])> {
+    let (ip, rest) = header.split_first_chunk_mut::<28>()?;
+    Some((ip, rest.first_chunk_mut::<8>()?))
+}
+
+#[inline(always)]
+fn write_ipv4(ip: &mut [u8; 28], tos: u8, total: u16, identification: u16, checksum: u16) {
+    ip[1] = tos;
+    [ip[2], ip[3]] = total.to_be_bytes();
+    [ip[4], ip[5]] = identification.to_be_bytes();
+    [ip[10], ip[11]] = checksum.to_be_bytes();
+    [ip[24], ip[25]] = (total - 20).to_be_bytes();
+}
+
+#[inline(always)]
+fn write_gtpu(gtpu: &mut [u8; 8], teid: u32, length: u16) {
+    [gtpu[2], gtpu[3]] = length.to_be_bytes();
+    [gtpu[4], gtpu[5], gtpu[6], gtpu[7]] = teid.to_be_bytes();
+}
+
+/// A GTP-U header of any form: none, a short or a long container. `rest` begins with it.
+fn write_long(rest: &mut [u8], way: &Encapsulation, length: u16) {
+    let extra = way.extra();
+    let Some((gtpu, optional)) = rest.split_first_chunk_mut::<8>() else { return };
+    gtpu[0] = if extra == 0 { 0x30 } else { 0x34 };
+    gtpu[1] = 255;
+    write_gtpu(gtpu, way.teid, length + extra as u16);
+    let Some([c0, c1]) = way.container else { return };
+    match way.paging_policy {
+        None => {
+            if let Some(to) = optional.first_chunk_mut::<8>() {
+                *to = [0, 0, 0, 0x85, 1, c0, c1, 0];
+            }
+        }
+        Some(policy) => {
+            // PPP set, then the PPI in the upper three bits (TS 38.415 §5.5.2.1).
+            if let Some(to) = optional.first_chunk_mut::<12>() {
+                *to = [0, 0, 0, 0x85, 2, c0, c1 | 0x80, policy << 5, 0, 0, 0, 0];
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! GTP-U messages other than G-PDUs (TS 29.281 §7), each way.
+
+use crate::Reason;
+use crate::command::Event;
+use crate::datapath::Datapath;
+use crate::network::Context;
+use crate::outbox::Outbox;
+use crate::parse::Meta;
+use crate::record::flag;
+use io::{Frame, FramePool};
+use packet::gtpu::{ExtensionType, MessageType};
+use packet::gtpu_message::{self, ErrorIndication};
+use packet::{GTP_U_PORT, GtpuView, Ipv4View, Ipv6View, PacketBuilder, Teid};
+use std::net::IpAddr;
+
+impl<F: Frame> Datapath<F> {
+    /// A message that carries no user packet.
+    pub(crate) fn signalling<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: F,
+    ) {
+        let bytes = frame.bytes();
+        let Ok(message) = GtpuView::parse(bytes.get(meta.inner as usize..).unwrap_or_default()) else {
+            self.counters.drop(Reason::Malformed);
+            return;
+        };
+        match message.message_type() {
+            MessageType::ECHO_REQUEST => {
+                if self.limits.echo.allow(cx.now) {
+                    let mut answer = Vec::with_capacity(gtpu_message::ECHO_RESPONSE_LEN);
+                    gtpu_message::emit_echo_response(&mut answer, message.sequence().unwrap_or(0));
+                    self.reply(cx, meta, bytes, &answer, true);
+                    self.counters.consumed += 1;
+                } else {
+                    self.counters.drop(Reason::ErrorRateLimited);
+                }
+            }
+            MessageType::ERROR_INDICATION => match ErrorIndication::parse(message.payload()) {
+                Ok(ErrorIndication { teid, peer }) => {
+                    if self.error_indicated(cx.out, peer, teid) {
+                        self.counters.consumed += 1;
+                    } else {
+                        if self.limits.error.allow(cx.now) {
+                            cx.out.events.push(Event::UnmatchedErrorIndication { teid, peer });
+                        }
+                        self.counters.drop(Reason::UnknownTunnel);
+                    }
+                }
+                Err(_) => self.counters.drop(Reason::Malformed),
+            },
+            MessageType::END_MARKER => self.end_marker_received(cx, meta),
+            MessageType::ECHO_RESPONSE | MessageType::SUPPORTED_EXTENSION_HEADERS => {
+                self.counters.consumed += 1;
+            }
+            _ => self.counters.drop(Reason::GtpuUnknownType),
+        }
+    }
+
+    /// A far end doesn't know a tunnel: tells the control side, if one of our sessions sends into it.
+    pub(crate) fn error_indicated(&mut self, out: &mut Outbox<F>, peer: IpAddr, teid: Teid) -> bool {
+        let shards = self.shards.iter().flatten();
+        let Some(session) = shards.filter_map(|shard| shard.by_remote(peer, teid.0)).next() else {
+            return false;
+        };
+        out.events.push(Event::ErrorIndication { seid: session.rules.seid, teid, peer });
+        true
+    }
+
+    /// The last packet of an old path: goes on to the next leg of the tunnel, if there is one (§5.1, TS 23.501 §5.8.2.9).
+    fn end_marker_received<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta) {
+        let (shard, slot) = self.directory.teid(meta.teid);
+        let shard = self.shards.get(shard as usize).and_then(Option::as_deref);
+        let record = shard.and_then(|shard| shard.tunnels.get(slot as usize));
+        let Some(record) = record.filter(|record| record.teid == meta.teid && meta.teid != 0) else {
+            self.counters.drop(Reason::UnknownTunnel);
+            return;
+        };
+        self.counters.consumed += 1;
+        if record.has(flag::OUTER) {
+            let teid = Teid(record.remote_teid);
+            if let Some(address) = self.network.peers.get(record.peer).map(|peer| peer.address) {
+                self.end_marker(cx, address, teid);
+            }
+        }
+    }
+
+    /// Sends an end marker into a tunnel.
+    pub(crate) fn end_marker<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        peer: IpAddr,
+        teid: Teid,
+    ) {
+        self.network.originate(cx, &mut self.counters, peer, |own| {
+            let builder = PacketBuilder::new().ip(own, peer).udp(GTP_U_PORT, GTP_U_PORT);
+            builder.gtpu_message(MessageType::END_MARKER, teid).build(&[])
+        });
+    }
+
+    /// A G-PDU whose TEID is nobody's (§7.3.1).
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unknown_teid<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: &F,
+    ) {
+        self.counters.drop(Reason::UnknownTeid);
+        if !self.limits.error.allow(cx.now) {
+            return;
+        }
+        let Some((_, own, port)) = outer(frame.bytes(), meta) else { return };
+        let mut message = Vec::new();
+        let error = ErrorIndication { teid: Teid(meta.teid), peer: own };
+        gtpu_message::emit_error_indication(&mut message, 0, &error, Some(port));
+        self.reply(cx, meta, frame.bytes(), &message, false);
+    }
+
+    /// A G-PDU with an extension header that must be understood and isn't (§5.2.1, §7.2.3).
+    pub(crate) fn unknown_extension<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: &F,
+    ) {
+        self.counters.drop(Reason::GtpuUnknownExtension);
+        if !self.limits.error.allow(cx.now) {
+            return;
+        }
+        let mut message = Vec::new();
+        gtpu_message::emit_supported_extensions(&mut message, 0, &[ExtensionType::PDU_SESSION_CONTAINER]);
+        self.reply(cx, meta, frame.bytes(), &message, false);
+    }
+
+    /// Answers a GTP-U message: a response goes to the port that the request came from, anything else to the GTP-U
+    /// port (§4.4.2).
+    fn reply<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        request: &[u8],
+        message: &[u8],
+        response: bool,
+    ) {
+        let Some((peer, own, port)) = outer(request, meta) else { return };
+        let port = if response { port } else { GTP_U_PORT };
+        let packet = PacketBuilder::new().ip(own, peer).udp(GTP_U_PORT, port).build(message);
+        self.network.answer(cx, &mut self.counters, meta.interface, request, &packet, own.is_ipv6());
+    }
+}
+
+/// Source and destination of the outer packet, and its UDP source port.
+fn outer(frame: &[u8], meta: &Meta) -> Option<(IpAddr, IpAddr, u16)> {
+    let packet = frame.get(meta.l3 as usize..)?;
+    let (source, destination, payload): (IpAddr, IpAddr, &[u8]) = match packet.first()? >> 4 {
+        4 => {
+            let ip = Ipv4View::parse(packet).ok()?;
+            (ip.source().into(), ip.destination().into(), ip.payload())
+        }
+        _ => {
+            let ip = Ipv6View::parse(packet).ok()?;
+            (ip.source().into(), ip.destination().into(), ip.payload())
+        }
+    };
+    let [p0, p1] = *payload.first_chunk::<2>()?;
+    Some((source, destination, u16::from_be_bytes([p0, p1])))
+}

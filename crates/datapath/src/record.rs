@@ -1,0 +1,189 @@
+//! What a packet of the common kind needs of its session: one cache line for each tunnel, and one for each session's downlink.
+
+use tables::Nanos;
+
+/// Bits of [`Record::flags`].
+pub mod flag {
+    /// The record is in use.
+    pub const LIVE: u16 = 1 << 0;
+    /// More than one rule may match, or the rule does more than a record can say: ask the session.
+    pub const COMPLEX: u16 = 1 << 1;
+    /// Packets come from the UE.
+    pub const UPLINK: u16 = 1 << 2;
+    /// The inline meter applies.
+    pub const METERED: u16 = 1 << 3;
+    /// Packets leave in a tunnel to `peer` with `remote_teid`.
+    pub const OUTER: u16 = 1 << 4;
+    /// The tunnel leads towards the radio: the container has its downlink form.
+    pub const TO_ACCESS: u16 = 1 << 5;
+    /// Packets leave with a PDU session container, if there is a QFI to put in.
+    pub const CONTAINER: u16 = 1 << 6;
+    /// `qfi` is what packets are marked with.
+    pub const MARK: u16 = 1 << 7;
+    /// `qfi` is what packets must carry; others are for the session to judge.
+    pub const MATCH: u16 = 1 << 8;
+    /// Set RQI.
+    pub const REFLECTIVE: u16 = 1 << 9;
+    /// `tos` goes into the outer header.
+    pub const MARK_DSCP: u16 = 1 << 10;
+    /// Link-local and multicast destinations have a rule of their own: ask the session.
+    pub const LINK_LOCAL: u16 = 1 << 11;
+    /// The UE may send from more than `ue_ipv4` and the /64 of `ue_prefix`: ask the session if these don't match.
+    pub const MORE_SOURCES: u16 = 1 << 12;
+    /// The rule is the only one; no address of the UE is known, so sources are not checked.
+    pub const ANY_SOURCE: u16 = 1 << 13;
+}
+
+/// A direction of a session, as far as every packet needs it.
+///
+/// `credit` is the device that makes exact volume thresholds and quotas cost one subtraction: see [`crate::account`].
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Record {
+    /// The whole TEID, with its generation; zero where the record is no tunnel's.
+    pub teid: u32,
+    /// The session's slot in the shard.
+    pub session: u32,
+    /// See [`flag`].
+    pub flags: u16,
+    /// Index of the rule in [`session::rules::Rules::pdrs`].
+    pub pdr: u16,
+    /// The UE's IPv4 address; zero: none.
+    pub ue_ipv4: u32,
+    /// The upper half of the UE's IPv6 prefix; zero: none.
+    pub ue_prefix: u64,
+    /// Bytes that may pass before the session's books must be opened.
+    pub credit: u32,
+    /// What the credit was when it was granted.
+    pub granted: u32,
+    /// Packets since then.
+    pub packets: u32,
+    /// When the last of them passed, see [`coarse`].
+    pub last: u32,
+    /// Maximum bit rate.
+    pub meter: Meter,
+    /// TEID of the tunnel that packets leave in.
+    pub remote_teid: u32,
+    /// Index of its far end in the worker's peer table.
+    pub peer: u16,
+    /// See [`flag::MARK`] and [`flag::MATCH`].
+    pub qfi: u8,
+    /// ToS octet for the outer header.
+    pub tos: u8,
+}
+
+const _: () = assert!(size_of::<Record>() == 64, "a record is one cache line");
+
+impl Record {
+    /// Whether all of these flags are set.
+    #[inline(always)]
+    pub const fn has(&self, flags: u16) -> bool {
+        self.flags & flags == flags
+    }
+}
+
+/// Time in units of 2^24 ns (16.8 ms), for "last packet seen": fits a record for two years of run time, and is finer
+/// than the seconds that a usage report states it in.
+#[inline(always)]
+pub const fn coarse(now: Nanos) -> u32 {
+    (now.0 >> 24) as u32
+}
+
+/// The start of the unit.
+pub const fn from_coarse(coarse: u32) -> Nanos {
+    Nanos((coarse as u64) << 24)
+}
+
+/// A maximum bit rate in sixteen bytes: the generic cell rate algorithm (ITU-T I.371, annex A), which is a token bucket
+/// that remembers only when it will be full again.
+///
+/// A packet conforms if the bucket is not overdrawn; the packet may overdraw it. So packets of any size pass at any
+/// rate, and over time exactly the rate passes. The bucket's depth is a time, the same for all meters of a worker
+/// ([`crate::Config::meter_burst`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    /// When the bucket will be full again, in units of 2^-6 ns.
+    full_at: u64,
+    /// Time that one byte takes, in units of 2^-22 ns.
+    per_byte: u64,
+}
+
+impl Meter {
+    /// A full bucket for a rate in bit/s. Rates below 1 kbit/s (but zero, which passes only what the depth allows) are
+    /// taken as 1 kbit/s, PFCP's unit (TS 29.244 §8.2.8).
+    pub const fn new(bits_per_second: u64) -> Self {
+        let rate = if bits_per_second < 1000 { 1000 } else { bits_per_second };
+        let per_byte = (8_000_000_000u128 << 22) / rate as u128;
+        Self { full_at: 0, per_byte: per_byte as u64 }
+    }
+
+    /// The other meter's fill level at this meter's rate: what a changed MBR keeps of the past.
+    #[must_use]
+    pub const fn resume(self, before: Self) -> Self {
+        Self { full_at: before.full_at, per_byte: self.per_byte }
+    }
+
+    /// Whether a packet may pass now. `depth` is the bucket's, in nanoseconds.
+    #[inline(always)]
+    pub const fn conforms(&self, now: Nanos, depth: u64) -> bool {
+        self.full_at <= (now.0 + depth) << 6
+    }
+
+    /// Takes a packet's bytes out of the bucket.
+    #[inline(always)]
+    pub const fn take(&mut self, now: Nanos, bytes: u16) {
+        let from = if self.full_at > now.0 << 6 { self.full_at } else { now.0 << 6 };
+        self.full_at = from + ((bytes as u64 * self.per_byte) >> 16);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_rate_passes_over_time() {
+        for rate in [1_000u64, 64_000, 10_000_000, 1_000_000_000, 100_000_000_000] {
+            let mut meter = Meter::new(rate);
+            let depth = 100_000_000;
+            let bytes = 1500u16;
+            // Offer twice the rate for a virtual time of 20,000 packets.
+            let gap = (8 * bytes as u64 * 1_000_000_000 / rate / 2).max(1);
+            let mut passed = 0u64;
+            let mut now = Nanos(5_000_000_000);
+            let start = now;
+            for _ in 0..20_000 {
+                now = now.plus(gap);
+                if meter.conforms(now, depth) {
+                    meter.take(now, bytes);
+                    passed += bytes as u64 * 8;
+                }
+            }
+            let allowed = rate as f64 * (now.since(start) + depth) as f64 / 1e9 + 12_000.0;
+            assert!(passed as f64 <= allowed * 1.001, "{rate}: {passed} of {allowed}");
+            assert!(passed as f64 >= allowed * 0.97 - 12_000.0, "{rate}: {passed} of {allowed}");
+        }
+    }
+
+    #[test]
+    fn an_absurd_rate_is_bounded() {
+        let mut slow = Meter::new(0);
+        slow.take(Nanos(0), u16::MAX);
+        assert!(!slow.conforms(Nanos(0), 100_000_000));
+        assert!(slow.conforms(Nanos(600 * Nanos::SECOND), 0));
+        let mut fast = Meter::new(u64::MAX);
+        fast.take(Nanos(0), u16::MAX);
+        assert!(fast.conforms(Nanos(0), 0));
+    }
+
+    #[test]
+    fn a_changed_rate_keeps_the_debt() {
+        let mut meter = Meter::new(1_000_000);
+        for _ in 0..100 {
+            meter.take(Nanos(0), 1500);
+        }
+        let now = Nanos(100_000_000);
+        assert!(!meter.conforms(now, 0));
+        assert!(!Meter::new(2_000_000).resume(meter).conforms(now, 0));
+    }
+}

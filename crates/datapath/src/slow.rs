@@ -1,0 +1,397 @@
+//! The packet whose record isn't enough: judged by the session's rules, one by one.
+//!
+//! This is where filters, buffering, several meters, exact volume limits, fragmentation and ICMP errors live. A packet
+//! judged here meets the same checks in the same order as one that its record served:
+//! source, rule, FAR, route, TTL, MTU, quota, gate, meter, account.
+
+use crate::Reason;
+use crate::classify::classify;
+use crate::command::Event;
+use crate::datapath::{Datapath, NO_SLOT};
+use crate::egress::Egress;
+use crate::forward::{self, Encapsulation, Routed};
+use crate::icmp::Trouble;
+use crate::network::Context;
+use crate::parse::{Kind, Meta, NO_QFI};
+use crate::record::flag;
+use crate::shard::{Session, candidates};
+use io::{Frame, FramePool};
+use packet::{Dscp, Qfi};
+use session::SessionRef;
+use session::rules::{Action, Destination, Forward, Rules, is_link_local};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A packet and what is needed to judge it again later.
+#[derive(Debug)]
+pub struct Waiting<F> {
+    meta: Meta,
+    frame: F,
+}
+
+/// Where a judged packet goes.
+enum Exit {
+    Tunnel(Encapsulation),
+    Plain(Egress),
+    Ue,
+}
+
+/// Whose address a packet's source is.
+#[derive(PartialEq, Eq)]
+enum SourceOf {
+    Ue,
+    /// Link-local or unspecified: only for the SMF's ears.
+    Link,
+    /// No address of the UE is known.
+    Unknown,
+    Stranger,
+}
+
+impl<F: Frame> Datapath<F> {
+    /// Shard and session slot of a packet whose record was found.
+    pub(crate) fn session_slot(&self, meta: &Meta) -> Option<(u16, u32)> {
+        let shard = self.shards.get(meta.shard as usize)?.as_deref()?;
+        let slot = match meta.kind {
+            Kind::Tunnel => {
+                let record = shard.tunnels.get(meta.slot as usize)?;
+                (record.teid == meta.teid).then_some(record.session)?
+            }
+            _ => meta.slot,
+        };
+        (slot != NO_SLOT).then_some((meta.shard, slot))
+    }
+
+    /// Judges a packet by its session's rules.
+    #[inline(never)]
+    pub(crate) fn ask<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta, frame: F) {
+        self.judge(cx, meta, frame, true);
+    }
+
+    fn judge<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        mut frame: F,
+        notify: bool,
+    ) {
+        let Some((shard, slot)) = self.session_slot(meta) else {
+            self.counters.drop(Reason::NoRule);
+            return;
+        };
+        let Some(rules) = self.session(shard, slot).map(|session| Arc::clone(&session.rules)) else {
+            self.counters.drop(Reason::NoRule);
+            return;
+        };
+        let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
+        let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
+        let uplink_tunnel = tunnel.is_some()
+            && candidates(&rules, tunnel).next().is_some_and(|(_, pdr)| pdr.source.is_uplink());
+        let source = if uplink_tunnel {
+            source_of(&rules, forward::inner_source(frame.bytes(), meta))
+        } else {
+            SourceOf::Ue
+        };
+        if source == SourceOf::Stranger {
+            self.refuse(meta, Reason::SpoofedSource);
+            return;
+        }
+        let packet = frame.bytes().get(place).unwrap_or_default();
+        let pdr_index = match classify(&rules, tunnel, meta, packet, &mut self.flows, cx.now) {
+            Ok(index) => index,
+            Err(reason) => {
+                self.refuse(meta, reason);
+                return;
+            }
+        };
+        let Some(pdr) = rules.pdrs.get(pdr_index as usize) else { return };
+        let forward = match rules.fars.get(pdr.far as usize).map(|far| far.action) {
+            Some(Action::Forward(forward)) => forward,
+            Some(Action::ForwardUnresolved) => {
+                self.refuse(meta, Reason::FarUnresolved);
+                return;
+            }
+            Some(Action::Buffer { notify: wanted, packets }) => {
+                let notify = wanted && notify;
+                self.buffer(cx, meta, frame, (shard, slot), pdr_index, packets, notify);
+                return;
+            }
+            Some(Action::Drop) | None => {
+                self.refuse(meta, Reason::FarDrop);
+                return;
+            }
+        };
+        let to_smf = forward.destination == Destination::CpFunction;
+        if (source == SourceOf::Link && !to_smf)
+            || (source == SourceOf::Unknown && forward.outer_header.is_none())
+        {
+            self.refuse(meta, Reason::SpoofedSource);
+            return;
+        }
+        // The way out, and whether the packet may take it.
+        let far = pdr.far;
+        let (exit, room) = match self.exit(meta, &frame, &rules, pdr_index, forward, (shard, slot), far) {
+            Ok(exit) => exit,
+            Err(reason) => {
+                self.refuse(meta, reason);
+                return;
+            }
+        };
+        let routed = match exit {
+            Exit::Tunnel(_) => meta.kind == Kind::Plain,
+            Exit::Plain(_) => true,
+            Exit::Ue => false,
+        };
+        if routed && !forward::ttl_allows(frame.bytes(), meta.inner, meta.v6) {
+            self.refuse(meta, Reason::TtlExpired);
+            self.complain(cx, meta, &frame, Trouble::TimeExceeded);
+            return;
+        }
+        let too_big = meta.len > room;
+        if too_big && !may_fragment(frame.bytes(), meta) {
+            self.refuse(meta, Reason::PacketTooBig);
+            self.complain(cx, meta, &frame, Trouble::TooBig(room));
+            return;
+        }
+        if let Err(reason) = self.account(cx, meta, (shard, slot), &rules, pdr_index) {
+            self.refuse(meta, reason);
+            return;
+        }
+        let direction =
+            if pdr.source.is_uplink() { &mut self.counters.uplink } else { &mut self.counters.downlink };
+        direction.add(meta.len as usize);
+        if routed {
+            forward::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
+        }
+        if too_big {
+            let fragments = self.cut(cx, meta, &frame, room);
+            if fragments.is_empty() {
+                self.counters.drop(Reason::NoBuffer);
+                return;
+            }
+            self.counters.consumed += 1;
+            for (fragment, length) in fragments {
+                let part = Meta { inner: 14, len: length, ..*meta };
+                self.leave(cx, &exit, &part, fragment);
+            }
+        } else {
+            self.leave(cx, &exit, meta, frame);
+        }
+    }
+
+    fn session(&self, shard: u16, slot: u32) -> Option<&Session<F>> {
+        self.shards.get(shard as usize)?.as_deref()?.session(slot)
+    }
+
+    /// The way that a FAR sends a packet, and the longest packet that may take it.
+    fn exit(
+        &self,
+        meta: &Meta,
+        frame: &F,
+        rules: &Rules,
+        pdr: u16,
+        forward: Forward,
+        (shard, slot): (u16, u32),
+        far: u16,
+    ) -> Result<(Exit, u16), Reason> {
+        let Some(outer) = forward.outer_header else {
+            if forward.destination == Destination::CpFunction {
+                return Err(Reason::NoRoute);
+            }
+            return match self.route(frame.bytes(), meta)? {
+                // A downlink rule that sends packets back to where they came from would do so for ever.
+                Routed::Ue if meta.kind == Kind::Plain => Err(Reason::NoRoute),
+                Routed::Ue => Ok((Exit::Ue, u16::MAX)),
+                Routed::Out(egress) => {
+                    let mtu = egress.mtu;
+                    Ok((Exit::Plain(egress), mtu))
+                }
+            };
+        };
+        let index = self.session(shard, slot).map_or(crate::peer::NO_PEER, |session| session.peer(far));
+        let peer = self.network.peers.get(index).ok_or(Reason::TooManyPeers)?;
+        let egress = peer.egress.as_ref().ok_or(Reason::NoRoute)?;
+        let qers = || {
+            let indices = rules.pdrs.get(pdr as usize).map_or(&[][..], |pdr| &pdr.qers);
+            indices.iter().filter_map(|qer| rules.qers.get(*qer as usize))
+        };
+        let mut flags = 0;
+        if forward.destination != Destination::CpFunction {
+            flags |= flag::CONTAINER;
+        }
+        let to_access = forward.destination == Destination::Access;
+        if to_access {
+            flags |= flag::TO_ACCESS;
+        }
+        if qers().any(|qer| qer.reflective) {
+            flags |= flag::REFLECTIVE;
+        }
+        let qfi = qers().find_map(|qer| qer.qfi);
+        if qfi.is_some() {
+            flags |= flag::MARK;
+        }
+        let way = Encapsulation {
+            peer: index,
+            teid: outer.teid.0,
+            tos: forward.transport_marking.map_or(0, Dscp::to_tos),
+            container: forward::container(flags, qfi.map_or(0, Qfi::get), meta),
+            paging_policy: if to_access { qers().find_map(|qer| qer.paging_policy) } else { None },
+        };
+        let room = forward::room(egress, &peer.outer, &way);
+        Ok((Exit::Tunnel(way), room))
+    }
+
+    fn leave<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        exit: &Exit,
+        meta: &Meta,
+        mut frame: F,
+    ) {
+        match exit {
+            Exit::Tunnel(way) => self.encapsulate(cx, way, frame, meta.inner, meta.len),
+            Exit::Plain(egress) => self.send_plain(cx, egress, frame, meta),
+            Exit::Ue => {
+                if forward::internalise(&mut frame, meta) {
+                    self.arisen.push(frame);
+                } else {
+                    self.counters.drop(Reason::NoHeadroom);
+                }
+            }
+        }
+    }
+
+    /// Quota, gate, meter, and the packet's entry in the books.
+    fn account<P>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        (shard_index, slot): (u16, u32),
+        rules: &Rules,
+        pdr: u16,
+    ) -> Result<(), Reason> {
+        let Some(Some(shard)) = self.shards.get_mut(shard_index as usize) else { return Err(Reason::NoRule) };
+        let record = match meta.kind {
+            Kind::Tunnel => shard.tunnels.get(meta.slot as usize),
+            _ => shard.downlink.get(meta.slot as usize),
+        };
+        let simple = record.is_none_or(|record| !record.has(flag::COMPLEX));
+        let Some(session) = shard.session_mut(slot) else { return Err(Reason::NoRule) };
+        let exact = simple || session.shared_meter || !session.books.covers(meta.len);
+        let depth = self.config.meter_burst;
+        let mut reports = Vec::new();
+        if !exact {
+            return session.books.enforce(rules, pdr, meta.len, cx.now, depth, false, &mut reports);
+        }
+        shard.fold(slot);
+        let verdict = match shard.session_mut(slot) {
+            Some(session) => session.books.enforce(rules, pdr, meta.len, cx.now, depth, true, &mut reports),
+            None => Err(Reason::NoRule),
+        };
+        shard.grant(slot);
+        if !reports.is_empty() {
+            cx.out.events.push(Event::Usage { seid: rules.seid, usage: reports });
+        }
+        verdict
+    }
+
+    /// Keeps a packet until the SMF says what becomes of it.
+    fn buffer<P>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: F,
+        (shard, slot): (u16, u32),
+        pdr_index: u16,
+        packets: u16,
+        notify: bool,
+    ) {
+        let full = self.counters.buffered >= self.config.buffered_packets as u64;
+        let session = self.shards.get_mut(shard as usize).and_then(Option::as_deref_mut);
+        let Some(session) = session.and_then(|shard| shard.session_mut(slot)) else { return };
+        // The SMF is told even if the packet finds no room: the UE is to be paged all the same.
+        if notify
+            && let Some(state) = session.books.pdrs.get_mut(pdr_index as usize)
+            && !state.notified
+            && let Some(pdr) = session.rules.pdrs.get(pdr_index as usize)
+        {
+            state.notified = true;
+            let qers = pdr.qers.iter().filter_map(|qer| session.rules.qers.get(*qer as usize));
+            let marked = qers.filter_map(|qer| qer.qfi).next();
+            let carried = (meta.qfi != NO_QFI).then(|| Qfi::from_wire(meta.qfi));
+            cx.out.events.push(Event::DownlinkData {
+                seid: session.rules.seid,
+                pdr: pdr.id,
+                qfi: marked.or(carried),
+                dscp: Dscp::from_tos(tos(frame.bytes(), meta)),
+            });
+        }
+        if session.waiting.len() >= packets as usize {
+            self.refuse(meta, Reason::BufferFull);
+        } else if full {
+            self.refuse(meta, Reason::BufferExhausted);
+        } else {
+            session.waiting.push_back(Waiting { meta: *meta, frame });
+            self.counters.buffered += 1;
+        }
+    }
+
+    /// New rules are in force: judges the waiting packets again, in order, or discards them.
+    pub(crate) fn flush<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        place: SessionRef,
+        discard: bool,
+    ) {
+        let Some(session) = self.shard_mut(place.shard).and_then(|shard| shard.session_mut(place.slot))
+        else {
+            return;
+        };
+        for Waiting { meta, frame } in std::mem::take(&mut session.waiting) {
+            self.counters.buffered -= 1;
+            let there = self.session_slot(&meta) == Some((place.shard.index() as u16, place.slot));
+            if discard || !there {
+                self.counters.drop(Reason::BufferDiscarded);
+                if let Some(session) =
+                    self.shard_mut(place.shard).and_then(|shard| shard.session_mut(place.slot))
+                {
+                    session.drop(Reason::BufferDiscarded);
+                }
+            } else {
+                self.judge(cx, &meta, frame, false);
+            }
+        }
+    }
+}
+
+fn source_of(rules: &Rules, source: IpAddr) -> SourceOf {
+    if rules.ue_ipv4.is_none() && rules.ue_ipv6.is_none() {
+        return SourceOf::Unknown;
+    }
+    let own = match source {
+        IpAddr::V4(source) => {
+            rules.ue_ipv4 == Some(source) || rules.framed_ipv4.iter().any(|net| net.contains(&source))
+        }
+        IpAddr::V6(source) => {
+            rules.ue_ipv6.is_some_and(|net| net.contains(&source))
+                || rules.framed_ipv6.iter().any(|net| net.contains(&source))
+        }
+    };
+    match source {
+        _ if own => SourceOf::Ue,
+        IpAddr::V6(source) if is_link_local(source) || source.is_unspecified() => SourceOf::Link,
+        _ => SourceOf::Stranger,
+    }
+}
+
+fn tos(frame: &[u8], meta: &Meta) -> u8 {
+    match frame.get(meta.inner as usize..).and_then(|packet| packet.first_chunk::<2>()) {
+        Some([a, b]) if meta.v6 => a << 4 | b >> 4,
+        Some([_, tos]) => *tos,
+        None => 0,
+    }
+}
+
+/// Whether a router may cut the packet: IPv4 without DF (RFC 791); IPv6 never (RFC 8200 §5).
+fn may_fragment(frame: &[u8], meta: &Meta) -> bool {
+    !meta.v6 && frame.get(meta.inner as usize + 6).is_some_and(|flags| flags & 0x40 == 0)
+}
