@@ -1,6 +1,8 @@
 //! Cause (TS 29.244 §8.2.1): how a request ended.
 
+use crate::error::Fault;
 use crate::ids::{BarId, FarId, PdrId, QerId, UrrId};
+use crate::ie::wire::{Fields, Wire};
 use std::fmt;
 
 /// Cause values, as on the wire.
@@ -114,5 +116,59 @@ impl fmt::Display for RuleId {
             Self::Urr(id) => write!(f, "URR {id}"),
             Self::Bar(id) => write!(f, "BAR {id}"),
         }
+    }
+}
+
+impl RuleId {
+    /// Reads a Failed Rule ID (§8.2.80); `None` for a kind of rule that this crate has no word for.
+    pub(crate) fn read(value: &[u8]) -> Result<Option<Self>, Fault> {
+        let mut fields = Fields(value);
+        Ok(Some(match fields.octet()? & 0x1f {
+            0 => Self::Pdr(PdrId::read(fields.0)?),
+            1 => Self::Far(FarId::read(fields.0)?),
+            2 => Self::Qer(QerId::read(fields.0)?),
+            3 => Self::Urr(UrrId::read(fields.0)?),
+            4 => Self::Bar(BarId::read(fields.0)?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Appends the value of a Failed Rule ID.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Pdr(id) => write_kind(out, 0, &id),
+            Self::Far(id) => write_kind(out, 1, &id),
+            Self::Qer(id) => write_kind(out, 2, &id),
+            Self::Urr(id) => write_kind(out, 3, &id),
+            Self::Bar(id) => write_kind(out, 4, &id),
+        }
+    }
+}
+
+fn write_kind<'a>(out: &mut Vec<u8>, kind: u8, id: &impl Wire<'a>) {
+    out.push(kind);
+    id.write(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_rules() {
+        for (rule, bytes) in [
+            (RuleId::Pdr(PdrId(7)), &[0, 0, 7][..]),
+            (RuleId::Far(FarId(7)), &[1, 0, 0, 0, 7]),
+            (RuleId::Qer(QerId(7)), &[2, 0, 0, 0, 7]),
+            (RuleId::Urr(UrrId(7)), &[3, 0, 0, 0, 7]),
+            (RuleId::Bar(BarId(7)), &[4, 7]),
+        ] {
+            let mut out = Vec::new();
+            rule.write(&mut out);
+            assert_eq!(out, bytes);
+            assert_eq!(RuleId::read(bytes), Ok(Some(rule)));
+            assert_eq!(RuleId::read(&bytes[..bytes.len() - 1]), Err(Fault::Length));
+        }
+        assert_eq!(RuleId::read(&[5, 0, 1]), Ok(None));
     }
 }

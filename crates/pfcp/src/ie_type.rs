@@ -118,6 +118,7 @@ ie_types! {
     APN_DNN = 159, "APN/DNN";
     INTERFACE_TYPE = 160, "3GPP Interface Type";
     QUOTA_VALIDITY_TIME = 181, "Quota Validity Time";
+    PFCP_SESSION_RETENTION_INFORMATION = 183, "PFCP Session Retention Information";
     USER_PLANE_PATH_RECOVERY_REPORT = 187, "User Plane Path Recovery Report";
     SOURCE_IP_ADDRESS = 192, "Source IP Address";
     UPDATED_PDR = 256, "Updated PDR";

@@ -1,6 +1,8 @@
 //! What traffic a rule is about: interfaces, tunnels, UE addresses, filters.
 
-use packet::Teid;
+use super::wire::{Fields, Wire, flag, write_counted, write_ipv4, write_ipv6};
+use crate::error::Fault;
+use packet::{Qfi, Teid};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Source Interface or Destination Interface (§8.2.2, §8.2.24): the value of the low four bits.
@@ -94,4 +96,209 @@ impl PdnType {
     pub const NON_IP: Self = Self(4);
     /// Ethernet.
     pub const ETHERNET: Self = Self(5);
+}
+
+impl Wire<'_> for Interface {
+    #[inline]
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        Ok(Self(Fields(value).octet()? & 0x0f))
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.0 & 0x0f);
+    }
+}
+
+impl Wire<'_> for FTeid {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let flags = fields.octet()?;
+        let (ipv4, ipv6) = (flags & 1 != 0, flags & 1 << 1 != 0);
+        if flags & 1 << 2 != 0 {
+            let id = fields.when(flags & 1 << 3 != 0, Fields::octet)?;
+            return Ok(Self::Choose { ipv4, ipv6, id });
+        }
+        if !ipv4 && !ipv6 {
+            // A tunnel without an address: "at least one of the V4 and V6 flags shall be set".
+            return Err(Fault::Incorrect);
+        }
+        Ok(Self::Given {
+            teid: Teid(fields.u32()?),
+            ipv4: fields.when(ipv4, Fields::ipv4)?,
+            ipv6: fields.when(ipv6, Fields::ipv6)?,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::Given { teid, ipv4, ipv6 } => {
+                out.push(flag(ipv4.is_some(), 0) | flag(ipv6.is_some(), 1));
+                out.extend_from_slice(&teid.0.to_be_bytes());
+                write_ipv4(out, ipv4);
+                write_ipv6(out, ipv6);
+            }
+            Self::Choose { ipv4, ipv6, id } => {
+                out.push(flag(ipv4, 0) | flag(ipv6, 1) | flag(true, 2) | flag(id.is_some(), 3));
+                out.extend(id);
+            }
+        }
+    }
+}
+
+impl Wire<'_> for UeIpAddress {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let flags = fields.octet()?;
+        Ok(Self {
+            ipv4: fields.when(flags & 1 << 1 != 0, Fields::ipv4)?,
+            ipv6: fields.when(flags & 1 != 0, Fields::ipv6)?,
+            is_destination: flags & 1 << 2 != 0,
+            ipv6_delegation_bits: fields.when(flags & 1 << 3 != 0, Fields::octet)?,
+            ipv6_prefix_length: fields.when(flags & 1 << 6 != 0, Fields::octet)?,
+            choose_ipv4: flags & 1 << 4 != 0,
+            choose_ipv6: flags & 1 << 5 != 0,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(
+            flag(self.ipv6.is_some(), 0)
+                | flag(self.ipv4.is_some(), 1)
+                | flag(self.is_destination, 2)
+                | flag(self.ipv6_delegation_bits.is_some(), 3)
+                | flag(self.choose_ipv4, 4)
+                | flag(self.choose_ipv6, 5)
+                | flag(self.ipv6_prefix_length.is_some(), 6),
+        );
+        write_ipv4(out, self.ipv4);
+        write_ipv6(out, self.ipv6);
+        out.extend(self.ipv6_delegation_bits);
+        out.extend(self.ipv6_prefix_length);
+    }
+}
+
+impl<'a> Wire<'a> for SdfFilter<'a> {
+    fn read(value: &'a [u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let [flags, _spare] = fields.array()?;
+        Ok(Self {
+            flow_description: fields.when(flags & 1 != 0, Fields::counted)?,
+            tos_traffic_class: fields.when(flags & 1 << 1 != 0, Fields::array)?,
+            security_parameter_index: fields.when(flags & 1 << 2 != 0, Fields::u32)?,
+            flow_label: fields.when(flags & 1 << 3 != 0, |fields| {
+                let [a, b, c] = fields.array()?;
+                Ok(u32::from_be_bytes([0, a & 0x0f, b, c]))
+            })?,
+            filter_id: fields.when(flags & 1 << 4 != 0, Fields::u32)?,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let flags = flag(self.flow_description.is_some(), 0)
+            | flag(self.tos_traffic_class.is_some(), 1)
+            | flag(self.security_parameter_index.is_some(), 2)
+            | flag(self.flow_label.is_some(), 3)
+            | flag(self.filter_id.is_some(), 4);
+        out.extend_from_slice(&[flags, 0]);
+        if let Some(text) = self.flow_description {
+            write_counted(out, text);
+        }
+        if let Some(octets) = self.tos_traffic_class {
+            out.extend_from_slice(&octets);
+        }
+        if let Some(index) = self.security_parameter_index {
+            out.extend_from_slice(&index.to_be_bytes());
+        }
+        if let Some(label) = self.flow_label {
+            let [_, a, b, c] = label.to_be_bytes();
+            out.extend_from_slice(&[a & 0x0f, b, c]);
+        }
+        if let Some(id) = self.filter_id {
+            out.extend_from_slice(&id.to_be_bytes());
+        }
+    }
+}
+
+impl Wire<'_> for PdnType {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        Ok(Self(Fields(value).octet()? & 0x07))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.0 & 0x07);
+    }
+}
+
+impl Wire<'_> for Qfi {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        Ok(Self::from_wire(Fields(value).octet()?))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both_ways<'a, T: Wire<'a> + PartialEq + std::fmt::Debug>(bytes: &'a [u8], value: &T) {
+        assert_eq!(T::read(bytes).as_ref(), Ok(value));
+        let mut out = Vec::new();
+        value.write(&mut out);
+        assert_eq!(out, bytes);
+        for shorter in 0..bytes.len() {
+            assert!(T::read(&bytes[..shorter]).is_err(), "{shorter} octets of {value:?}");
+        }
+    }
+
+    #[test]
+    fn fteids() {
+        let (teid, ipv4) = (Teid(0x0102_0304), Some(Ipv4Addr::new(10, 0, 0, 1)));
+        both_ways(&[1, 1, 2, 3, 4, 10, 0, 0, 1], &FTeid::Given { teid, ipv4, ipv6: None });
+        let mut both = vec![3, 1, 2, 3, 4, 10, 0, 0, 1];
+        both.extend_from_slice(&Ipv6Addr::LOCALHOST.octets());
+        both_ways(&both, &FTeid::Given { teid, ipv4, ipv6: Some(Ipv6Addr::LOCALHOST) });
+        // Open5GS: both families, one CHOOSE ID.
+        both_ways(&[0x0f, 5], &FTeid::Choose { ipv4: true, ipv6: true, id: Some(5) });
+        // OMEC: CH and nothing else.
+        both_ways(&[4], &FTeid::Choose { ipv4: false, ipv6: false, id: None });
+        assert_eq!(FTeid::read(&[0, 1, 2, 3, 4]), Err(Fault::Incorrect));
+    }
+
+    #[test]
+    fn ue_addresses() {
+        let ipv4 = Some(Ipv4Addr::new(10, 45, 0, 2));
+        both_ways(&[6, 10, 45, 0, 2], &UeIpAddress { ipv4, is_destination: true, ..UeIpAddress::default() });
+        both_ways(&[0x10], &UeIpAddress { choose_ipv4: true, ..UeIpAddress::default() });
+        let mut v6 = vec![0x49];
+        v6.extend_from_slice(&Ipv6Addr::LOCALHOST.octets());
+        v6.extend_from_slice(&[8, 56]);
+        both_ways(
+            &v6,
+            &UeIpAddress {
+                ipv6: Some(Ipv6Addr::LOCALHOST),
+                ipv6_delegation_bits: Some(8),
+                ipv6_prefix_length: Some(56),
+                ..UeIpAddress::default()
+            },
+        );
+    }
+
+    #[test]
+    fn sdf_filters() {
+        both_ways(
+            b"\x1f\0\0\x03abc\x28\xfc\0\0\0\x01\x0f\xff\xff\0\0\0\x09",
+            &SdfFilter {
+                flow_description: Some(b"abc"),
+                tos_traffic_class: Some([0x28, 0xfc]),
+                security_parameter_index: Some(1),
+                flow_label: Some(0xfffff),
+                filter_id: Some(9),
+            },
+        );
+        both_ways(&[0x10, 0, 0, 0, 0, 9], &SdfFilter { filter_id: Some(9), ..SdfFilter::default() });
+    }
 }

@@ -3,11 +3,15 @@
 mod access;
 mod forwarding;
 mod node;
+mod pfd;
 mod qos;
 mod usage;
+pub(crate) mod wire;
 
 pub use access::*;
 pub use forwarding::*;
 pub use node::*;
+pub use pfd::*;
 pub use qos::*;
 pub use usage::*;
+pub use wire::MAX_LIST;

@@ -1,5 +1,7 @@
 //! What is measured, when it is reported, and the reports.
 
+use super::wire::{Fields, Wire, flag, write_bits};
+use crate::error::Fault;
 use crate::ids::UrrId;
 
 /// Measurement Method (§8.2.40).
@@ -170,4 +172,144 @@ pub struct UsageReport {
     pub first_packet: Option<NtpSeconds>,
     /// Time of Last Packet.
     pub last_packet: Option<NtpSeconds>,
+}
+
+impl Wire<'_> for MeasurementMethod {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let flags = Fields(value).octet()?;
+        Ok(Self { duration: flags & 1 != 0, volume: flags & 1 << 1 != 0, event: flags & 1 << 2 != 0 })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(flag(self.duration, 0) | flag(self.volume, 1) | flag(self.event, 2));
+    }
+}
+
+impl Wire<'_> for ReportingTriggers {
+    /// One to three octets: release 14 sends two, release 16 three.
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        Ok(Self(Fields(value).bits::<3>()? as u32))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_bits(out, u64::from(self.0 & 0x00ff_ffff), 3);
+    }
+}
+
+impl Wire<'_> for UsageReportTrigger {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        Ok(Self(Fields(value).bits::<3>()? as u32))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_bits(out, u64::from(self.0 & 0x00ff_ffff), 3);
+    }
+}
+
+/// The 64-bit numbers that are there, in order.
+fn write_counts(out: &mut Vec<u8>, counts: &[Option<u64>]) {
+    let flags =
+        counts.iter().enumerate().fold(0, |flags, (bit, count)| flags | flag(count.is_some(), bit as u8));
+    out.push(flags);
+    for count in counts.iter().flatten() {
+        out.extend_from_slice(&count.to_be_bytes());
+    }
+}
+
+impl Wire<'_> for VolumeLimit {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let flags = fields.octet()?;
+        Ok(Self {
+            total: fields.when(flags & 1 != 0, Fields::u64)?,
+            uplink: fields.when(flags & 1 << 1 != 0, Fields::u64)?,
+            downlink: fields.when(flags & 1 << 2 != 0, Fields::u64)?,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_counts(out, &[self.total, self.uplink, self.downlink]);
+    }
+}
+
+impl Wire<'_> for MeasurementInformation {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let flags = Fields(value).octet()?;
+        Ok(Self {
+            before_qos: flags & 1 != 0,
+            inactive: flags & 1 << 1 != 0,
+            reduced_detection: flags & 1 << 2 != 0,
+            immediate_start: flags & 1 << 3 != 0,
+            packets: flags & 1 << 4 != 0,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(
+            flag(self.before_qos, 0)
+                | flag(self.inactive, 1)
+                | flag(self.reduced_detection, 2)
+                | flag(self.immediate_start, 3)
+                | flag(self.packets, 4),
+        );
+    }
+}
+
+impl Wire<'_> for VolumeMeasurement {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let flags = fields.octet()?;
+        let mut count = |bit: u8| fields.when(flags & 1 << bit != 0, Fields::u64);
+        Ok(Self {
+            total: count(0)?,
+            uplink: count(1)?,
+            downlink: count(2)?,
+            total_packets: count(3)?,
+            uplink_packets: count(4)?,
+            downlink_packets: count(5)?,
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_counts(
+            out,
+            &[
+                self.total,
+                self.uplink,
+                self.downlink,
+                self.total_packets,
+                self.uplink_packets,
+                self.downlink_packets,
+            ],
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_of_two_and_of_three_octets() {
+        let triggers = ReportingTriggers(ReportingTriggers::VOLTH | ReportingTriggers::VOLQU);
+        assert_eq!(ReportingTriggers::read(&[2, 1]), Ok(triggers));
+        assert_eq!(ReportingTriggers::read(&[2, 1, 0]), Ok(triggers));
+        assert_eq!(
+            UsageReportTrigger::read(&[0, 8, 2]),
+            Ok(UsageReportTrigger(UsageReportTrigger::TERMR | UsageReportTrigger::TEBUR))
+        );
+    }
+
+    #[test]
+    fn volumes() {
+        let bytes = [6, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2];
+        let limit = VolumeLimit { total: None, uplink: Some(1), downlink: Some(2) };
+        assert_eq!(VolumeLimit::read(&bytes), Ok(limit));
+        assert_eq!(VolumeLimit::read(&bytes[..16]), Err(Fault::Length));
+        let mut out = Vec::new();
+        limit.write(&mut out);
+        assert_eq!(out, bytes);
+        let packets = [0x08, 0, 0, 0, 0, 0, 0, 0, 9];
+        assert_eq!(VolumeMeasurement::read(&packets).map(|volume| volume.total_packets), Ok(Some(9)));
+    }
 }

@@ -119,7 +119,14 @@ pub struct SessionModificationResponse {
     pub failed_rule: Option<RuleId>,
 }
 
-/// Session Deletion Response (§7.5.7). The request has no IEs that matter; OMEC's SMF sends an F-SEID.
+/// Session Deletion Request (§7.5.6): the SEID in its header says it all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SessionDeletionRequest {
+    /// An F-SEID, which the message does not have but OMEC's SMF sends.
+    pub cp_fseid: Option<FSeid>,
+}
+
+/// Session Deletion Response (§7.5.7).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionDeletionResponse {
     /// How it ended.
