@@ -1,2 +1,52 @@
-//! The `millrace` command line.
-fn main() {}
+//! The `millrace` command line: a thin layer over the crates that do the work.
+//!
+//! Each command has a file in `commands` with its arguments and its body. What a command ends with is an [`Exit`] or a
+//! [`Failure`], which says what to print and which code to end with; `docs/cli.md` lists the codes.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod exit;
+mod log;
+mod output;
+mod report;
+mod table;
+
+use clap::{Parser, Subcommand};
+use exit::Exit;
+use std::process::ExitCode;
+
+/// A 5G user plane (UPF) in software.
+#[derive(Parser)]
+#[command(name = "millrace", version, max_term_width = 100, after_help = exit::summary())]
+struct Cli {
+    #[command(flatten)]
+    verbosity: log::Verbosity,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the UPF that a configuration describes.
+    Run(commands::run::Args),
+    /// Check a configuration; print its schema or an example.
+    Config(commands::config::Args),
+    /// Ask a running UPF what it does.
+    Ctl(commands::ctl::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Run(args) => commands::run::run(&args, cli.verbosity),
+        Command::Config(args) => log::start(cli.verbosity, None).and_then(|()| commands::config::run(&args)),
+        Command::Ctl(args) => log::start(cli.verbosity, None).and_then(|()| commands::ctl::run(&args)),
+    };
+    match result {
+        Ok(()) => Exit::Done.into(),
+        Err(failure) => {
+            report::print(&failure);
+            failure.exit.into()
+        }
+    }
+}

@@ -44,11 +44,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            idle: Duration::from_mins(1),
-            request: Duration::from_secs(5),
-            answer: Duration::from_secs(5),
-        }
+        Self { idle: Duration::from_mins(1), request: Duration::from_secs(5), answer: Duration::from_secs(5) }
     }
 }
 

@@ -1,0 +1,521 @@
+//! `millrace ctl`: ask a running UPF, and show the answer as a table or as JSON.
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::table::{Side, Table};
+use clap::Subcommand;
+use control::config::default_socket;
+use control::ctl::*;
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `ctl`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The UPF's control socket. Default: $MILLRACE_CTL__SOCKET, else /run/millrace/ctl.sock for root and
+    /// $XDG_RUNTIME_DIR/millrace/ctl.sock for others.
+    #[arg(long, value_name = "PATH", global = true)]
+    socket: Option<PathBuf>,
+    /// Print the answer as JSON.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Which program runs, and for how long.
+    Version,
+    /// List sessions in order of SEID.
+    Sessions {
+        /// Pass over so many.
+        #[arg(long, default_value_t = 0)]
+        offset: u64,
+        /// Show at most so many (up to 10000).
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
+        limit: u32,
+        /// Only those of the UE with this address.
+        #[arg(long, value_name = "ADDRESS")]
+        ue: Option<IpAddr>,
+        /// Only those of the SMF with this Node ID.
+        #[arg(long, value_name = "NODE-ID")]
+        peer: Option<String>,
+        /// Only those with this Network Instance.
+        #[arg(long, value_name = "NAME")]
+        network_instance: Option<String>,
+    },
+    /// Show all about a session.
+    Session {
+        /// Its UP SEID, as `sessions` prints it.
+        seid: SeidText,
+    },
+    /// Show ports and their counters.
+    Ports,
+    /// Show dropped packets by reason.
+    Drops,
+    /// Show workers and their load.
+    Workers,
+    /// Show SMFs.
+    Peers,
+    /// Stop the UPF.
+    Stop,
+}
+
+impl Command {
+    fn request(&self) -> Request {
+        match self {
+            Self::Version => Request::Version,
+            Self::Sessions { offset, limit, ue, peer, network_instance } => Request::Sessions(SessionQuery {
+                offset: *offset,
+                limit: *limit,
+                ue: *ue,
+                peer: peer.clone(),
+                network_instance: network_instance.clone(),
+            }),
+            Self::Session { seid } => Request::Session { seid: *seid },
+            Self::Ports => Request::Ports,
+            Self::Drops => Request::Drops,
+            Self::Workers => Request::Workers,
+            Self::Peers => Request::Peers,
+            Self::Stop => Request::Stop,
+        }
+    }
+}
+
+/// How long an answer is awaited.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl From<CtlClientError> for Failure {
+    fn from(error: CtlClientError) -> Self {
+        let exit = match error {
+            CtlClientError::Permission { .. } => Exit::Privilege,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error)
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let from_environment = || std::env::var_os("MILLRACE_CTL__SOCKET").map(PathBuf::from);
+    let socket = args.socket.clone().or_else(from_environment).unwrap_or_else(default_socket);
+    let answer = CtlClient::connect(&socket, PATIENCE)?.ask(&args.command.request())?;
+    if args.json { output::json(&answer) } else { output::text(&shown(&answer)) }
+}
+
+/// The answer for people.
+fn shown(answer: &Answer) -> String {
+    match answer {
+        Answer::Version(version) => format!(
+            "millrace {}, node {}, process {}, up {}, {} sessions\n",
+            version.version,
+            printable(&version.node_id),
+            version.pid,
+            ago(version.uptime_seconds),
+            version.sessions
+        ),
+        Answer::Sessions(page) => sessions(page),
+        Answer::Session(detail) => session(detail),
+        Answer::Ports { ports } => self::ports(ports),
+        Answer::Drops { drops } if drops.is_empty() => "Nothing was dropped.\n".into(),
+        Answer::Drops { drops } => self::drops(drops),
+        Answer::Workers { workers } => self::workers(workers),
+        Answer::Peers { peers } if peers.is_empty() => "No SMF is associated.\n".into(),
+        Answer::Peers { peers } => self::peers(peers),
+        Answer::Stopping => "It stops.\n".into(),
+        Answer::Error(error) => format!("{error}\n"),
+    }
+}
+
+/// A peer's text without what could steer a terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// What is not there.
+fn or_dash<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "-".into(), ToString::to_string)
+}
+
+fn joined<T: ToString>(values: &[T]) -> String {
+    if values.is_empty() {
+        return "-".into();
+    }
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// A span of time in its two greatest units.
+fn ago(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{minutes}m {}s", seconds % 60),
+        3600..86_400 => format!("{hours}h {minutes}m"),
+        _ => format!("{days}d {hours}h"),
+    }
+}
+
+/// A bit rate with its unit.
+fn rate(bits: Option<u64>) -> String {
+    match bits {
+        None => "-".into(),
+        Some(bits @ 1_000_000_000..) => format!("{:.2} Gbit/s", bits as f64 / 1e9),
+        Some(bits @ 1_000_000..) => format!("{:.2} Mbit/s", bits as f64 / 1e6),
+        Some(bits) => format!("{:.2} kbit/s", bits as f64 / 1e3),
+    }
+}
+
+use Side::{Left, Right};
+
+fn sessions(page: &SessionPage) -> String {
+    if page.sessions.is_empty() {
+        return format!("No session to show; {} match.\n", page.total);
+    }
+    let mut table = Table::new(&[
+        ("SEID", Left),
+        ("UE IPV4", Left),
+        ("UE IPV6", Left),
+        ("NETWORK", Left),
+        ("SMF", Left),
+        ("CP SEID", Left),
+        ("SHARD", Right),
+        ("PDR", Right),
+        ("FAR", Right),
+        ("QER", Right),
+        ("URR", Right),
+    ]);
+    for line in &page.sessions {
+        table.row([
+            line.seid.to_string(),
+            or_dash(line.ue_ipv4.as_ref()),
+            or_dash(line.ue_ipv6.as_ref()),
+            line.network_instance.clone(),
+            line.peer.clone(),
+            line.cp_seid.to_string(),
+            line.shard.to_string(),
+            line.rules.pdrs.to_string(),
+            line.rules.fars.to_string(),
+            line.rules.qers.to_string(),
+            line.rules.urrs.to_string(),
+        ]);
+    }
+    let last = page.offset + page.sessions.len() as u64;
+    let more = if last < page.total { format!("; --offset {last} goes on") } else { String::new() };
+    format!("{table}{} to {last} of {}{more}\n", page.offset + 1, page.total)
+}
+
+fn session(detail: &SessionDetail) -> String {
+    let line = &detail.session;
+    let mut text = format!(
+        "Session {}  (SMF {}, its SEID {}, shard {})\nUE {} {}  network instance {:?}  {} packets buffered\n",
+        line.seid,
+        printable(&line.peer),
+        line.cp_seid,
+        line.shard,
+        or_dash(line.ue_ipv4.as_ref()),
+        printable(&or_dash(line.ue_ipv6.as_ref())),
+        line.network_instance,
+        detail.buffered
+    );
+    let mut part = |table: Table, empty: bool| {
+        if !empty {
+            // Writing to a string doesn't fail.
+            let _ = write!(text, "\n{table}");
+        }
+    };
+    let mut table = Table::new(&[
+        ("PDR", Right),
+        ("PRECEDENCE", Right),
+        ("SOURCE", Left),
+        ("TEID", Left),
+        ("FAR", Right),
+        ("QERS", Left),
+        ("URRS", Left),
+        ("PACKETS", Right),
+        ("BYTES", Right),
+        ("FILTERS", Left),
+    ]);
+    for pdr in &detail.pdrs {
+        table.row([
+            pdr.id.to_string(),
+            pdr.precedence.to_string(),
+            pdr.source.clone(),
+            or_dash(pdr.teid.as_ref()),
+            pdr.far.to_string(),
+            joined(&pdr.qers),
+            joined(&pdr.urrs),
+            pdr.packets.to_string(),
+            pdr.bytes.to_string(),
+            if pdr.filters.is_empty() { "any".into() } else { pdr.filters.join("; ") },
+        ]);
+    }
+    part(table, detail.pdrs.is_empty());
+    let mut table = Table::new(&[("FAR", Right), ("ACTION", Left), ("TOWARDS", Left), ("TUNNEL", Left)]);
+    for far in &detail.fars {
+        let tunnel = far.tunnel.map(|tunnel| format!("{} at {}", tunnel.teid, tunnel.peer));
+        table.row([
+            far.id.to_string(),
+            far.action.clone(),
+            or_dash(far.destination.as_ref()),
+            or_dash(tunnel.as_ref()),
+        ]);
+    }
+    part(table, detail.fars.is_empty());
+    let mut table = Table::new(&[
+        ("QER", Right),
+        ("QFI", Right),
+        ("UL GATE", Left),
+        ("DL GATE", Left),
+        ("UL MBR", Right),
+        ("DL MBR", Right),
+    ]);
+    let gate = |open| if open { "open" } else { "closed" }.to_owned();
+    for qer in &detail.qers {
+        table.row([
+            qer.id.to_string(),
+            or_dash(qer.qfi.as_ref()),
+            gate(qer.uplink_open),
+            gate(qer.downlink_open),
+            rate(qer.uplink_mbr),
+            rate(qer.downlink_mbr),
+        ]);
+    }
+    part(table, detail.qers.is_empty());
+    let mut table = Table::new(&[
+        ("URR", Right),
+        ("UL BYTES", Right),
+        ("DL BYTES", Right),
+        ("THRESHOLD", Right),
+        ("QUOTA", Right),
+    ]);
+    for urr in &detail.urrs {
+        table.row([
+            urr.id.to_string(),
+            urr.uplink_bytes.to_string(),
+            urr.downlink_bytes.to_string(),
+            or_dash(urr.threshold.as_ref()),
+            or_dash(urr.quota.as_ref()),
+        ]);
+    }
+    part(table, detail.urrs.is_empty());
+    if !detail.drops.is_empty() {
+        text.push('\n');
+        text.push_str(&drops(&detail.drops));
+    }
+    text
+}
+
+fn ports(ports: &[PortLine]) -> String {
+    let mut table = Table::new(&[
+        ("PORT", Left),
+        ("DRIVER", Left),
+        ("MAC", Left),
+        ("MTU", Right),
+        ("QUEUES", Right),
+        ("LINK", Left),
+        ("RX PACKETS", Right),
+        ("RX BYTES", Right),
+        ("MISSED", Right),
+        ("ERRORS", Right),
+        ("TX PACKETS", Right),
+        ("TX BYTES", Right),
+        ("ERRORS", Right),
+    ]);
+    for port in ports {
+        table.row([
+            port.name.clone(),
+            port.driver.clone(),
+            port.mac.clone(),
+            port.mtu.to_string(),
+            port.queues.to_string(),
+            if port.link_up { "up" } else { "down" }.into(),
+            port.rx_packets.to_string(),
+            port.rx_bytes.to_string(),
+            port.rx_missed.to_string(),
+            port.rx_errors.to_string(),
+            port.tx_packets.to_string(),
+            port.tx_bytes.to_string(),
+            port.tx_errors.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn drops(drops: &[DropLine]) -> String {
+    let mut table = Table::new(&[("DROPPED", Right), ("REASON", Left), ("MEANING", Left)]);
+    for drop in drops {
+        table.row([drop.packets.to_string(), drop.reason.clone(), drop.meaning.clone()]);
+    }
+    table.to_string()
+}
+
+fn workers(workers: &[WorkerLine]) -> String {
+    let mut table = Table::new(&[
+        ("WORKER", Right),
+        ("CORE", Right),
+        ("SHARDS", Right),
+        ("RECEIVED", Right),
+        ("SENT", Right),
+        ("HANDED OFF", Right),
+        ("DROPPED", Right),
+        ("BUSY", Right),
+        ("CYCLES/PACKET", Right),
+    ]);
+    for worker in workers {
+        table.row([
+            worker.worker.to_string(),
+            or_dash(worker.core.as_ref()),
+            worker.shards.to_string(),
+            worker.received.to_string(),
+            worker.sent.to_string(),
+            worker.handed_off.to_string(),
+            worker.dropped.to_string(),
+            format!("{:.1} %", worker.busy * 100.0),
+            format!("{:.0}", worker.cycles_per_packet),
+        ]);
+    }
+    table.to_string()
+}
+
+fn peers(peers: &[PeerLine]) -> String {
+    let mut table = Table::new(&[
+        ("NODE ID", Left),
+        ("ADDRESS", Left),
+        ("STATE", Left),
+        ("ASSOCIATED", Right),
+        ("SESSIONS", Right),
+        ("REQUESTS", Right),
+        ("REFUSED", Right),
+        ("REPEATED", Right),
+        ("RETRANSMITTED", Right),
+    ]);
+    for peer in peers {
+        table.row([
+            peer.node_id.clone(),
+            peer.address.to_string(),
+            if peer.alive { "alive" } else { "silent" }.into(),
+            ago(peer.associated_seconds),
+            peer.sessions.to_string(),
+            peer.requests.to_string(),
+            peer.refused.to_string(),
+            peer.repeated.to_string(),
+            peer.retransmitted.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> SessionLine {
+        SessionLine {
+            seid: SeidText(0x2_0000_0001),
+            cp_seid: SeidText(7),
+            peer: "smf\x1b[2J.example.org".into(),
+            ue_ipv4: Some([10, 45, 0, 2].into()),
+            ue_ipv6: Some("2001:db8:45:2::/64".into()),
+            network_instance: "internet".into(),
+            shard: 311,
+            rules: RuleCounts { pdrs: 2, fars: 2, qers: 1, urrs: 1 },
+        }
+    }
+
+    #[test]
+    fn a_page_of_sessions() {
+        let page = SessionPage { total: 12, offset: 10, sessions: vec![line()] };
+        insta::assert_snapshot!(shown(&Answer::Sessions(page)));
+        assert_eq!(
+            shown(&Answer::Sessions(SessionPage { total: 3, offset: 9, sessions: vec![] })),
+            "No session to show; 3 match.\n"
+        );
+    }
+
+    #[test]
+    fn a_session() {
+        let pdr = |id, source: &str, teid| PdrLine {
+            id,
+            precedence: 255,
+            source: source.into(),
+            teid,
+            filters: vec!["udp from any to 198.51.100.0/24".into(); usize::from(id) - 1],
+            far: id.into(),
+            qers: vec![1, 2],
+            urrs: vec![],
+            packets: 10,
+            bytes: 12345,
+        };
+        let detail = SessionDetail {
+            session: line(),
+            pdrs: vec![pdr(1, "access", Some(TeidText(0x0100_8001))), pdr(2, "core", None)],
+            fars: vec![
+                FarLine { id: 1, action: "forward".into(), destination: Some("core".into()), tunnel: None },
+                FarLine {
+                    id: 2,
+                    action: "forward".into(),
+                    destination: Some("access".into()),
+                    tunnel: Some(TunnelEnd { teid: TeidText(9), peer: [198, 51, 100, 9].into() }),
+                },
+            ],
+            qers: vec![QerLine {
+                id: 1,
+                uplink_open: true,
+                downlink_mbr: Some(1_500_000),
+                qfi: Some(9),
+                ..QerLine::default()
+            }],
+            urrs: vec![UrrLine { id: 1, uplink_bytes: 5, threshold: Some(1000), ..UrrLine::default() }],
+            drops: vec![DropLine {
+                reason: "gate".into(),
+                meaning: "A QER's gate is closed.".into(),
+                packets: 4,
+            }],
+            buffered: 3,
+        };
+        insta::assert_snapshot!(shown(&Answer::Session(Box::new(detail))));
+    }
+
+    #[test]
+    fn ports_workers_and_peers() {
+        let port = PortLine {
+            name: "access".into(),
+            driver: "net_ice".into(),
+            mtu: 9000,
+            link_up: true,
+            ..PortLine::default()
+        };
+        let worker = WorkerLine {
+            core: Some(2),
+            shards: 512,
+            busy: 0.375,
+            cycles_per_packet: 171.2,
+            ..WorkerLine::default()
+        };
+        let peer = PeerLine {
+            node_id: "smf.example.org".into(),
+            address: ([192, 0, 2, 10], 8805).into(),
+            alive: true,
+            associated_seconds: 90_061,
+            sessions: 5,
+            requests: 12,
+            refused: 1,
+            repeated: 0,
+            retransmitted: 0,
+        };
+        let mut text = shown(&Answer::Ports { ports: vec![port] });
+        text += &shown(&Answer::Workers { workers: vec![worker] });
+        text += &shown(&Answer::Peers { peers: vec![peer] });
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn spans_of_time() {
+        for (seconds, text) in [(0, "0s"), (61, "1m 1s"), (3660, "1h 1m"), (90_000, "1d 1h")] {
+            assert_eq!(ago(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! One file per command: its arguments and its body.
+
+pub mod config;
+pub mod ctl;
+pub mod run;

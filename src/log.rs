@@ -1,0 +1,52 @@
+//! Logs: lines on standard error, at a level that the command line, the environment or the configuration sets.
+
+use crate::exit::{Exit, Failure};
+use clap::{ArgAction, Args};
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
+
+/// The environment variable that sets the level, or levels by module.
+const VARIABLE: &str = "MILLRACE_LOG";
+
+/// `-v` and `-q`.
+#[derive(Args, Clone, Copy)]
+pub struct Verbosity {
+    /// Log more: -v debug, -vv trace.
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    verbose: u8,
+    /// Log less: -q warnings and errors, -qq errors only.
+    #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "verbose")]
+    quiet: u8,
+}
+
+impl Verbosity {
+    /// The level that the flags ask for; `None` without flags.
+    const fn level(self) -> Option<&'static str> {
+        match (self.verbose, self.quiet) {
+            (0, 0) => None,
+            (0, 1) => Some("warn"),
+            (0, _) => Some("error"),
+            (1, _) => Some("debug"),
+            _ => Some("trace"),
+        }
+    }
+}
+
+/// Starts logging. Flags come before `MILLRACE_LOG`, that before the configuration, that before `info`.
+pub fn start(verbosity: Verbosity, configured: Option<&str>) -> Result<(), Failure> {
+    let environment = std::env::var(VARIABLE).ok().filter(|value| !value.is_empty());
+    let (source, filter) = match (verbosity.level(), &environment, configured) {
+        (Some(level), _, _) => ("-v or -q", level),
+        (None, Some(value), _) => (VARIABLE, value.as_str()),
+        (None, None, Some(filter)) => ("log.filter", filter),
+        (None, None, None) => ("the default", "info"),
+    };
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|error| Failure::new(Exit::Usage, format!("{source} is not a log filter: {error}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .try_init()
+        .map_err(|error| Failure::new(Exit::Failed, format!("can't start logging: {error}")))
+}

@@ -1,0 +1,194 @@
+//! The `millrace` program as a user meets it: what it prints where, and what it ends with.
+#![allow(clippy::unwrap_used)]
+
+use control::ctl::*;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+fn millrace(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
+    // The caller's own settings don't count here.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("MILLRACE_")) {
+        command.env_remove(name);
+    }
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn ends(output: &Output, code: i32) -> (String, String) {
+    let stdout = String::from_utf8(output.stdout.clone()).unwrap();
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{stdout}{stderr}");
+    (stdout, stderr)
+}
+
+/// A directory of the test's own, removed with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("millrace-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, text: &str) -> String {
+        let path = self.0.join("upf.toml");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_example_passes_its_own_check() {
+    let example = ends(&millrace(&["config", "example"]).output().unwrap(), 0).0;
+    let mut check = millrace(&["config", "check", "/dev/stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    check.stdin.take().unwrap().write_all(example.as_bytes()).unwrap();
+    let (stdout, _) = ends(&check.wait_with_output().unwrap(), 0);
+    assert_eq!(
+        stdout,
+        "/dev/stdin is right: node upf1.example.org, 2 ports, 2 interfaces, 2 routes, 1 pool, 2 workers\n"
+    );
+}
+
+#[test]
+fn the_documented_file_is_right() {
+    let page = include_str!("../docs/configuration.md");
+    let file = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let directory = Directory::new("documented");
+    let file = directory.file(file);
+    let (stdout, _) = ends(&millrace(&["config", "check", &file]).output().unwrap(), 0);
+    assert!(stdout.contains("1 port, 2 interfaces, 1 route, 0 pools, 1 worker"), "{stdout}");
+}
+
+#[test]
+fn a_wrong_file_ends_with_2_and_the_line() {
+    let directory = Directory::new("wrong");
+    let file = directory.file("[n4]\nlisten = '127.0.0.1:8805'\nt1 = 3\n\n[worker]\n");
+    for args in [&["config", "check", &file][..], &["run", "--check", "--config", &file]] {
+        let (stdout, stderr) = ends(&millrace(args).output().unwrap(), 2);
+        assert_eq!(stdout, "");
+        let expected = format!(
+            "{file}:3:6: 3 is not a duration: a whole number and `ms`, `s`, `m` or `h`, such as `500ms` or `10s`\n\
+             \x20    3 | t1 = 3\n       |      ^\n\n\
+             {file}:5:2: unknown key `worker` in the file\n\
+             \x20    5 | [worker]\n       |  ^^^^^^\n  help: did you mean `workers`?\n\n\
+             error: {file} has 2 problems\n"
+        );
+        assert_eq!(stderr, expected);
+    }
+}
+
+#[test]
+fn environment_and_set_come_over_the_file() {
+    let directory = Directory::new("layers");
+    let file = directory.file(control::config::EXAMPLE);
+    let check = |args: &[&str]| {
+        let mut command = millrace(&["run", "--check", "-c", &file]);
+        command.args(args).env("MILLRACE_NODE__ID", "192.0.2.77");
+        command.output().unwrap()
+    };
+    assert!(ends(&check(&[]), 0).0.contains("node 192.0.2.77,"));
+    assert!(ends(&check(&["--set", "node.id=192.0.2.78"]), 0).0.contains("node 192.0.2.78,"));
+    let (_, stderr) = ends(&check(&["--set", "port.access.mtu=99"]), 2);
+    assert!(
+        stderr.starts_with("--set port.access.mtu=99: 99 is out of range\n  help: from 1280 to 9600\n"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn what_is_not_there_and_what_is_not_a_command() {
+    let (_, stderr) = ends(&millrace(&["config", "check", "/nonexistent.toml"]).output().unwrap(), 2);
+    assert_eq!(
+        stderr,
+        "error: can't read the configuration /nonexistent.toml: No such file or directory (os error 2)\n"
+    );
+    for wrong in
+        [&["frobnicate"][..], &[], &["run"], &["ctl", "session", "x"], &["ctl", "sessions", "--limit", "0"]]
+    {
+        ends(&millrace(wrong).output().unwrap(), 2);
+    }
+    let mut command = millrace(&["config", "schema"]);
+    assert!(ends(&command.env("MILLRACE_LOG", "a=b=c").output().unwrap(), 2).1.contains("MILLRACE_LOG"));
+}
+
+#[test]
+fn the_schema_is_json() {
+    let (stdout, _) = ends(&millrace(&["config", "schema"]).output().unwrap(), 0);
+    let schema: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(schema["properties"]["n4"]["description"], "Where SMFs speak PFCP to it.");
+    assert_eq!(schema["$defs"]["PortSection"]["properties"]["mtu"]["maximum"], 9600);
+}
+
+/// A UPF with one session.
+struct Fake;
+
+impl CtlBackend for Fake {
+    fn version(&self) -> Result<Version, CtlError> {
+        let (version, node_id) = ("9.9.9".into(), "upf".into());
+        Ok(Version { version, pid: 1, uptime_seconds: 61, node_id, sessions: 1 })
+    }
+    fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError> {
+        assert_eq!(query.ue, Some([10, 0, 0, 1].into()));
+        let sessions = vec![SessionLine { seid: SeidText(0x1234), ..SessionLine::default() }];
+        Ok(SessionPage { total: 1, offset: 0, sessions })
+    }
+    fn session(&self, seid: SeidText) -> Result<SessionDetail, CtlError> {
+        Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")))
+    }
+    fn ports(&self) -> Result<Vec<PortLine>, CtlError> {
+        Ok(Vec::new())
+    }
+    fn drops(&self) -> Result<Vec<DropLine>, CtlError> {
+        Ok(Vec::new())
+    }
+    fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
+        Ok(Vec::new())
+    }
+    fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
+        Ok(Vec::new())
+    }
+    fn stop(&self) -> Result<(), CtlError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn ctl_asks_a_running_upf() {
+    let directory = Directory::new("ctl");
+    let socket = directory.0.join("ctl.sock");
+    let socket = socket.to_str().unwrap();
+    let (_, stderr) = ends(&millrace(&["ctl", "drops", "--socket", socket]).output().unwrap(), 1);
+    assert_eq!(
+        stderr,
+        format!(
+            "error: no UPF is running here: there is no socket {socket} (start one with `millrace run --config \
+             FILE`, or name another socket with --socket PATH)\n"
+        )
+    );
+    let _server = CtlServer::start(socket.as_ref(), Arc::new(Fake), Timeouts::default()).unwrap();
+    let ask = |args: &[&str]| millrace(args).env("MILLRACE_CTL__SOCKET", socket).output().unwrap();
+    assert_eq!(
+        ends(&ask(&["ctl", "version"]), 0).0,
+        "millrace 9.9.9, node upf, process 1, up 1m 1s, 1 sessions\n"
+    );
+    assert_eq!(ends(&ask(&["ctl", "drops"]), 0).0, "Nothing was dropped.\n");
+    let (stdout, _) = ends(&ask(&["ctl", "sessions", "--ue", "10.0.0.1", "--json"]), 0);
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["sessions"][0]["seid"], "0x0000000000001234");
+    let (_, stderr) = ends(&ask(&["ctl", "session", "0x2a"]), 1);
+    assert_eq!(stderr, "error: there is no session 0x000000000000002a\n");
+}
