@@ -205,7 +205,9 @@ impl IpUdp<'_> {
                 }
                 sum_bytes(&source.octets()) + sum_bytes(&destination.octets())
             }
-            (IpAddr::V6(source), IpAddr::V6(destination)) => sum_v6(source.to_bits()) + sum_v6(destination.to_bits()),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                sum_v6(source.to_bits()) + sum_v6(destination.to_bits())
+            }
             _ => return Err(Fault::Checksum { layer: ip }),
         };
         let absent = datagram.get(6..8) == Some(&[0, 0]);
@@ -225,7 +227,8 @@ pub(crate) fn ip_udp(bytes: &[u8], ip: Layer, udp: Layer, padding: bool) -> Resu
     let (source, destination, hops, said, udp_at) = match version {
         4 => {
             let header: &[u8; 20] = bytes.first_chunk().ok_or(truncated(ip, 20))?;
-            let &[first, _, l0, l1, _, _, f0, f1, hops, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = header;
+            let &[first, _, l0, l1, _, _, f0, f1, hops, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] =
+                header;
             if first != 0x45 {
                 return field(ip, "version and header length", u32::from(first));
             }
@@ -248,7 +251,8 @@ pub(crate) fn ip_udp(bytes: &[u8], ip: Layer, udp: Layer, padding: bool) -> Resu
                 return field(ip, "next header", u32::from(next));
             }
             let address = |at: usize| {
-                let octets = header.get(at..).and_then(|rest| rest.first_chunk::<16>()).copied().unwrap_or_default();
+                let octets =
+                    header.get(at..).and_then(|rest| rest.first_chunk::<16>()).copied().unwrap_or_default();
                 IpAddr::V6(Ipv6Addr::from(octets))
             };
             (address(8), address(24), hops, 40 + usize::from(u16::from_be_bytes([l0, l1])), 40)
@@ -298,7 +302,8 @@ pub(crate) fn gtpu<'a>(outer: &IpUdp<'a>) -> Result<Tunnelled<'a>, Fault> {
     }
     let bytes = outer.payload;
     let truncated = |need| Fault::Truncated { layer: Layer::Gtpu, need, have: bytes.len() };
-    let (&[flags, kind, l0, l1, t0, t1, t2, t3], rest) = bytes.split_first_chunk::<8>().ok_or(truncated(8))?;
+    let (&[flags, kind, l0, l1, t0, t1, t2, t3], rest) =
+        bytes.split_first_chunk::<8>().ok_or(truncated(8))?;
     // Version 1, protocol type GTP, spare bit zero; an N-PDU number has no meaning on N3.
     if flags & 0xf9 != 0x30 {
         return field("version and flags", u32::from(flags));
@@ -321,7 +326,8 @@ pub(crate) fn gtpu<'a>(outer: &IpUdp<'a>) -> Result<Tunnelled<'a>, Fault> {
         }
         let words = rest.first().copied().unwrap_or(0);
         let len = usize::from(words) * 4;
-        let (extension, after) = rest.split_at_checked(len).ok_or(truncated(bytes.len() - rest.len() + len))?;
+        let (extension, after) =
+            rest.split_at_checked(len).ok_or(truncated(bytes.len() - rest.len() + len))?;
         let &[_, pdu_type, octet, .., last] = extension else {
             return field("extension header length", u32::from(words));
         };

@@ -61,7 +61,8 @@ mod tests {
             assert!(DataNetworkSite::concerns(&request));
             assert!(matches!(site.hear(&request), Reaction::Reply(_)), "{target}");
         }
-        let request = asker.solicit("2001:db8::2".parse().unwrap(), "2001:db8:dd::3".parse().unwrap()).unwrap();
+        let request =
+            asker.solicit("2001:db8::2".parse().unwrap(), "2001:db8:dd::3".parse().unwrap()).unwrap();
         assert!(matches!(site.hear(&request), Reaction::Reply(_)));
         assert_eq!(site.station().neighbour(upf), Some(upf_mac));
         let user = PacketBuilder::new()

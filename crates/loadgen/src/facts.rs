@@ -190,8 +190,12 @@ impl Network {
         let gnb = |index: u16| {
             let [high, low] = index.to_be_bytes();
             let address = match first_gnb {
-                IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(u32::from(index))).into(),
-                IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().wrapping_add(u128::from(index))).into(),
+                IpAddr::V4(first) => {
+                    Ipv4Addr::from_bits(first.to_bits().wrapping_add(u32::from(index))).into()
+                }
+                IpAddr::V6(first) => {
+                    Ipv6Addr::from_bits(first.to_bits().wrapping_add(u128::from(index))).into()
+                }
             };
             Gnb { address, mac: MacAddr([0x02, 0x67, 0x6e, 0x62, high, low]) }
         };

@@ -44,21 +44,22 @@ impl GnbSite {
     fn hear_gtpu(&mut self, bytes: &[u8]) -> Reaction {
         let Ok(ethernet) = EthernetView::parse(bytes) else { return Reaction::NotMine };
         let payload = bytes.get(ETHERNET..).unwrap_or_default();
-        let (source, destination, datagram): (IpAddr, IpAddr, &[u8]) = match payload.first().map(|first| first >> 4) {
-            Some(4) => match Ipv4View::parse(payload) {
-                Ok(ip) if ip.protocol() == IpProtocol::UDP && ip.fragment().is_none() => {
-                    (ip.source().into(), ip.destination().into(), ip.payload())
-                }
+        let (source, destination, datagram): (IpAddr, IpAddr, &[u8]) =
+            match payload.first().map(|first| first >> 4) {
+                Some(4) => match Ipv4View::parse(payload) {
+                    Ok(ip) if ip.protocol() == IpProtocol::UDP && ip.fragment().is_none() => {
+                        (ip.source().into(), ip.destination().into(), ip.payload())
+                    }
+                    _ => return Reaction::NotMine,
+                },
+                Some(6) => match Ipv6View::parse(payload) {
+                    Ok(ip) if ip.next_header() == IpProtocol::UDP => {
+                        (ip.source().into(), ip.destination().into(), ip.payload())
+                    }
+                    _ => return Reaction::NotMine,
+                },
                 _ => return Reaction::NotMine,
-            },
-            Some(6) => match Ipv6View::parse(payload) {
-                Ok(ip) if ip.next_header() == IpProtocol::UDP => {
-                    (ip.source().into(), ip.destination().into(), ip.payload())
-                }
-                _ => return Reaction::NotMine,
-            },
-            _ => return Reaction::NotMine,
-        };
+            };
         let Some(mac) = self.station.own_mac(destination) else { return Reaction::NotMine };
         let Ok(udp) = UdpView::parse(datagram) else { return Reaction::NotMine };
         let (GTPU_PORT, Ok(message)) = (udp.destination_port(), GtpuView::parse(udp.payload())) else {
@@ -149,13 +150,21 @@ mod tests {
         gtpu_message::emit_error_indication(&mut indication, 1, &unknown, Some(2152));
         assert_eq!(site.hear(&send(&indication)), Reaction::Heard);
         let counts = *site.counts();
-        assert_eq!((counts.echo_requests, counts.end_markers, counts.error_indications, counts.others), (1, 1, 1, 0));
+        assert_eq!(
+            (counts.echo_requests, counts.end_markers, counts.error_indications, counts.others),
+            (1, 1, 1, 0)
+        );
     }
 
     #[test]
     fn user_traffic_passes_by() {
         let (mut site, gnb, mac) = site();
-        let gpdu = PacketBuilder::new().ethernet(mac, UPF_MAC).ipv4(UPF, gnb).udp(2152, 2152).gtpu(Teid(1)).build(&[0; 40]);
+        let gpdu = PacketBuilder::new()
+            .ethernet(mac, UPF_MAC)
+            .ipv4(UPF, gnb)
+            .udp(2152, 2152)
+            .gtpu(Teid(1))
+            .build(&[0; 40]);
         assert!(!GnbSite::concerns(&gpdu));
         assert_eq!(site.hear(&gpdu), Reaction::NotMine);
     }

@@ -5,10 +5,9 @@
 //! imitated with their oddities, because a UPF must live with those. [`Habit::Plain`] is what TS 29.244 says.
 
 use crate::facts::{PduType, SessionFacts};
-use crate::imix::Family;
-use crate::wire::{Header, UeIp, Writer, ie, message};
-use packet::{Qfi, Teid};
-use pfcp::{FarId, PdrId, QerId, UrrId};
+use crate::wire::{UeIp, Writer};
+use packet::Qfi;
+use pfcp::{FarId, Header, MessageType, PdrId, QerId, Seid, SequenceNumber, UrrId, ie_type as ie};
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -189,40 +188,40 @@ pub(crate) struct Context<'a> {
     /// Cp_seid, addresses, QFI; TEID and N3 address where the SMF chooses them.
     pub(crate) facts: &'a SessionFacts,
     pub(crate) ids: RuleIds,
-    pub(crate) sequence: u32,
+    pub(crate) sequence: SequenceNumber,
+    /// SNDEM was set before, and this SMF forgets to reset it.
+    pub(crate) sticky_end_marker: bool,
     /// The UPF said that it allocates UE addresses (UEIP).
     pub(crate) upf_allocates_ue_ip: bool,
 }
 
-const ACCESS: u8 = 0;
-const CORE: u8 = 1;
-const N6_LAN: u8 = 2;
-const CP_FUNCTION: u8 = 3;
-const DROP: u8 = 1;
-const FORW: u8 = 2;
-const BUFF_NOCP: u8 = 4 | 8;
+pub(crate) const ACCESS: u8 = 0;
+pub(crate) const CORE: u8 = 1;
+pub(crate) const N6_LAN: u8 = 2;
+pub(crate) const CP_FUNCTION: u8 = 3;
+pub(crate) const DROP: u8 = 1;
+pub(crate) const FORW: u8 = 2;
+pub(crate) const BUFF_NOCP: u8 = 4 | 8;
 const SNDEM: u8 = 2;
-const VOLTH: u8 = 2;
-const PERIO: u8 = 1;
-const TIMTH: u8 = 4;
-/// Where Open5GS's SMF answers router solicitations, as it tells the UPF: TEID of its own tunnel endpoint.
-const OPEN5GS_CP_TEID: Teid = Teid(0x1000_0000);
-
+pub(crate) const VOLTH: u8 = 2;
+pub(crate) const PERIO: u8 = 1;
+pub(crate) const TIMTH: u8 = 4;
 impl Context<'_> {
-    fn header(&self, kind: u8, seid: u64) -> Header {
-        let priority = match (self.habit, kind) {
-            (Habit::Omec, message::SESSION_DELETION_REQUEST) => Some(12),
+    fn header(&self, message_type: MessageType, seid: Seid) -> Header {
+        let priority = match (self.habit, message_type) {
+            (Habit::Omec, MessageType::SESSION_DELETION_REQUEST) => Some(12),
             (Habit::Omec, _) => Some(0),
             _ => None,
         };
-        Header { kind, seid: Some(seid), sequence: self.sequence, priority }
+        Header { priority, ..Header::session(message_type, seid, self.sequence) }
     }
 
     /// Session Establishment Request.
     pub(crate) fn establish(&self, out: &mut Vec<u8>) {
         // Before there is a UP SEID the header's is zero (§7.2.2.4.2); newer OAI puts its own there.
-        let seid = if self.habit == Habit::Oai { self.facts.cp_seid.0 } else { 0 };
-        Writer::message(out, self.header(message::SESSION_ESTABLISHMENT_REQUEST, seid), |w| {
+        let seid = if self.habit == Habit::Oai { self.facts.cp_seid } else { Seid(0) };
+        let header = self.header(MessageType::SESSION_ESTABLISHMENT_REQUEST, seid);
+        Writer::message(out, &header, |w| {
             w.node_id(self.smf);
             w.f_seid(self.facts.cp_seid.0, self.smf);
             match self.habit {
@@ -291,8 +290,8 @@ impl Context<'_> {
     }
 
     fn modify(&self, out: &mut Vec<u8>, body: impl FnOnce(&Self, &mut Writer<'_>)) {
-        let header = self.header(message::SESSION_MODIFICATION_REQUEST, self.facts.up_seid.0);
-        Writer::message(out, header, |w| {
+        let header = self.header(MessageType::SESSION_MODIFICATION_REQUEST, self.facts.up_seid);
+        Writer::message(out, &header, |w| {
             if self.habit == Habit::Free5gc {
                 w.f_seid(self.facts.cp_seid.0, self.smf);
             }
@@ -302,8 +301,8 @@ impl Context<'_> {
 
     /// Session Deletion Request.
     pub(crate) fn delete(&self, out: &mut Vec<u8>) {
-        let header = self.header(message::SESSION_DELETION_REQUEST, self.facts.up_seid.0);
-        Writer::message(out, header, |w| {
+        let header = self.header(MessageType::SESSION_DELETION_REQUEST, self.facts.up_seid);
+        Writer::message(out, &header, |w| {
             if self.habit == Habit::Omec {
                 w.f_seid(self.facts.cp_seid.0, self.smf);
             }
@@ -327,15 +326,16 @@ impl Context<'_> {
                 if self.habit == Habit::Open5gs {
                     w.u8(ie::INTERFACE_TYPE, N3_3GPP);
                 }
+                let flags = if self.sticky_end_marker { flags | SNDEM } else { flags };
                 if flags != 0 || self.habit == Habit::Free5gc {
-                    w.u8(ie::SM_REQ_FLAGS, flags);
+                    w.u8(ie::PFCPSMREQ_FLAGS, flags);
                 }
             });
         });
     }
 
     /// Two octets since Release 16 (§8.2.26); pfcpsim writes one.
-    fn apply_action(&self, w: &mut Writer<'_>, action: u8) {
+    pub(crate) fn apply_action(&self, w: &mut Writer<'_>, action: u8) {
         if self.habit == Habit::Pfcpsim {
             w.u8(ie::APPLY_ACTION, action);
         } else {
@@ -343,7 +343,7 @@ impl Context<'_> {
         }
     }
 
-    fn network_instance(&self, w: &mut Writer<'_>) {
+    pub(crate) fn network_instance(&self, w: &mut Writer<'_>) {
         match self.habit {
             Habit::Open5gs => w.labels(ie::NETWORK_INSTANCE, &self.shape.dnn),
             Habit::Oai => w.bytes(ie::NETWORK_INSTANCE, b"access.oai.org"),
@@ -351,7 +351,7 @@ impl Context<'_> {
         }
     }
 
-    fn downlink_network_instance(&self, w: &mut Writer<'_>) {
+    pub(crate) fn downlink_network_instance(&self, w: &mut Writer<'_>) {
         match self.habit {
             Habit::Omec => w.bytes(ie::NETWORK_INSTANCE, b""),
             Habit::Oai => w.bytes(ie::NETWORK_INSTANCE, b"core.oai.org"),
@@ -360,7 +360,7 @@ impl Context<'_> {
     }
 
     /// The UE's addresses as the SMF chose them.
-    fn ue_ip(&self, destination: bool) -> UeIp {
+    pub(crate) fn ue_ip(&self, destination: bool) -> UeIp {
         UeIp {
             ipv4: self.facts.ue_ipv4,
             ipv6: self.facts.ue_ipv6.map(|net| net.network()),
@@ -369,7 +369,7 @@ impl Context<'_> {
         }
     }
 
-    fn create_far(&self, w: &mut Writer<'_>, id: FarId, action: u8, to: Option<u8>, tunnel: bool) {
+    pub(crate) fn create_far(&self, w: &mut Writer<'_>, id: FarId, action: u8, to: Option<u8>, tunnel: bool) {
         w.group(ie::CREATE_FAR, |w| {
             w.u32(ie::FAR_ID, id.0);
             self.apply_action(w, action);
@@ -388,20 +388,7 @@ impl Context<'_> {
         });
     }
 
-    fn create_qer(&self, w: &mut Writer<'_>, id: QerId, qfi: Option<Qfi>, mbr: Option<(u64, u64)>) {
-        w.group(ie::CREATE_QER, |w| {
-            w.u32(ie::QER_ID, id.0);
-            w.u8(ie::GATE_STATUS, 0);
-            if let Some((uplink, downlink)) = mbr {
-                w.mbr(uplink, downlink);
-            }
-            if let Some(qfi) = qfi {
-                w.qfi(qfi);
-            }
-        });
-    }
-
-    fn create_urr(&self, w: &mut Writer<'_>, id: UrrId, before_qos: Option<bool>) {
+    pub(crate) fn create_urr(&self, w: &mut Writer<'_>, id: UrrId, before_qos: Option<bool>) {
         w.group(ie::CREATE_URR, |w| {
             w.u32(ie::URR_ID, id.0);
             w.u8(ie::MEASUREMENT_METHOD, 2);
@@ -421,312 +408,25 @@ impl Context<'_> {
             }
         });
     }
+}
 
-    fn plain_rules(&self, w: &mut Writer<'_>) {
-        let shape = self.shape;
-        let mut ue = self.ue_ip(false);
-        if shape.choose_ue_ip {
-            ue = UeIp {
-                choose_ipv4: self.kind.has(Family::V4),
-                choose_ipv6: self.kind.has(Family::V6),
-                ..UeIp::default()
-            };
+/// A QER with open gates.
+pub(crate) fn create_qer(w: &mut Writer<'_>, id: QerId, qfi: Option<Qfi>, mbr_kbps: Option<(u64, u64)>) {
+    w.group(ie::CREATE_QER, |w| {
+        w.u32(ie::QER_ID, id.0);
+        w.u8(ie::GATE_STATUS, 0);
+        if let Some((uplink, downlink)) = mbr_kbps {
+            w.mbr(uplink, downlink);
         }
-        let pair = |w: &mut Writer<'_>, number: u16, precedence: u32, filter: Option<&str>| {
-            for uplink in [true, false] {
-                w.group(ie::CREATE_PDR, |w| {
-                    w.u16(ie::PDR_ID, number * 2 + if uplink { 1 } else { 2 });
-                    w.u32(ie::PRECEDENCE, precedence);
-                    w.group(ie::PDI, |w| {
-                        w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
-                        if uplink {
-                            // All uplink PDRs share one tunnel.
-                            let id = (shape.filtered_pairs > 0).then_some(1);
-                            w.choose_f_teid(!shape.n3_ipv6, shape.n3_ipv6, id);
-                        }
-                        self.network_instance(w);
-                        w.ue_ip(UeIp { destination: !uplink, ..ue });
-                        if let Some(filter) = filter {
-                            w.flow_description(filter);
-                        }
-                        if uplink {
-                            w.qfi(self.facts.qfi);
-                        }
-                    });
-                    if uplink {
-                        w.u8(ie::OUTER_HEADER_REMOVAL, u8::from(shape.n3_ipv6));
-                    }
-                    w.u32(ie::FAR_ID, if uplink { self.ids.ul_far.0 } else { self.ids.dl_far.0 });
-                    if shape.usage {
-                        w.u32(ie::URR_ID, self.ids.urr.0);
-                    }
-                    w.u32(ie::QER_ID, self.ids.qer.0);
-                });
-            }
-        };
-        for extra in 1..=shape.filtered_pairs {
-            // Filters that our UDP traffic does not match: classification must look at them and go on.
-            let filter = format!("permit out 6 from any {} to assigned", 10_000 + u32::from(extra) % 50_000);
-            pair(w, extra, u32::from(extra), Some(&filter));
+        if let Some(qfi) = qfi {
+            w.qfi(qfi);
         }
-        pair(w, 0, 65_535, None);
-        self.create_far(w, self.ids.ul_far, FORW, Some(CORE), false);
-        if shape.gnb_at_once {
-            self.create_far(w, self.ids.dl_far, FORW, Some(ACCESS), true);
-        } else {
-            self.create_far(w, self.ids.dl_far, BUFF_NOCP, None, false);
-        }
-        if shape.usage {
-            self.create_urr(w, self.ids.urr, None);
-        }
-        self.create_qer(w, self.ids.qer, Some(self.facts.qfi), shape.mbr_kbps);
-    }
-
-    fn open5gs_rules(&self, w: &mut Writer<'_>) {
-        let ids = self.ids;
-        w.group(ie::CREATE_PDR, |w| {
-            w.u16(ie::PDR_ID, ids.dl_pdr.0);
-            w.u32(ie::PRECEDENCE, 65_535);
-            w.group(ie::PDI, |w| {
-                w.u8(ie::SOURCE_INTERFACE, CORE);
-                self.network_instance(w);
-                w.ue_ip(self.ue_ip(true));
-                w.u8(ie::INTERFACE_TYPE, N6_3GPP);
-            });
-            w.u32(ie::FAR_ID, ids.dl_far.0);
-            if self.shape.usage {
-                w.u32(ie::URR_ID, ids.urr.0);
-            }
-            w.u32(ie::QER_ID, ids.qer.0);
-        });
-        w.group(ie::CREATE_PDR, |w| {
-            w.u16(ie::PDR_ID, ids.ul_pdr.0);
-            w.u32(ie::PRECEDENCE, 65_535);
-            w.group(ie::PDI, |w| {
-                w.u8(ie::SOURCE_INTERFACE, ACCESS);
-                w.choose_f_teid(true, true, Some(5));
-                self.network_instance(w);
-                w.qfi(self.facts.qfi);
-                w.u8(ie::INTERFACE_TYPE, N3_3GPP);
-            });
-            w.u8(ie::OUTER_HEADER_REMOVAL, 6);
-            w.u32(ie::FAR_ID, ids.ul_far.0);
-            w.u32(ie::QER_ID, ids.qer.0);
-        });
-        let with_router = self.kind.has(Family::V6);
-        if with_router {
-            // Router advertisements come from the SMF …
-            w.group(ie::CREATE_PDR, |w| {
-                w.u16(ie::PDR_ID, 3);
-                w.u32(ie::PRECEDENCE, 255);
-                w.group(ie::PDI, |w| {
-                    w.u8(ie::SOURCE_INTERFACE, CP_FUNCTION);
-                    w.choose_f_teid(true, true, None);
-                    self.network_instance(w);
-                });
-                w.u8(ie::OUTER_HEADER_REMOVAL, 6);
-                w.u32(ie::FAR_ID, ids.dl_far.0);
-            });
-            // … and router solicitations go there.
-            w.group(ie::CREATE_PDR, |w| {
-                w.u16(ie::PDR_ID, 4);
-                w.u32(ie::PRECEDENCE, 255);
-                w.group(ie::PDI, |w| {
-                    w.u8(ie::SOURCE_INTERFACE, ACCESS);
-                    w.choose_f_teid(true, true, Some(5));
-                    self.network_instance(w);
-                    w.flow_description("permit out 58 from ff02::2/128 to assigned");
-                    w.u8(ie::INTERFACE_TYPE, N3_3GPP);
-                });
-                w.u8(ie::OUTER_HEADER_REMOVAL, 6);
-                w.u32(ie::FAR_ID, 3);
-            });
-        }
-        w.group(ie::CREATE_FAR, |w| {
-            w.u32(ie::FAR_ID, ids.dl_far.0);
-            self.apply_action(w, BUFF_NOCP);
-            w.u8(ie::BAR_ID, 1);
-        });
-        w.group(ie::CREATE_FAR, |w| {
-            w.u32(ie::FAR_ID, ids.ul_far.0);
-            self.apply_action(w, FORW);
-            w.group(ie::FORWARDING_PARAMETERS, |w| {
-                w.u8(ie::DESTINATION_INTERFACE, CORE);
-                self.network_instance(w);
-                w.u8(ie::INTERFACE_TYPE, N6_3GPP);
-            });
-        });
-        if with_router {
-            w.group(ie::CREATE_FAR, |w| {
-                w.u32(ie::FAR_ID, 3);
-                self.apply_action(w, FORW);
-                w.group(ie::FORWARDING_PARAMETERS, |w| {
-                    w.u8(ie::DESTINATION_INTERFACE, CP_FUNCTION);
-                    self.network_instance(w);
-                    w.outer_header_creation(OPEN5GS_CP_TEID, self.smf);
-                });
-            });
-        }
-        if self.shape.usage {
-            self.create_urr(w, ids.urr, None);
-        }
-        self.create_qer(w, ids.qer, Some(self.facts.qfi), self.shape.mbr_kbps);
-        w.group(ie::CREATE_BAR, |w| w.u8(ie::BAR_ID, 1));
-        // IMSI 999700000000001 as TBCD (§8.2.101), and a slice of type 1 without differentiator.
-        w.bytes(ie::USER_ID, &[1, 8, 0x99, 0x79, 0, 0, 0, 0, 0, 0xf1]);
-        w.labels(ie::APN_DNN, &self.shape.dnn);
-        w.bytes(ie::S_NSSAI, &[1, 0xff, 0xff, 0xff]);
-    }
-
-    fn free5gc_rules(&self, w: &mut Writer<'_>) {
-        let ids = self.ids;
-        for uplink in [true, false] {
-            w.group(ie::CREATE_PDR, |w| {
-                w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
-                w.u32(ie::PRECEDENCE, 255);
-                w.group(ie::PDI, |w| {
-                    w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
-                    if uplink {
-                        w.f_teid(self.facts.ul_teid, self.facts.upf_n3);
-                    }
-                    self.network_instance(w);
-                    w.ue_ip(self.ue_ip(!uplink));
-                });
-                if uplink {
-                    w.u8(ie::OUTER_HEADER_REMOVAL, 0);
-                }
-                w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
-                w.u32(ie::QER_ID, ids.qer.0);
-                w.u32(ie::QER_ID, ids.ambr_qer.0);
-                if self.shape.usage {
-                    w.u32(ie::URR_ID, ids.urr.0);
-                    w.u32(ie::URR_ID, ids.second_urr.0);
-                }
-            });
-        }
-        self.create_far(w, ids.ul_far, FORW, Some(CORE), false);
-        self.create_far(w, ids.dl_far, FORW, Some(ACCESS), false);
-        self.create_qer(w, ids.qer, Some(self.facts.qfi), None);
-        self.create_qer(w, ids.ambr_qer, Some(self.facts.qfi), self.shape.mbr_kbps.or(Some((1_000_000, 1_000_000))));
-        if self.shape.usage {
-            self.create_urr(w, ids.urr, Some(true));
-            self.create_urr(w, ids.second_urr, Some(false));
-        }
-    }
-
-    fn omec_rules(&self, w: &mut Writer<'_>) {
-        let ids = self.ids;
-        let ue = if self.upf_allocates_ue_ip {
-            UeIp { choose_ipv4: true, ..UeIp::default() }
-        } else {
-            self.ue_ip(false)
-        };
-        for uplink in [true, false] {
-            w.group(ie::CREATE_PDR, |w| {
-                w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
-                w.u32(ie::PRECEDENCE, 255);
-                w.group(ie::PDI, |w| {
-                    w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
-                    if uplink {
-                        w.choose_f_teid(false, false, None);
-                        self.network_instance(w);
-                    } else {
-                        self.downlink_network_instance(w);
-                    }
-                    w.ue_ip(ue);
-                });
-                if uplink {
-                    w.u8(ie::OUTER_HEADER_REMOVAL, 0);
-                }
-                w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
-                w.u32(ie::QER_ID, ids.qer.0);
-            });
-        }
-        self.create_far(w, ids.ul_far, FORW, Some(N6_LAN), false);
-        self.create_far(w, ids.dl_far, DROP, None, false);
-        self.create_qer(w, ids.qer, Some(self.facts.qfi), self.shape.mbr_kbps.or(Some((1_000_000, 1_000_000))));
-    }
-
-    fn oai_rule(&self, w: &mut Writer<'_>, uplink: bool) {
-        let ids = self.ids;
-        w.group(ie::CREATE_PDR, |w| {
-            w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
-            w.u32(ie::PRECEDENCE, 0);
-            w.group(ie::PDI, |w| {
-                w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
-                if uplink {
-                    w.choose_f_teid(true, false, Some(42));
-                    self.network_instance(w);
-                } else {
-                    self.downlink_network_instance(w);
-                }
-                w.ue_ip(self.ue_ip(!uplink));
-                if uplink {
-                    w.flow_description("permit out ip from any to assigned");
-                    w.qfi(self.facts.qfi);
-                }
-                w.u8(ie::INTERFACE_TYPE, 0);
-            });
-            if uplink {
-                w.u8(ie::OUTER_HEADER_REMOVAL, 0);
-            }
-            w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
-            if self.shape.usage {
-                w.u32(ie::URR_ID, ids.urr.0);
-            }
-        });
-        if uplink {
-            self.create_far(w, ids.ul_far, FORW, Some(CORE), false);
-        } else {
-            self.create_far(w, ids.dl_far, FORW, Some(ACCESS), true);
-        }
-    }
-
-    fn oai_urr(&self, w: &mut Writer<'_>) {
-        w.group(ie::CREATE_URR, |w| {
-            w.u32(ie::URR_ID, self.ids.urr.0);
-            // Duration and volume.
-            w.u8(ie::MEASUREMENT_METHOD, 3);
-            w.bytes(ie::REPORTING_TRIGGERS, &[PERIO | VOLTH | TIMTH, 0, 0]);
-            w.u32(ie::MEASUREMENT_PERIOD, 10);
-            w.volume_threshold(None, None, Some(1000));
-            w.u32(ie::TIME_THRESHOLD, 5);
-        });
-    }
-
-    fn pfcpsim_rules(&self, w: &mut Writer<'_>) {
-        let ids = self.ids;
-        for uplink in [true, false] {
-            w.group(ie::CREATE_PDR, |w| {
-                w.u16(ie::PDR_ID, if uplink { ids.ul_pdr.0 } else { ids.dl_pdr.0 });
-                w.u32(ie::PRECEDENCE, 100);
-                w.group(ie::PDI, |w| {
-                    w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
-                    if uplink {
-                        w.f_teid(self.facts.ul_teid, self.facts.upf_n3);
-                    } else {
-                        w.ue_ip(self.ue_ip(true));
-                    }
-                    w.flow_description("");
-                });
-                if uplink {
-                    w.u8(ie::OUTER_HEADER_REMOVAL, 0);
-                }
-                w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
-                w.u32(ie::QER_ID, ids.ambr_qer.0);
-                w.u32(ie::QER_ID, ids.qer.0);
-            });
-        }
-        self.create_far(w, ids.ul_far, FORW, Some(CORE), false);
-        self.create_far(w, ids.dl_far, DROP, None, false);
-        self.create_qer(w, ids.ambr_qer, None, Some((1_000_000, 1_000_000)));
-        self.create_qer(w, ids.qer, Some(self.facts.qfi), self.shape.mbr_kbps);
-    }
+    });
 }
 
 /// 3GPP Interface Type (§8.2.118): N3 3GPP Access, N6.
-const N3_3GPP: u8 = 11;
-const N6_3GPP: u8 = 17;
+pub(crate) const N3_3GPP: u8 = 11;
+pub(crate) const N6_3GPP: u8 = 17;
 
 const fn pdn_type(kind: PduType) -> u8 {
     match kind {

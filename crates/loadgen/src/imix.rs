@@ -49,7 +49,9 @@ pub enum SizeProfile {
 
 /// The name that was given is no profile.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no traffic profile: use `imix`, `ran`, a payload size such as `64`, or weighted lengths such as `64:7,576:4,1500:1`")]
+#[error(
+    "`{0}` is no traffic profile: use `imix`, `ran`, a payload size such as `64`, or weighted lengths such as `64:7,576:4,1500:1`"
+)]
 pub struct UnknownProfile(pub String);
 
 impl SizeProfile {
@@ -87,7 +89,8 @@ impl SizeProfile {
     pub fn mean_ip_len(&self, family: Family) -> f64 {
         let lengths = self.lengths(family);
         let weights: f64 = lengths.iter().map(|&(_, weight)| f64::from(weight)).sum();
-        lengths.iter().map(|&(len, weight)| f64::from(len) * f64::from(weight)).sum::<f64>() / weights.max(1.0)
+        lengths.iter().map(|&(len, weight)| f64::from(len) * f64::from(weight)).sum::<f64>()
+            / weights.max(1.0)
     }
 
     /// The longest IP packet of either family: what the MTU of N6 must hold, and that of N3 with 44 bytes more
@@ -99,7 +102,10 @@ impl SizeProfile {
 
     /// A sampler of the distribution.
     pub fn sampler(&self) -> SizeSampler {
-        SizeSampler { v4: Cumulative::of(&self.lengths(Family::V4)), v6: Cumulative::of(&self.lengths(Family::V6)) }
+        SizeSampler {
+            v4: Cumulative::of(&self.lengths(Family::V4)),
+            v6: Cumulative::of(&self.lengths(Family::V6)),
+        }
     }
 }
 
@@ -233,9 +239,9 @@ impl SessionPicker {
         let law = match choice {
             SessionChoice::RoundRobin => Law::InTurn,
             SessionChoice::Uniform => Law::Uniform,
-            SessionChoice::Zipf { exponent } => {
-                Law::Alias(alias_table(&(1..=sessions).map(|rank| f64::from(rank).powf(-exponent)).collect::<Vec<_>>()))
-            }
+            SessionChoice::Zipf { exponent } => Law::Alias(alias_table(
+                &(1..=sessions).map(|rank| f64::from(rank).powf(-exponent)).collect::<Vec<_>>(),
+            )),
         };
         Self { sessions, next: 0, rng: SplitMix64::new(seed), law }
     }
@@ -264,7 +270,8 @@ fn alias_table(weights: &[f64]) -> Vec<(u32, u32)> {
     let scale = weights.len() as f64 / total;
     let mut share: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
     let mut table: Vec<(u32, u32)> = (0..weights.len() as u32).map(|index| (u32::MAX, index)).collect();
-    let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..share.len()).partition(|&index| share[index] < 1.0);
+    let (mut small, mut large): (Vec<usize>, Vec<usize>) =
+        (0..share.len()).partition(|&index| share[index] < 1.0);
     while let (Some(poor), Some(&rich)) = (small.pop(), large.last()) {
         table[poor] = ((share[poor] * f64::from(u32::MAX)) as u32, rich as u32);
         share[rich] -= 1.0 - share[poor];
@@ -304,9 +311,12 @@ mod tests {
 
     #[test]
     fn names_parse_back() {
-        for profile in
-            [SizeProfile::simple_imix(), SizeProfile::ran_mix(), SizeProfile::Payload(1024), "64:1,128:3".parse().unwrap()]
-        {
+        for profile in [
+            SizeProfile::simple_imix(),
+            SizeProfile::ran_mix(),
+            SizeProfile::Payload(1024),
+            "64:1,128:3".parse().unwrap(),
+        ] {
             assert_eq!(profile.to_string().parse::<SizeProfile>().unwrap(), profile);
         }
         for bad in ["", "imx", "64:", "64:0", "70000", "-1", "1:2,3"] {

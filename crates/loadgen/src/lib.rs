@@ -1,6 +1,7 @@
 //! The other side.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod decode;
 pub mod dn;
 pub mod facts;
@@ -11,6 +12,8 @@ pub mod latency;
 pub mod link;
 pub mod payload;
 pub mod rng;
+mod shapes;
+pub mod smf;
 pub mod station;
 pub mod traffic;
 pub mod verify;

@@ -146,7 +146,8 @@ impl Payloads {
         };
         let sent = Nanos(u64::from(high) << 32 | u64::from(low));
         let len = usize::from(first as u16);
-        ((first >> 16) as u16 == self.magic).then_some((Stamp { stream: StreamId(stream), sequence, sent }, len))
+        ((first >> 16) as u16 == self.magic)
+            .then_some((Stamp { stream: StreamId(stream), sequence, sent }, len))
     }
 }
 

@@ -87,7 +87,9 @@ impl Station {
         let Ok(view) = ArpView::parse(payload) else { return Reaction::NotMine };
         self.neighbours.insert(view.sender_ip().into(), view.sender_mac());
         let wanted = self.own.get(&view.target_ip().into());
-        let (arp::Operation::Request, Some(&mac)) = (view.operation(), wanted) else { return Reaction::Heard };
+        let (arp::Operation::Request, Some(&mac)) = (view.operation(), wanted) else {
+            return Reaction::Heard;
+        };
         let mut reply = [0; arp::LEN];
         arp::emit_reply(&mut reply, mac, &view);
         Reaction::Reply(frame(view.sender_mac(), mac, EtherType::ARP, &reply))
@@ -178,7 +180,9 @@ mod tests {
     fn two_stations_find_each_other() {
         for v6 in [false, true] {
             let (mut left, mut right, a, b) = pair(v6);
-            let Reaction::Reply(reply) = right.hear(&left.solicit(a, b).unwrap()) else { panic!("no answer") };
+            let Reaction::Reply(reply) = right.hear(&left.solicit(a, b).unwrap()) else {
+                panic!("no answer")
+            };
             assert_eq!(left.hear(&reply), Reaction::Heard);
             assert_eq!((left.neighbour(b), right.neighbour(a)), (Some(MAC_B), Some(MAC_A)), "v6 {v6}");
             assert_eq!(right.hear(&left.solicit(a, a).unwrap()), Reaction::Heard, "another's address");
@@ -197,7 +201,8 @@ mod tests {
         assert_eq!((ethernet.destination(), ethernet.source()), (MAC_A, MAC_B));
         let ip = Ipv4View::parse(ethernet.payload()).unwrap();
         assert!(ip.checksum_ok() && ip.destination() == a);
-        let not_ours = PacketBuilder::new().ethernet(MAC_B, MAC_A).ipv4(a, a).icmpv4_echo(echo).build(b"ping");
+        let not_ours =
+            PacketBuilder::new().ethernet(MAC_B, MAC_A).ipv4(a, a).icmpv4_echo(echo).build(b"ping");
         assert_eq!(right.hear(&not_ours), Reaction::NotMine);
     }
 

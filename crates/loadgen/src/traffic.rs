@@ -196,9 +196,9 @@ impl Flows {
     pub fn frame_len(&self, stream: StreamId, ip_len: u16) -> usize {
         match stream.direction() {
             Direction::Downlink => ETHERNET + usize::from(ip_len),
-            Direction::Uplink => self
-                .path(stream.session())
-                .map_or(0, |path| path.template.len() + usize::from(ip_len)),
+            Direction::Uplink => {
+                self.path(stream.session()).map_or(0, |path| path.template.len() + usize::from(ip_len))
+            }
         }
     }
 
@@ -304,16 +304,16 @@ impl Flows {
             Family::V4 => {
                 let Some(ip) = ip.first_chunk_mut::<IPV4>() else { return false };
                 let server = self.network.dn.ipv4_of(session).to_bits();
-                let (source, destination) = if uplink { (record.ue_v4, server) } else { (server, record.ue_v4) };
+                let (source, destination) =
+                    if uplink { (record.ue_v4, server) } else { (server, record.ue_v4) };
                 let (id, sum) = (stamp.sequence as u16, sum_v4(source) + sum_v4(destination));
                 // Version 4, header of 5 words; DF; UDP.
                 let fixed = 0x4500 + 0x4000 + u32::from(u16::from_be_bytes([HOPS, 17]));
                 let checksum = !fold(fixed + u32::from(ip_len) + u32::from(id) + sum);
                 ip[0..4].copy_from_slice(&(0x4500_0000 | u32::from(ip_len)).to_be_bytes());
                 ip[4..8].copy_from_slice(&(u32::from(id) << 16 | 0x4000).to_be_bytes());
-                ip[8..12].copy_from_slice(
-                    &(u32::from(HOPS) << 24 | 17 << 16 | u32::from(checksum)).to_be_bytes(),
-                );
+                ip[8..12]
+                    .copy_from_slice(&(u32::from(HOPS) << 24 | 17 << 16 | u32::from(checksum)).to_be_bytes());
                 ip[12..16].copy_from_slice(&source.to_be_bytes());
                 ip[16..20].copy_from_slice(&destination.to_be_bytes());
                 sum
@@ -321,10 +321,12 @@ impl Flows {
             Family::V6 => {
                 let Some(ip) = ip.first_chunk_mut::<IPV6>() else { return false };
                 let server = self.network.dn.ipv6_of(session).to_bits();
-                let (source, destination) = if uplink { (record.ue_v6, server) } else { (server, record.ue_v6) };
+                let (source, destination) =
+                    if uplink { (record.ue_v6, server) } else { (server, record.ue_v6) };
                 // A flow label of its own for each session (RFC 6437 §3): 20 bits.
                 ip[0..4].copy_from_slice(&(0x6000_0000 | session & 0xf_ffff).to_be_bytes());
-                ip[4..8].copy_from_slice(&(u32::from(udp_len) << 16 | 17 << 8 | u32::from(HOPS)).to_be_bytes());
+                ip[4..8]
+                    .copy_from_slice(&(u32::from(udp_len) << 16 | 17 << 8 | u32::from(HOPS)).to_be_bytes());
                 ip[8..24].copy_from_slice(&source.to_be_bytes());
                 ip[24..40].copy_from_slice(&destination.to_be_bytes());
                 sum_v6(source) + sum_v6(destination)

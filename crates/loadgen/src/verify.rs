@@ -35,7 +35,12 @@ pub struct VerifierConfig {
 impl Default for VerifierConfig {
     /// One of 64 compared, 16 faults kept, one hop each way.
     fn default() -> Self {
-        Self { sample_every: 64, keep_faults: 16, uplink_hops: Hops::Exactly(1), downlink_hops: Hops::AtMost(1) }
+        Self {
+            sample_every: 64,
+            keep_faults: 16,
+            uplink_hops: Hops::Exactly(1),
+            downlink_hops: Hops::AtMost(1),
+        }
     }
 }
 
@@ -344,7 +349,8 @@ fn compare_inner(
     if inner.packet == scratch.as_slice() {
         return Ok(());
     }
-    let differing = inner.packet.iter().zip(scratch.iter()).enumerate().find(|(_, (found, expected))| found != expected);
+    let differing =
+        inner.packet.iter().zip(scratch.iter()).enumerate().find(|(_, (found, expected))| found != expected);
     match differing {
         Some((offset, (&found, &expected))) => Err(Fault::Content { offset, expected, found }),
         None => Ok(()),

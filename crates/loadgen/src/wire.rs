@@ -1,94 +1,18 @@
 //! PFCP requests written octet by octet.
 //!
-//! Crate `pfcp` writes what the standard wants. An SMF model must also write what SMFs send: one-octet Apply Actions,
-//! F-TEIDs without an address family, IEs where none belong. And a judge should not share the codec of whom it
-//! judges. So requests are written here; tests read them with `pfcp`, and answers are read with `pfcp`.
+//! The typed messages of crate `pfcp` say what the standard wants. An SMF model must also say what SMFs send: one-octet
+//! Apply Actions, F-TEIDs without an address family, IEs where none belong. And a judge should not share the values'
+//! codec with whom it judges. So of `pfcp` only framing and numbers are used here; tests read the requests with it.
 
 use packet::{Qfi, Teid};
+use pfcp::{Header, encode_ie, encode_message, ie_type as ie};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IE types of TS 29.244 table 8.1.2-1, as far as an SMF's requests need them.
-pub(crate) mod ie {
-    pub(crate) const CREATE_PDR: u16 = 1;
-    pub(crate) const PDI: u16 = 2;
-    pub(crate) const CREATE_FAR: u16 = 3;
-    pub(crate) const FORWARDING_PARAMETERS: u16 = 4;
-    pub(crate) const CREATE_URR: u16 = 6;
-    pub(crate) const CREATE_QER: u16 = 7;
-    pub(crate) const UPDATE_FAR: u16 = 10;
-    pub(crate) const UPDATE_FORWARDING_PARAMETERS: u16 = 11;
-    pub(crate) const REMOVE_PDR: u16 = 15;
-    pub(crate) const REMOVE_FAR: u16 = 16;
-    pub(crate) const CAUSE: u16 = 19;
-    pub(crate) const SOURCE_INTERFACE: u16 = 20;
-    pub(crate) const F_TEID: u16 = 21;
-    pub(crate) const NETWORK_INSTANCE: u16 = 22;
-    pub(crate) const SDF_FILTER: u16 = 23;
-    pub(crate) const GATE_STATUS: u16 = 25;
-    pub(crate) const MBR: u16 = 26;
-    pub(crate) const PRECEDENCE: u16 = 29;
-    pub(crate) const VOLUME_THRESHOLD: u16 = 31;
-    pub(crate) const TIME_THRESHOLD: u16 = 32;
-    pub(crate) const REPORTING_TRIGGERS: u16 = 37;
-    pub(crate) const DESTINATION_INTERFACE: u16 = 42;
-    pub(crate) const APPLY_ACTION: u16 = 44;
-    pub(crate) const SM_REQ_FLAGS: u16 = 49;
-    pub(crate) const PDR_ID: u16 = 56;
-    pub(crate) const F_SEID: u16 = 57;
-    pub(crate) const NODE_ID: u16 = 60;
-    pub(crate) const MEASUREMENT_METHOD: u16 = 62;
-    pub(crate) const MEASUREMENT_PERIOD: u16 = 64;
-    pub(crate) const QUERY_URR: u16 = 77;
-    pub(crate) const URR_ID: u16 = 81;
-    pub(crate) const OUTER_HEADER_CREATION: u16 = 84;
-    pub(crate) const CREATE_BAR: u16 = 85;
-    pub(crate) const BAR_ID: u16 = 88;
-    pub(crate) const CP_FUNCTION_FEATURES: u16 = 89;
-    pub(crate) const UE_IP_ADDRESS: u16 = 93;
-    pub(crate) const OUTER_HEADER_REMOVAL: u16 = 95;
-    pub(crate) const RECOVERY_TIME_STAMP: u16 = 96;
-    pub(crate) const MEASUREMENT_INFORMATION: u16 = 100;
-    pub(crate) const FAR_ID: u16 = 108;
-    pub(crate) const QER_ID: u16 = 109;
-    pub(crate) const PDN_TYPE: u16 = 113;
-    pub(crate) const QFI: u16 = 124;
-    pub(crate) const USER_ID: u16 = 141;
-    pub(crate) const APN_DNN: u16 = 159;
-    pub(crate) const INTERFACE_TYPE: u16 = 160;
-    pub(crate) const S_NSSAI: u16 = 257;
-}
+/// IEs that only an SMF has a use for.
+pub(crate) const USER_ID: u16 = 141;
+pub(crate) const S_NSSAI: u16 = 257;
 
-/// Message types of TS 29.244 table 7.3-1.
-pub(crate) mod message {
-    pub(crate) const HEARTBEAT_REQUEST: u8 = 1;
-    pub(crate) const HEARTBEAT_RESPONSE: u8 = 2;
-    pub(crate) const ASSOCIATION_SETUP_REQUEST: u8 = 5;
-    pub(crate) const ASSOCIATION_SETUP_RESPONSE: u8 = 6;
-    pub(crate) const ASSOCIATION_RELEASE_REQUEST: u8 = 9;
-    pub(crate) const ASSOCIATION_RELEASE_RESPONSE: u8 = 10;
-    pub(crate) const SESSION_ESTABLISHMENT_REQUEST: u8 = 50;
-    pub(crate) const SESSION_ESTABLISHMENT_RESPONSE: u8 = 51;
-    pub(crate) const SESSION_MODIFICATION_REQUEST: u8 = 52;
-    pub(crate) const SESSION_MODIFICATION_RESPONSE: u8 = 53;
-    pub(crate) const SESSION_DELETION_REQUEST: u8 = 54;
-    pub(crate) const SESSION_DELETION_RESPONSE: u8 = 55;
-    pub(crate) const SESSION_REPORT_REQUEST: u8 = 56;
-    pub(crate) const SESSION_REPORT_RESPONSE: u8 = 57;
-}
-
-/// What a message's header says beside its type (§7.2.2).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Header {
-    pub(crate) kind: u8,
-    /// `None`: a node message.
-    pub(crate) seid: Option<u64>,
-    /// 24 bits.
-    pub(crate) sequence: u32,
-    /// MP flag and message priority.
-    pub(crate) priority: Option<u8>,
-}
-
-/// Writes one message into a buffer that is used again and again.
+/// Writes IEs into a buffer that is used again and again.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
@@ -96,32 +20,15 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Replaces what is in `out` by one message.
-    pub(crate) fn message(out: &'a mut Vec<u8>, header: Header, body: impl FnOnce(&mut Writer<'_>)) {
+    pub(crate) fn message(out: &'a mut Vec<u8>, header: &Header, body: impl FnOnce(&mut Writer<'_>)) {
         out.clear();
-        let flags = 0x20 | u8::from(header.seid.is_some()) | u8::from(header.priority.is_some()) << 1;
-        out.extend([flags, header.kind, 0, 0]);
-        if let Some(seid) = header.seid {
-            out.extend(seid.to_be_bytes());
-        }
-        let sequence = header.sequence << 8 | u32::from(header.priority.unwrap_or(0)) << 4;
-        out.extend(sequence.to_be_bytes());
-        body(&mut Writer { out });
-        let len = (out.len() - 4) as u16;
-        if let Some(field) = out.get_mut(2..4) {
-            field.copy_from_slice(&len.to_be_bytes());
-        }
+        // What an SMF model has to say is far below 64 KiB; were it not, nothing would be sent.
+        let _ = encode_message(header, out, |out| body(&mut Writer { out }));
     }
 
-    /// A grouped IE.
+    /// A grouped IE, or one whose value is written in parts.
     pub(crate) fn group(&mut self, ie: u16, body: impl FnOnce(&mut Writer<'_>)) {
-        self.out.extend(ie.to_be_bytes());
-        self.out.extend([0, 0]);
-        let start = self.out.len();
-        body(&mut Writer { out: self.out });
-        let len = (self.out.len() - start) as u16;
-        if let Some(field) = self.out.get_mut(start - 2..start) {
-            field.copy_from_slice(&len.to_be_bytes());
-        }
+        encode_ie(self.out, ie, |out| body(&mut Writer { out }));
     }
 
     pub(crate) fn bytes(&mut self, ie: u16, value: &[u8]) {
@@ -226,7 +133,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Volume Threshold (§8.2.13) with the limits that are given.
-    pub(crate) fn volume_threshold(&mut self, total: Option<u64>, uplink: Option<u64>, downlink: Option<u64>) {
+    pub(crate) fn volume_threshold(
+        &mut self,
+        total: Option<u64>,
+        uplink: Option<u64>,
+        downlink: Option<u64>,
+    ) {
         let flags =
             u8::from(total.is_some()) | u8::from(uplink.is_some()) << 1 | u8::from(downlink.is_some()) << 2;
         self.group(ie::VOLUME_THRESHOLD, |w| {

@@ -172,7 +172,9 @@ impl TrafficReport {
                 (direction.received.faulty, "faulty"),
             ];
             let wrong = counts.iter().filter(|(count, _)| *count > 0);
-            lines.extend(wrong.map(|(count, what)| format!("{name}: {count} of {} packets {what}", direction.sent_packets)));
+            lines.extend(wrong.map(|(count, what)| {
+                format!("{name}: {count} of {} packets {what}", direction.sent_packets)
+            }));
         }
         lines.extend(self.faults.iter().map(|fault| format!("{}: {}", fault.hex, fault.fault)));
         lines
@@ -237,7 +239,8 @@ impl<R: Link, D: Link> World<R, D> {
             network.upf_n3_mac = resolve(&mut n3, &mut gnbs, &ask, clock)?;
         }
         if network.upf_n6_mac == MacAddr::ZERO {
-            let same_family = |to: &IpAddr| network.dn.gateways.iter().find(|from| from.is_ipv4() == to.is_ipv4());
+            let same_family =
+                |to: &IpAddr| network.dn.gateways.iter().find(|from| from.is_ipv4() == to.is_ipv4());
             let ask: Vec<_> = config.upf_n6.iter().filter_map(|to| Some((*same_family(to)?, *to))).collect();
             network.upf_n6_mac = resolve(&mut n6, &mut dn, &ask, clock)?;
         }
@@ -299,9 +302,11 @@ impl<R: Link, D: Link> World<R, D> {
                 let up = due(self.uplink.packets, sent_before[0]);
                 let down = due(self.downlink.packets, sent_before[1]);
                 let flight = |this: &Self, direction| this.in_flight(direction);
-                let (up_flight, down_flight) = (flight(self, Direction::Uplink), flight(self, Direction::Downlink));
+                let (up_flight, down_flight) =
+                    (flight(self, Direction::Uplink), flight(self, Direction::Downlink));
                 work += self.uplink.send(&mut self.n3, &mut self.flows, &self.config, up_flight, up, now);
-                work += self.downlink.send(&mut self.n6, &mut self.flows, &self.config, down_flight, down, now);
+                work +=
+                    self.downlink.send(&mut self.n6, &mut self.flows, &self.config, down_flight, down, now);
             } else {
                 work += self.uplink.flush(&mut self.n3) + self.downlink.flush(&mut self.n6);
             }
@@ -358,18 +363,20 @@ impl<R: Link, D: Link> World<R, D> {
 
     fn receive(&mut self, clock: &mut impl FnMut() -> Nanos) -> usize {
         let (flows, verifier) = (&self.flows, &mut self.verifier);
-        let from_n3 = hear_all(&mut self.n3, &mut self.gnbs, &mut self.uplink.waiting, &mut self.from_n3, |frame| {
-            let now = clock();
-            if verifier.check_n3(flows, frame, now) != Arrival::Stray {
-                self.downlink.last_arrival = now;
-            }
-        });
-        let from_n6 = hear_all(&mut self.n6, &mut self.dn, &mut self.downlink.waiting, &mut self.from_n6, |frame| {
-            let now = clock();
-            if verifier.check_n6(flows, frame, now) != Arrival::Stray {
-                self.uplink.last_arrival = now;
-            }
-        });
+        let from_n3 =
+            hear_all(&mut self.n3, &mut self.gnbs, &mut self.uplink.waiting, &mut self.from_n3, |frame| {
+                let now = clock();
+                if verifier.check_n3(flows, frame, now) != Arrival::Stray {
+                    self.downlink.last_arrival = now;
+                }
+            });
+        let from_n6 =
+            hear_all(&mut self.n6, &mut self.dn, &mut self.downlink.waiting, &mut self.from_n6, |frame| {
+                let now = clock();
+                if verifier.check_n6(flows, frame, now) != Arrival::Stray {
+                    self.uplink.last_arrival = now;
+                }
+            });
         from_n3 + from_n6
     }
 
@@ -390,7 +397,11 @@ impl<R: Link, D: Link> World<R, D> {
                 faulty: now.faulty,
             }
         };
-        Progress { seconds: total as f64 / 1e9, uplink: live(Direction::Uplink), downlink: live(Direction::Downlink) }
+        Progress {
+            seconds: total as f64 / 1e9,
+            uplink: live(Direction::Uplink),
+            downlink: live(Direction::Downlink),
+        }
     }
 
     fn report(&self, before: &[Account; 2], span: u64) -> TrafficReport {

@@ -33,7 +33,11 @@ impl Bench {
         let network = network(outer_v6);
         let facts = facts(&network, SessionMix { ipv4: 1, ipv6: 1, ipv4v6: 1 }, 30);
         let flows = Flows::new(&facts, &network, 7).unwrap();
-        Self { upf: PerfectUpf::new(&network, &facts), verifier: Verifier::new(config, flows.sessions()), flows }
+        Self {
+            upf: PerfectUpf::new(&network, &facts),
+            verifier: Verifier::new(config, flows.sessions()),
+            flows,
+        }
     }
 
     /// Makes the stream's next packet and passes it through the UPF.

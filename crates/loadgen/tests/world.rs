@@ -32,7 +32,8 @@ fn nic(mac: MacAddr) -> (MemRx, MemTx, MemLink) {
 fn serve(upf: &PerfectUpf, ports: [(MemRx, MemTx); 2], addresses: &[Vec<IpAddr>; 2], stop: &AtomicBool) {
     let [mut n3, mut n6] = ports;
     let macs = [UPF_N3_MAC, UPF_N6_MAC];
-    let mut stations = [0, 1].map(|side: usize| Station::new(addresses[side].iter().map(|&a| (a, macs[side]))));
+    let mut stations =
+        [0, 1].map(|side: usize| Station::new(addresses[side].iter().map(|&a| (a, macs[side]))));
     let mut frames = Vec::new();
     let (mut to_n3, mut to_n6): (Vec<MemFrame>, Vec<MemFrame>) = (Vec::new(), Vec::new());
     let copy = |bytes: &[u8]| MemFrame::copy_of(bytes).unwrap();
@@ -124,7 +125,10 @@ fn a_bad_wire_is_noticed() {
     let config = WorldConfig { patience: 20_000_000, ..config() };
     let report = run(false, faults, config, 500_000_000).unwrap();
     let downlink = &report.downlink;
-    assert!(downlink.lost > 0 && downlink.received.faulty > 0 && downlink.received.repeated > 0, "{downlink:?}");
+    assert!(
+        downlink.lost > 0 && downlink.received.faulty > 0 && downlink.received.repeated > 0,
+        "{downlink:?}"
+    );
     assert_eq!((report.uplink.lost, report.uplink.received.faulty), (0, 0), "only N3 was bad, from the UPF");
     assert!(!report.failures().is_empty());
     assert!(!report.faults.is_empty());
@@ -132,7 +136,8 @@ fn a_bad_wire_is_noticed() {
 
 #[test]
 fn a_rate_is_kept() {
-    let config = WorldConfig { rate: Some(2000), downlink: false, profile: SizeProfile::Payload(64), ..config() };
+    let config =
+        WorldConfig { rate: Some(2000), downlink: false, profile: SizeProfile::Payload(64), ..config() };
     let report = run(false, Faults::default(), config, 500_000_000).unwrap();
     assert!((900..=1001).contains(&report.uplink.sent_packets), "{}", report.uplink.sent_packets);
     assert_eq!((report.uplink.lost, report.downlink.sent_packets), (0, 0));

@@ -9,8 +9,8 @@ use packet::gtpu::{self, GtpuView, MessageType};
 use packet::ipv4::{self, Ipv4Header, Ipv4View};
 use packet::ipv6::{self, Ipv6Header, Ipv6View};
 use packet::pdu_session::PduSession;
-use packet::{EtherType, IpProtocol};
 use packet::udp::{self, UdpView};
+use packet::{EtherType, IpProtocol};
 use packet::{MacAddr, Qfi, Teid};
 use pfcp::Seid;
 use std::collections::HashMap;
@@ -91,7 +91,9 @@ impl PerfectUpf {
         assert_eq!(gtpu.header_len() + gtpu.payload().len(), udp.payload().len());
         let facts = &self.by_teid[&(destination, gtpu.teid().0)];
         assert_eq!(facts.gnb, source);
-        let Some(PduSession::Uplink(container)) = gtpu.pdu_session().unwrap() else { panic!("no UL container") };
+        let Some(PduSession::Uplink(container)) = gtpu.pdu_session().unwrap() else {
+            panic!("no UL container")
+        };
         assert_eq!(container.qfi, facts.qfi);
 
         let mut inner = gtpu.payload().to_vec();
@@ -124,13 +126,21 @@ impl PerfectUpf {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 ethernet::emit_header(out.first_chunk_mut().unwrap(), gnb_mac, UPF_N3_MAC, EtherType::IPV4);
                 let mut ip = [0; ipv4::HEADER_LEN];
-                ipv4::emit_header(&mut ip, &Ipv4Header { source, destination, ..Ipv4Header::default() }, datagram.len());
+                ipv4::emit_header(
+                    &mut ip,
+                    &Ipv4Header { source, destination, ..Ipv4Header::default() },
+                    datagram.len(),
+                );
                 out.extend(ip);
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 ethernet::emit_header(out.first_chunk_mut().unwrap(), gnb_mac, UPF_N3_MAC, EtherType::IPV6);
                 let mut ip = [0; ipv6::HEADER_LEN];
-                ipv6::emit_header(&mut ip, &Ipv6Header { source, destination, ..Ipv6Header::default() }, datagram.len());
+                ipv6::emit_header(
+                    &mut ip,
+                    &Ipv6Header { source, destination, ..Ipv6Header::default() },
+                    datagram.len(),
+                );
                 let pseudo = Ipv6View::parse(&[&ip[..], &datagram].concat())
                     .unwrap()
                     .pseudo_header(IpProtocol::UDP, datagram.len());
