@@ -12,6 +12,7 @@ pub mod ie;
 pub mod ie_type;
 pub mod message;
 pub mod message_type;
+pub mod node;
 pub mod tlv;
 
 pub use cause::{Cause, RuleId};
