@@ -69,7 +69,7 @@ impl EalConfig {
 pub struct Chosen {
     /// Whether huge pages are in use.
     pub huge_pages: bool,
-    /// Why not, when [`Memory::Auto`] fell back.
+    /// Whether [`Memory::Auto`] looked for huge pages in vain.
     pub fell_back: bool,
     /// Megabytes.
     pub megabytes: u32,
@@ -128,8 +128,15 @@ impl Eal {
         unsafe { ffi::mr_log_capture(i32::from(config.verbose)) };
         let bytes = (config.megabytes as usize) << 20;
         // EAL can't be tried a second time, so what it would do is tried before it.
+        // Inter-process messages exclude in-memory mode, and huge pages in files need a mounted hugetlbfs: too much to ask
+        // for a kernel device.
+        let wanted = match config.memory {
+            Memory::Auto => !config.multi_process,
+            Memory::HugePages => true,
+            Memory::NoHuge => false,
+        };
         // SAFETY: plain call that maps and unmaps memory of its own.
-        let available = config.memory != Memory::NoHuge && unsafe { ffi::mr_huge_pages(bytes) } != 0;
+        let available = wanted && unsafe { ffi::mr_huge_pages(bytes) } != 0;
         if config.memory == Memory::HugePages && !available {
             STARTED.store(false, Ordering::SeqCst);
             return Err(DpdkError::HugePages { megabytes: config.megabytes });
@@ -168,7 +175,7 @@ impl Eal {
         let version = unsafe { CStr::from_ptr(ffi::mr_version()) }.to_string_lossy().into_owned();
         let chosen = Chosen {
             huge_pages: available,
-            fell_back: config.memory == Memory::Auto && !available,
+            fell_back: config.memory == Memory::Auto && wanted && !available,
             megabytes: config.megabytes,
             version,
         };

@@ -226,6 +226,51 @@ fn af_packet_body() {
 }
 
 #[test]
+fn af_packet_queues() {
+    alone("af_packet_queues_body", true);
+}
+
+#[test]
+#[ignore = "run by `af_packet_queues` in a namespace of its own"]
+fn af_packet_queues_body() {
+    veth(1500);
+    let eal = start(&[]);
+    let spec = DeviceSpec { queues: 2, ..DeviceSpec::new("n3", "net_af_packet0,iface=here") };
+    let mut port = open(&eal, &spec);
+    let mut far = Peer::new(open(&eal, &DeviceSpec::new("far", "net_af_packet9,iface=there")));
+    let mut queues: Vec<_> = (0..2).map(|queue| port.take_queue(queue).unwrap()).collect();
+    // UDP over IPv4 from many ports: the kernel spreads flows over the sockets behind the queues.
+    let mut counts = [0; 2];
+    for source in 0..64u8 {
+        let mut packet = vec![0xff; 60];
+        packet[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+        packet[12..38].copy_from_slice(&[
+            8, 0, 0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x20, source, 8,
+            0x68,
+        ]);
+        far.inject(&packet);
+    }
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while counts.iter().sum::<usize>() < 64 && Instant::now() < deadline {
+        for ((rx, tx), count) in queues.iter_mut().zip(&mut counts) {
+            let mut frames = Vec::new();
+            *count += rx.rx_burst(&mut frames, 64);
+            while !frames.is_empty() {
+                tx.tx_burst(&mut frames);
+            }
+        }
+    }
+    println!("packets per queue: {counts:?}");
+    assert_eq!(counts.iter().sum::<usize>(), 64);
+    assert!(counts.iter().all(|&count| count > 0), "one queue got everything");
+    let mut back = 0;
+    while back < 64 && Instant::now() < deadline {
+        back += far.collect().len();
+    }
+    assert_eq!(back, 64);
+}
+
+#[test]
 fn af_packet_jumbo() {
     alone("af_packet_jumbo_body", true);
 }
