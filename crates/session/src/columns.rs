@@ -63,7 +63,7 @@ impl Block {
     }
 
     /// How many numbers there are.
-    pub const fn len(&self) -> u64 {
+    pub const fn size(&self) -> u64 {
         1 << self.bits
     }
 
@@ -138,7 +138,7 @@ mod tests {
                     prop_assert!(seen.insert(number));
                 }
             }
-            prop_assert_eq!(seen.len() as u64, block.len());
+            prop_assert_eq!(seen.len() as u64, block.size());
         }
 
         #[test]

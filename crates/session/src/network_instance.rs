@@ -48,11 +48,15 @@ fn each_octet(octets: &[u8], mut visit: impl FnMut(u8)) {
                 visit(b'.');
             }
             first = false;
-            label.iter().for_each(|octet| visit(octet.to_ascii_lowercase()));
+            for octet in label {
+                visit(octet.to_ascii_lowercase());
+            }
             rest = tail;
         }
     } else {
-        octets.iter().for_each(|octet| visit(octet.to_ascii_lowercase()));
+        for octet in octets {
+            visit(octet.to_ascii_lowercase());
+        }
     }
 }
 

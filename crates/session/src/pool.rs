@@ -139,13 +139,13 @@ impl Pool {
 
     /// Whether the pool's ranges and this inclusive range share a number.
     pub fn overlaps(&self, first: u64, last: u64) -> bool {
-        let at = self.blocks.partition_point(|block| block.base + (block.len() - 1) < first);
+        let at = self.blocks.partition_point(|block| block.base + (block.size() - 1) < first);
         self.blocks.get(at).is_some_and(|block| block.base <= last)
     }
 
     /// Whether two pools share a number.
     pub fn meets(&self, other: &Self) -> bool {
-        other.blocks.iter().any(|block| self.overlaps(block.base, block.base + (block.len() - 1)))
+        other.blocks.iter().any(|block| self.overlaps(block.base, block.base + (block.size() - 1)))
     }
 
     /// An address of this shard; `None` if the shard has none left here.
@@ -247,7 +247,7 @@ impl Pool {
         let at = self.blocks.partition_point(|block| block.base <= number).checked_sub(1)?;
         let block = self.blocks.get(at)?;
         let offset = number - block.base;
-        (offset < block.len()).then_some(block.first + offset as u32)
+        (offset < block.size()).then_some(block.first + offset as u32)
     }
 }
 
@@ -379,12 +379,11 @@ mod tests {
                 let number = 90 + argument as u64 % 220;
                 let inside = (100..=130).contains(&number) || (201..=298).contains(&number);
                 match operation {
-                    0 => match pool.allocate() {
-                        Some((number, of)) => {
-                            prop_assert_eq!(of, shard(number));
-                            prop_assert!(model.insert(number));
-                        }
-                        None => prop_assert_eq!(model.len() as u32, pool.capacity()),
+                    0 => if let Some((number, of)) = pool.allocate() {
+                        prop_assert_eq!(of, shard(number));
+                        prop_assert!(model.insert(number));
+                    } else {
+                        prop_assert_eq!(model.len() as u32, pool.capacity());
                     },
                     1 => if let Some(got) = pool.allocate_in(shard(number)) {
                         prop_assert_eq!(shard(got), shard(number));

@@ -123,7 +123,9 @@ impl<T: Pack> Pack for Option<T> {
 impl<T: Pack> Pack for Vec<T> {
     fn pack(&self, out: &mut Vec<u8>) {
         (self.len() as u64).pack(out);
-        self.iter().for_each(|item| item.pack(out));
+        for item in self {
+            item.pack(out);
+        }
     }
     fn unpack(from: &mut &[u8]) -> Option<Self> {
         let count = u64::unpack(from)? as usize;

@@ -145,16 +145,15 @@ mod tests {
             let mut last: HashMap<u32, u32> = HashMap::new();
             for (take, pick) in operations {
                 if take {
-                    match slots.allocate() {
-                        Some((slot, generation)) => {
-                            prop_assert!(!held.contains(&slot));
-                            prop_assert!((1..=5).contains(&generation));
-                            if let Some(before) = last.insert(slot, generation) {
-                                prop_assert_ne!(before, generation);
-                            }
-                            held.push(slot);
+                    if let Some((slot, generation)) = slots.allocate() {
+                        prop_assert!(!held.contains(&slot));
+                        prop_assert!((1..=5).contains(&generation));
+                        if let Some(before) = last.insert(slot, generation) {
+                            prop_assert_ne!(before, generation);
                         }
-                        None => prop_assert_eq!(held.len(), 32),
+                        held.push(slot);
+                    } else {
+                        prop_assert_eq!(held.len(), 32);
                     }
                 } else if !held.is_empty() {
                     let slot = held.swap_remove(pick % held.len());

@@ -7,26 +7,25 @@
 //!
 //! Cost on one core of a 2.4 GHz Zen 3: see `examples/establish.rs`, which measures it.
 
-use crate::addresses::{AddressError, Addresses, PoolUsage, shard_of_ipv4, shard_of_ipv6};
-use crate::change::{Plan, Wish, framed_routes, host};
+use crate::addresses::{PoolUsage, shard_of_ipv4, shard_of_ipv6};
+use crate::change::{Plan, framed_routes, host};
 use crate::compile::compile;
-use crate::config::{Config, LocalAddresses};
+use crate::config::Config;
+use crate::grant::{Node, Taken, announced, tell_addresses};
 use crate::ids::{SHARDS, SessionRef, ShardId, TeidRef};
 use crate::model::{Bar, Endpoint, Model, find};
 use crate::pool::PoolError;
 use crate::refusal::{Bound, Refusal};
 use crate::rest::{freeze, thaw};
-use crate::rules::{Rules, Tunnel};
+use crate::rules::Rules;
 use crate::slots::Slots;
-use crate::teid::{TunnelError, Tunnels};
 use crate::timing::{Sequences, UrrTiming, timings};
 use ipnet::IpNet;
 use packet::Teid;
-use pfcp::ie::{FSeid, FTeid, UeIpAddress};
+use pfcp::ie::FSeid;
 use pfcp::message::{CreatedPdr, SessionEstablishmentRequest, SessionModificationRequest};
 use pfcp::{FarId, PdrId, Seid, UrrId};
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// Session slots of one shard.
@@ -184,20 +183,11 @@ struct Shard {
     sessions: Vec<Option<Box<Session>>>,
 }
 
-/// What a request took, to be given back if it is refused.
-#[derive(Debug, Default)]
-struct Taken {
-    tunnels: Vec<Tunnel>,
-    nets: Vec<IpNet>,
-}
-
 /// All sessions.
 #[derive(Debug)]
 pub struct Store {
-    config: Config,
+    node: Node,
     shards: Box<[Shard]>,
-    tunnels: Tunnels,
-    addresses: Addresses,
     peers: HashMap<PeerId, usize>,
     next_peer: u32,
     sessions: usize,
@@ -213,20 +203,18 @@ impl Store {
         let shard = || Shard { slots: Slots::new(SLOTS, u32::MAX, config.seed), sessions: Vec::new() };
         Ok(Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
-            tunnels: Tunnels::new(config.seed),
-            addresses: Addresses::new(&config)?,
             peers: HashMap::new(),
             next_peer: 0,
             sessions: 0,
             rotor: 0,
             scratch: Vec::with_capacity(1024),
-            config,
+            node: Node::new(config)?,
         })
     }
 
     /// What it was configured with.
     pub const fn config(&self) -> &Config {
-        &self.config
+        &self.node.config
     }
 
     /// A new association.
@@ -288,14 +276,26 @@ impl Store {
         self.shards.iter().flat_map(|shard| shard.sessions.iter().filter_map(Option::as_deref))
     }
 
+    /// All that a worker must be told who begins now: every change that is in force.
+    pub fn directory(&self) -> impl Iterator<Item = DirectoryChange> {
+        self.iter().flat_map(|session| {
+            let place = session.rules.place;
+            let model = session.model().unwrap_or_default();
+            let mut changes = Vec::new();
+            tell_addresses(&mut changes, &[], &announced(&model, place), place);
+            self.node.tell_tunnels(&mut changes, &model, &[]);
+            changes
+        })
+    }
+
     /// What is held.
     pub fn counts(&self) -> Counts {
         Counts {
             sessions: self.sessions,
-            tunnels: self.tunnels.live(),
-            chosen_tunnels: self.tunnels.chosen(),
-            addresses_in_pools: self.addresses.held_in_pools(),
-            addresses_outside: self.addresses.held_outside(),
+            tunnels: self.node.tunnels.live(),
+            chosen_tunnels: self.node.tunnels.chosen(),
+            addresses_in_pools: self.node.addresses.held_in_pools(),
+            addresses_outside: self.node.addresses.held_outside(),
         }
     }
 
@@ -306,7 +306,7 @@ impl Store {
 
     /// How full each pool is, in the order of the configuration.
     pub fn pools(&self) -> impl Iterator<Item = PoolUsage> {
-        self.addresses.usage()
+        self.node.addresses.usage()
     }
 
     /// Session Establishment Request (TS 29.244 §7.5.2).
@@ -316,18 +316,18 @@ impl Store {
         peer: PeerId,
     ) -> Result<Established, Refusal> {
         let of_peer = *self.peers.get(&peer).ok_or(Refusal::UnknownPeer)?;
-        if self.sessions >= self.config.limits.sessions {
+        if self.sessions >= self.node.config.limits.sessions {
             return Err(Refusal::Limit(Bound::Sessions, None));
         }
-        if of_peer >= self.config.limits.sessions_per_peer {
+        if of_peer >= self.node.config.limits.sessions_per_peer {
             return Err(Refusal::Limit(Bound::SessionsPerPeer, None));
         }
-        let mut plan = Plan::establish(request, &self.config)?;
+        let mut plan = Plan::establish(request, &self.node.config)?;
         let mut taken = Taken::default();
         match self.settle_new(&mut plan, request.apn_dnn, &mut taken) {
             Ok(rules) => Ok(self.commit_new(&plan, rules, request.cp_fseid, peer)),
             Err(refusal) => {
-                self.give_back(&taken);
+                self.node.give_back(&taken);
                 Err(refusal)
             }
         }
@@ -339,7 +339,7 @@ impl Store {
         dnn: Option<&[u8]>,
         taken: &mut Taken,
     ) -> Result<Rules, Refusal> {
-        self.grant_addresses(plan, dnn, None, &[], taken)?;
+        self.node.grant_addresses(plan, dnn, None, &[], taken)?;
         // The UE's address says where the session lives, so that a NIC can tell too. One without goes anywhere.
         let shard = match (plan.model.ipv4, plan.model.ipv6) {
             (Some(address), _) => shard_of_ipv4(address),
@@ -349,11 +349,11 @@ impl Store {
                 ShardId::from_hash(self.rotor)
             }
         };
-        self.grant_tunnels(plan, shard, taken)?;
+        self.node.grant_tunnels(plan, shard, taken)?;
         let owner = self.shards.get_mut(shard.index()).ok_or(Refusal::Limit(Bound::Slots, None))?;
         let (slot, generation) = owner.slots.allocate().ok_or(Refusal::Limit(Bound::Slots, None))?;
         let place = SessionRef { shard, slot };
-        match compile(&plan.model, place, place.seid(generation), &self.config.limits) {
+        match compile(&plan.model, place, place.seid(generation), &self.node.config.limits) {
             Ok(rules) => Ok(rules),
             Err(unlinked) => {
                 owner.slots.release(slot);
@@ -385,15 +385,11 @@ impl Store {
         self.sessions += 1;
         *self.peers.entry(peer).or_default() += 1;
         let mut directory = Vec::new();
-        let announced = self.announced(&plan.model, place);
+        let announced = announced(&plan.model, place);
         tell_addresses(&mut directory, &[], &announced, place);
-        for Endpoint { tunnel, .. } in &plan.model.tunnels {
-            if self.tunnels.is_chosen(*tunnel) {
-                directory.push(DirectoryChange::Tunnel { teid: tunnel.teid, place: Some(tunnel.place) });
-            }
-        }
+        self.node.tell_tunnels(&mut directory, &plan.model, &[]);
         Established {
-            created_pdrs: self.created(plan),
+            created_pdrs: self.node.created(plan),
             directory,
             timings: timings(&plan.model),
             inactivity_timer: plan.model.inactivity_timer,
@@ -412,53 +408,49 @@ impl Store {
         let model = session.model().ok_or(Refusal::Damaged(seid))?;
         let old_tunnels = model.tunnels.clone();
         let old_routes = framed_routes(&model);
-        let old_announced = self.announced(&model, place);
-        let mut plan = Plan::modify(model, request, &self.config)?;
+        let old_announced = announced(&model, place);
+        let mut plan = Plan::modify(model, request, &self.node.config)?;
         let mut taken = Taken::default();
         let settled = self
+            .node
             .grant_addresses(&mut plan, None, Some(place.shard), &old_routes, &mut taken)
-            .and_then(|()| self.grant_tunnels(&mut plan, place.shard, &mut taken))
-            .and_then(|()| Ok(compile(&plan.model, place, seid, &self.config.limits)?));
+            .and_then(|()| self.node.grant_tunnels(&mut plan, place.shard, &mut taken))
+            .and_then(|()| Ok(compile(&plan.model, place, seid, &self.node.config.limits)?));
         let rules = match settled {
             Ok(rules) => Arc::new(rules),
             Err(refusal) => {
-                self.give_back(&taken);
+                self.node.give_back(&taken);
                 return Err(refusal);
             }
         };
 
         // From here on nothing refuses.
-        let created_pdrs = self.created(&plan);
+        let created_pdrs = self.node.created(&plan);
         let mut directory = Vec::new();
-        for Endpoint { tunnel, .. } in &plan.model.tunnels {
-            if self.tunnels.is_chosen(*tunnel) && !old_tunnels.iter().any(|old| old.tunnel == *tunnel) {
-                directory.push(DirectoryChange::Tunnel { teid: tunnel.teid, place: Some(tunnel.place) });
-            }
-        }
+        self.node.tell_tunnels(&mut directory, &plan.model, &old_tunnels);
         // What no PDR leads to any more goes back, and that is known only after PDRs were given theirs.
         let Plan { model, end_markers, removed_urrs, .. } = &mut plan;
         let Model { tunnels, pdrs, .. } = model;
         tunnels.retain(|endpoint| pdrs.iter().any(|pdr| pdr.tunnel == Some(endpoint.tunnel.teid)));
         for tunnel in old_tunnels.iter().map(|endpoint| endpoint.tunnel).chain(taken.tunnels) {
-            if !tunnels.iter().any(|endpoint| endpoint.tunnel == tunnel) && self.tunnels.release(tunnel) {
+            if !tunnels.iter().any(|endpoint| endpoint.tunnel == tunnel) && self.node.tunnels.release(tunnel)
+            {
                 directory.push(DirectoryChange::Tunnel { teid: tunnel.teid, place: None });
             }
         }
         let routes = framed_routes(model);
         for net in old_routes {
             if !routes.contains(&net) {
-                self.addresses.release(net);
+                self.node.addresses.release(net);
             }
         }
-        let announced = self.announced(model, place);
+        let announced = announced(model, place);
         tell_addresses(&mut directory, &old_announced, &announced, place);
 
-        let query = if request.flags.query_all_urrs {
-            model.urrs.iter().map(|urr| urr.id).collect()
-        } else {
-            let known = |id: &&UrrId| find(&model.urrs, **id).is_some();
-            request.query_urrs.iter().filter(known).copied().collect()
-        };
+        // Each once, however often the request names it.
+        let all = request.flags.query_all_urrs;
+        let asked = |id: &UrrId| all || request.query_urrs.contains(id);
+        let query = model.urrs.iter().map(|urr| urr.id).filter(asked).collect();
         freeze(model, &mut self.scratch);
         let rest = self.scratch.as_slice().into();
         let session = self.get_mut(seid).ok_or(Refusal::UnknownSession(seid))?;
@@ -492,22 +484,22 @@ impl Store {
         }
         let model = session.model().unwrap_or_default();
         let mut directory = Vec::new();
-        let announced = self.announced(&model, place);
+        let announced = announced(&model, place);
         tell_addresses(&mut directory, &announced, &[], place);
         for Endpoint { tunnel, .. } in &model.tunnels {
-            if self.tunnels.release(*tunnel) {
+            if self.node.tunnels.release(*tunnel) {
                 directory.push(DirectoryChange::Tunnel { teid: tunnel.teid, place: None });
             }
         }
         let addresses = model.ipv4.map(host).into_iter().chain(model.ipv6.map(IpNet::V6));
-        addresses.chain(framed_routes(&model)).for_each(|net| self.addresses.release(net));
+        addresses.chain(framed_routes(&model)).for_each(|net| self.node.addresses.release(net));
         let Session { rules, cp: cp_fseid, peer, sequences, .. } = *session;
         Ok(Deleted { rules, cp_fseid, peer, directory, sequences })
     }
 
     /// UR-SEQN for the next report of a rule; `None`: no such session.
     pub fn next_sequence(&mut self, seid: Seid, urr: UrrId) -> Option<u32> {
-        let limit = self.config.limits.urrs.saturating_mul(2);
+        let limit = self.node.config.limits.urrs.saturating_mul(2);
         let session = self.get_mut(seid)?;
         let rules = session.rules.clone();
         Some(session.sequences.next(urr, limit, |id| rules.urrs.iter().any(|urr| urr.id == id)))
@@ -537,188 +529,5 @@ impl Store {
         let model = self.get(seid)?.model()?;
         let far = find(&model.fars, find(&model.pdrs, pdr)?.far?)?;
         find(&model.bars, far.bar?).copied()
-    }
-
-    /// Takes the addresses and routes that a plan wishes for.
-    fn grant_addresses(
-        &mut self,
-        plan: &mut Plan<'_>,
-        dnn: Option<&[u8]>,
-        shard: Option<ShardId>,
-        old_routes: &[IpNet],
-        taken: &mut Taken,
-    ) -> Result<(), Refusal> {
-        // Those that are given first: one that can't be had costs nothing yet.
-        if let (Wish::Given(pdr, address), None) = (plan.ipv4, plan.model.ipv4) {
-            take(&mut self.addresses, host(address), taken).map_err(|error| Refusal::Address(pdr, error))?;
-            plan.model.ipv4 = Some(address);
-        }
-        if let (Wish::Given(pdr, prefix), None) = (plan.ipv6, plan.model.ipv6) {
-            take(&mut self.addresses, IpNet::V6(prefix), taken)
-                .map_err(|error| Refusal::Address(pdr, error))?;
-            plan.model.ipv6 = Some(prefix);
-        }
-        let names = [dnn.unwrap_or_default(), plan.pool_name.unwrap_or_default()];
-        if let (Wish::Choose(pdr), None) = (plan.ipv4, plan.model.ipv4) {
-            let wish = shard.or(plan.model.ipv6.map(shard_of_ipv6));
-            let address = self.addresses.allocate_ipv4(&names, wish);
-            let address = address.map_err(|error| Refusal::Address(pdr, error))?;
-            taken.nets.push(host(address));
-            plan.model.ipv4 = Some(address);
-        }
-        if let (Wish::Choose(pdr), None) = (plan.ipv6, plan.model.ipv6) {
-            let wish = shard.or(plan.model.ipv4.map(shard_of_ipv4));
-            let prefix = self.addresses.allocate_ipv6(&names, wish);
-            let prefix = prefix.map_err(|error| Refusal::Address(pdr, error))?;
-            taken.nets.push(IpNet::V6(prefix));
-            plan.model.ipv6 = Some(prefix);
-        }
-        for net in framed_routes(&plan.model) {
-            if !old_routes.contains(&net) {
-                let route = self.addresses.reserve_route(net);
-                route.map_err(|error| Refusal::Address(plan.router(net), error))?;
-                taken.nets.push(net);
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives every PDR the tunnel it asks for.
-    fn grant_tunnels(
-        &mut self,
-        plan: &mut Plan<'_>,
-        shard: ShardId,
-        taken: &mut Taken,
-    ) -> Result<(), Refusal> {
-        for at in 0..plan.tunnels.len() {
-            let Some(wish) = plan.tunnels.get(at).copied() else { break };
-            let refused = |error| Refusal::Tunnel(wish.pdr, error);
-            let Some(pdr) = plan.pdr(wish.pdr) else { continue };
-            let has = pdr.tunnel;
-            let held = |found: &dyn Fn(&Endpoint) -> bool| {
-                plan.model.tunnels.iter().find(|endpoint| found(endpoint)).map(|endpoint| endpoint.tunnel)
-            };
-            let (tunnel, choose_id) = match wish.fteid {
-                FTeid::Given { teid, .. } => match held(&|endpoint| endpoint.tunnel.teid == teid) {
-                    Some(tunnel) => (tunnel, None),
-                    None => (adopt(&mut self.tunnels, shard, teid, taken).map_err(refused)?, None),
-                },
-                FTeid::Choose { ipv4, ipv6, id } => {
-                    let local = self.config.tunnel_addresses(pdr.instance, pdr.source);
-                    if answer(local, ipv4, ipv6).is_empty() {
-                        return Err(Refusal::NoTunnelAddress(wish.pdr));
-                    }
-                    let shared = id.and_then(|id| held(&|endpoint| endpoint.choose_id == Some(id)));
-                    // An SMF that repeats its CHOOSE in a complete Update doesn't mean another tunnel.
-                    let kept = has.filter(|_| wish.update && id.is_none());
-                    let kept = kept.and_then(|teid| held(&|endpoint| endpoint.tunnel.teid == teid));
-                    match shared.or(kept) {
-                        Some(tunnel) => (tunnel, id),
-                        None => {
-                            let tunnel = self.tunnels.allocate(shard).map_err(refused)?;
-                            taken.tunnels.push(tunnel);
-                            (tunnel, id)
-                        }
-                    }
-                }
-            };
-            let model = &mut plan.model;
-            if !model.tunnels.iter().any(|endpoint| endpoint.tunnel == tunnel) {
-                model.tunnels.push(Endpoint { tunnel, choose_id });
-            }
-            if let Some(pdr) = crate::model::find_mut(&mut model.pdrs, wish.pdr) {
-                pdr.tunnel = Some(tunnel.teid);
-            }
-        }
-        Ok(())
-    }
-
-    fn give_back(&mut self, taken: &Taken) {
-        for tunnel in &taken.tunnels {
-            self.tunnels.release(*tunnel);
-        }
-        for net in &taken.nets {
-            self.addresses.release(*net);
-        }
-    }
-
-    /// What the SMF left to us and must be told.
-    fn created(&self, plan: &Plan<'_>) -> Vec<CreatedPdr> {
-        let mut created: Vec<CreatedPdr> = Vec::new();
-        for wish in &plan.tunnels {
-            let FTeid::Choose { ipv4, ipv6, .. } = wish.fteid else { continue };
-            let Some(pdr) = plan.pdr(wish.pdr) else { continue };
-            let Some(teid) = pdr.tunnel else { continue };
-            let local = answer(self.config.tunnel_addresses(pdr.instance, pdr.source), ipv4, ipv6);
-            let fteid = FTeid::Given { teid, ipv4: local.ipv4, ipv6: local.ipv6 };
-            answer_for(&mut created, wish.pdr, |entry| entry.local_fteid = Some(fteid));
-        }
-        for (pdr, question) in &plan.ue_questions {
-            let ipv6 = plan.model.ipv6.filter(|_| question.choose_ipv6);
-            let chosen = UeIpAddress {
-                ipv4: plan.model.ipv4.filter(|_| question.choose_ipv4),
-                ipv6: ipv6.map(|prefix| prefix.addr()),
-                is_destination: question.is_destination,
-                ipv6_delegation_bits: None,
-                ipv6_prefix_length: ipv6.and(question.ipv6_prefix_length).and(Some(64)),
-                choose_ipv4: false,
-                choose_ipv6: false,
-            };
-            answer_for(&mut created, *pdr, |entry| entry.ue_ips.push(chosen));
-        }
-        created
-    }
-
-    /// Prefixes of a session that don't lead to its shard by themselves.
-    fn announced(&self, model: &Model, place: SessionRef) -> Vec<IpNet> {
-        let mut nets = framed_routes(model);
-        let elsewhere = |address: &Ipv4Addr| shard_of_ipv4(*address) != place.shard;
-        nets.extend(model.ipv4.filter(elsewhere).map(host));
-        let six = model.ipv6.filter(|net| net.prefix_len() != 64 || shard_of_ipv6(*net) != place.shard);
-        nets.extend(six.map(IpNet::V6));
-        nets
-    }
-}
-
-/// Changes the entry of a PDR, which is added if need be.
-fn answer_for(created: &mut Vec<CreatedPdr>, id: PdrId, change: impl Fn(&mut CreatedPdr)) {
-    if !created.iter().any(|entry| entry.id == id) {
-        created.push(CreatedPdr { id, local_fteid: None, ue_ips: Vec::new() });
-    }
-    created.iter_mut().filter(|entry| entry.id == id).for_each(change);
-}
-
-fn take(addresses: &mut Addresses, net: IpNet, taken: &mut Taken) -> Result<(), AddressError> {
-    addresses.reserve(net)?;
-    taken.nets.push(net);
-    Ok(())
-}
-
-fn adopt(
-    tunnels: &mut Tunnels,
-    shard: ShardId,
-    teid: Teid,
-    taken: &mut Taken,
-) -> Result<Tunnel, TunnelError> {
-    let tunnel = tunnels.adopt(shard, teid)?;
-    taken.tunnels.push(tunnel);
-    Ok(tunnel)
-}
-
-/// The addresses to answer a CHOOSE with: those asked for that we have; IPv4, or else what there is, if none was named
-/// (FIELD.md §6 rule e).
-fn answer(local: LocalAddresses, ipv4: bool, ipv6: bool) -> LocalAddresses {
-    if !ipv4 && !ipv6 {
-        return LocalAddresses { ipv6: local.ipv6.filter(|_| local.ipv4.is_none()), ..local };
-    }
-    LocalAddresses { ipv4: local.ipv4.filter(|_| ipv4), ipv6: local.ipv6.filter(|_| ipv6) }
-}
-
-fn tell_addresses(out: &mut Vec<DirectoryChange>, old: &[IpNet], new: &[IpNet], place: SessionRef) {
-    for net in old.iter().filter(|net| !new.contains(net)) {
-        out.push(DirectoryChange::Address { prefix: *net, session: None });
-    }
-    for net in new.iter().filter(|net| !old.contains(net)) {
-        out.push(DirectoryChange::Address { prefix: *net, session: Some(place) });
     }
 }

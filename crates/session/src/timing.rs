@@ -43,15 +43,15 @@ pub fn timings(model: &Model) -> Vec<UrrTiming> {
     .collect()
 }
 
-/// UR-SEQN (§8.2.71): how many reports were made for each rule. Most idle sessions have none and pay a pointer.
+/// UR-SEQN (§8.2.71): how many reports were made for each rule.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sequences(Option<Box<Vec<(UrrId, u32)>>>);
+pub struct Sequences(Vec<(UrrId, u32)>);
 
 impl Sequences {
     /// The number for the next report of a rule, counting from 0. `known` says which rules still exist: the others
     /// are forgotten when the list would grow beyond `limit`.
     pub fn next(&mut self, urr: UrrId, limit: usize, known: impl Fn(UrrId) -> bool) -> u32 {
-        let list = self.0.get_or_insert_default();
+        let list = &mut self.0;
         if let Some((_, next)) = list.iter_mut().find(|(id, _)| *id == urr) {
             let number = *next;
             *next = next.wrapping_add(1);
@@ -82,6 +82,6 @@ mod tests {
         for urr in 0..1000 {
             sequences.next(UrrId(urr), 4, |urr| urr.0 == 0);
         }
-        assert!(sequences.0.is_some_and(|list| list.len() <= 5));
+        assert!(sequences.0.len() <= 5);
     }
 }

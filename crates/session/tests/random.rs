@@ -201,8 +201,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+type Snapshot = (Counts, Vec<(Vec<u8>, Arc<Rules>)>);
+
 /// All that can be seen of a store.
-fn snapshot(store: &Store) -> (Counts, Vec<(Vec<u8>, Arc<Rules>)>) {
+fn snapshot(store: &Store) -> Snapshot {
     (
         store.counts(),
         store.iter().map(|session| (session.octets().to_vec(), session.rules().clone())).collect(),
@@ -291,6 +293,9 @@ fn check(store: &Store, directory: &HashMap<String, String>) {
             .count();
     assert_eq!(counts.addresses_outside, outside);
     assert_eq!(directory.len(), announced + counts.chosen_tunnels, "{directory:?}");
+    let mut fresh = HashMap::new();
+    follow(&mut fresh, &store.directory().collect::<Vec<_>>());
+    assert_eq!(&fresh, directory, "a worker who begins now learns what the others know");
 }
 
 proptest! {
