@@ -146,7 +146,7 @@ mod tests {
     fn there_is_an_end_to_what_is_read() {
         let bytes = [0, 22, 0, 0].repeat(MAX_IES_PER_MESSAGE + 5);
         let mut ies = Ies::new(&bytes);
-        assert_eq!(ies.by_ref().take(MAX_IES_PER_MESSAGE).filter(Result::is_ok).count(), MAX_IES_PER_MESSAGE);
+        assert_eq!(ies.by_ref().take(MAX_IES_PER_MESSAGE).flatten().count(), MAX_IES_PER_MESSAGE);
         assert_eq!(ies.next().unwrap().unwrap_err().cause, Cause::NO_RESOURCES);
         assert_eq!(ies.next(), None);
     }
