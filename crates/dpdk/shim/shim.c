@@ -197,11 +197,6 @@ void mr_free(struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-void mr_free_bulk(struct rte_mbuf **m, unsigned int n)
-{
-	rte_pktmbuf_free_bulk(m, n);
-}
-
 /* ---- ports ---- */
 
 struct mr_port_config {

@@ -31,7 +31,8 @@ pub trait Frame: Sized + Send + 'static {
     fn append(&mut self, n: usize) -> bool;
     /// Shortens the packet to `len` bytes; no effect if it is that short already.
     fn truncate(&mut self, len: usize);
-    /// The RSS hash that the NIC computed, if it did.
+    /// The RSS hash that the NIC computed, if it did. Over which fields is the port's affair: it names the subscriber's
+    /// shard only where the port was set up to hash the subscriber's address with `packet::rss::UE_KEY`.
     fn rss_hash(&self) -> Option<u32>;
     /// Hints that the packet's first bytes are needed soon.
     fn prefetch(&self) {}

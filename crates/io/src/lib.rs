@@ -50,9 +50,10 @@
 //!
 //! # Cost
 //!
-//! On the 2.0 GHz (TSC) build machine, `examples/portcost.rs` measures 30 cycles per packet for [`replay`], receiving
-//! and sending together, at 150 and 106 B and with a million sessions as with a thousand; allocating and dropping a
-//! frame by itself 15; through [`mem`]'s rings with the wire on the same thread 81.
+//! `examples/portcost.rs` on the build machine (2.0 GHz TSC, two shared cores), cycles per packet in undisturbed runs:
+//! [`replay`] 27 to 35, receiving and sending together, at 150 and 106 B and with a million sessions as with a thousand;
+//! allocating and dropping a frame by itself 15; through [`mem`]'s rings with the wire on the same thread 81 to 90, and
+//! ten more with the RSS hash computed.
 //!
 //! # When not to use it
 //!

@@ -168,6 +168,7 @@ impl RxQueue for ReplayRx {
             n = n.min(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= n as u64;
         }
+        let before = into.len();
         Cache::with(|cache| {
             if let [stream] = self.streams.as_mut_slice() {
                 let size = stream.size();
@@ -187,7 +188,7 @@ impl RxQueue for ReplayRx {
                 }));
             }
         });
-        n
+        into.len() - before
     }
 }
 
