@@ -165,6 +165,11 @@ impl Books {
         states.filter(|(urr, _)| asked(urr)).map(|(urr, state)| state.report(urr, trigger)).collect()
     }
 
+    /// What each rule measured since its last report. The records must have been folded in.
+    pub fn measured<'a>(&'a self, rules: &'a Rules) -> impl Iterator<Item = (pfcp::UrrId, Volume)> + 'a {
+        rules.urrs.iter().zip(&self.urrs).map(|(rule, state)| (rule.id, state.volume))
+    }
+
     /// The meter that a record shall keep for QER `qer`.
     pub fn meter(&self, qer: u16, uplink: bool) -> Meter {
         self.meters
@@ -307,7 +312,7 @@ impl Books {
                 return u64::MAX;
             }
             // The first packet is entered exactly, for its time and for the start of traffic.
-            if state.first_seen.is_none() {
+            if state.first_seen.is_none() || (rule.start_of_traffic && !state.started) {
                 return 0;
             }
             remaining(&rule.threshold, &state.volume, uplink, downlink).min(remaining(

@@ -175,6 +175,8 @@ pub struct SessionSnapshot {
     pub shard: ShardId,
     /// Packets and bytes forwarded per PDR, in the rules' order.
     pub pdrs: Vec<(pfcp::PdrId, u64, u64)>,
+    /// What each URR measured since its last report, in the rules' order.
+    pub urrs: Vec<(pfcp::UrrId, session::usage::Volume)>,
     /// Drops of this session's packets, reasons that occurred only.
     pub drops: Vec<(crate::Reason, u64)>,
     /// Packets waiting.

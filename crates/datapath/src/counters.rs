@@ -141,6 +141,13 @@ impl Counters {
         }
     }
 
+    /// Counts a UE's packet that is forwarded.
+    #[inline(always)]
+    pub(crate) const fn forwarded(&mut self, uplink: bool, bytes: u16) {
+        let direction = if uplink { &mut self.uplink } else { &mut self.downlink };
+        direction.add(bytes as usize);
+    }
+
     /// Adds another worker's counters to these.
     pub fn merge(&mut self, other: &Self) {
         self.received += other.received;

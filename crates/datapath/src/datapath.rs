@@ -489,6 +489,7 @@ impl<F: Frame> Datapath<F> {
             seid: session.rules.seid,
             shard: id,
             pdrs: pdrs.map(|(pdr, state)| (pdr.id, state.packets, state.bytes)).collect(),
+            urrs: session.books.measured(&session.rules).collect(),
             drops: session.drops(),
             buffered: session.waiting.len() as u32,
         })

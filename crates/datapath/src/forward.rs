@@ -117,12 +117,7 @@ impl<F: Frame> Datapath<F> {
                 self.ask(cx, meta, frame);
                 return;
             }
-            let direction = if flags & flag::UPLINK != 0 {
-                &mut self.counters.uplink
-            } else {
-                &mut self.counters.downlink
-            };
-            direction.add(meta.len as usize);
+            self.counters.forwarded(flags & flag::UPLINK != 0, meta.len);
             self.encapsulate(cx, &way, frame, meta.inner, meta.len);
             return;
         }
@@ -148,7 +143,7 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
-        self.counters.uplink.add(meta.len as usize);
+        self.counters.forwarded(flags & flag::UPLINK != 0, meta.len);
         if !strip(&mut frame, meta.inner, meta.len, egress.l2) {
             self.counters.drop(Reason::NoHeadroom);
             return;
@@ -199,7 +194,7 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
-        self.counters.downlink.add(meta.len as usize);
+        self.counters.forwarded(false, meta.len);
         self.encapsulate(cx, &way, frame, meta.inner, meta.len);
     }
 

@@ -89,6 +89,12 @@ impl<F: Frame> Datapath<F> {
             self.counters.drop(if first == 0xff { Reason::IgnoredMulticast } else { Reason::NotForUs });
             return;
         }
+        // A protected address (N4) belongs to the host's own stack; only our interfaces' are answered here.
+        let destination = forward::inner_destination(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
+        if !self.network.view.interfaces().iter().any(|interface| interface.owns(destination)) {
+            self.counters.drop(Reason::UnsupportedProtocol);
+            return;
+        }
         let Some(packet) = frame.bytes_mut().get_mut(place) else {
             self.counters.drop(Reason::Malformed);
             return;

@@ -138,7 +138,7 @@ mod tests {
             for address in addresses {
                 let best = list
                     .iter()
-                    .filter(|(net, _)| net.contains(&address.into()))
+                    .filter(|(net, _)| net.contains(&std::net::Ipv4Addr::from(address)))
                     .max_by_key(|(net, _)| net.prefix_len())
                     .map_or(HopId::UNREACHABLE, |(_, hop)| *hop);
                 prop_assert_eq!(routes.lookup4(address), best);

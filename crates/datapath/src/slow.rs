@@ -156,9 +156,7 @@ impl<F: Frame> Datapath<F> {
             self.refuse(meta, reason);
             return;
         }
-        let direction =
-            if pdr.source.is_uplink() { &mut self.counters.uplink } else { &mut self.counters.downlink };
-        direction.add(meta.len as usize);
+        self.counters.forwarded(pdr.source.is_uplink(), meta.len);
         if routed {
             forward::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }

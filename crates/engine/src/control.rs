@@ -5,8 +5,7 @@ use crate::placement::{InvalidWorkerCount, ShardMap, pin};
 use crate::waker::Waker;
 use crate::worker::{Answer, HandedOff, Load, Order, Worker, WorkerReport};
 use datapath::command::{Command, Event};
-use datapath::net::NetView;
-use datapath::{Datapath, DatapathConfig, Outbox, Shard};
+use datapath::{Config, Datapath, Outbox};
 use io::Port;
 use rtrb::{Consumer, Producer, RingBuffer};
 use session::ShardId;
@@ -121,8 +120,7 @@ impl Engine {
     pub fn start<P>(
         ports: &mut [P],
         config: &EngineConfig,
-        datapath: &DatapathConfig,
-        view: &Arc<NetView>,
+        datapath: &Config,
         clock: Tsc,
     ) -> Result<Self, EngineError>
     where
@@ -144,9 +142,10 @@ impl Engine {
                 queues.push(pair.ok_or_else(|| EngineError::NoQueue { port: port.info().name.clone(), queue })?);
             }
             let pool = ports.first_mut().ok_or(EngineError::NoPorts)?.pool(queue);
-            let mut state = Datapath::new(datapath.clone(), view.clone());
+            let mut state = Datapath::new(datapath.clone());
             for shard in engine.map.shards_of(number) {
-                state.adopt(Box::new(Shard::new(shard)));
+                let shard = state.new_shard(shard);
+                state.adopt(shard);
             }
             let (order_tx, order_rx) = RingBuffer::new(config.control_ring);
             let (answer_tx, answer_rx) = RingBuffer::new(config.control_ring);
@@ -154,6 +153,7 @@ impl Engine {
                 number,
                 core,
                 map: engine.map.clone(),
+                taken: Vec::with_capacity(io::BURST),
                 out: Outbox::new(ports.len()),
                 queues,
                 pool,

@@ -19,10 +19,12 @@
 //! # Example
 //! ```no_run
 //! # use engine::{Engine, EngineConfig};
-//! # fn demo<P: io::Port>(ports: &mut [P], view: std::sync::Arc<datapath::net::NetView>) -> Result<(), engine::EngineError> {
-//! let mut engine = Engine::start(ports, &EngineConfig::default(), &datapath::DatapathConfig::default(), &view)?;
+//! # fn demo<P: io::Port + 'static>(ports: &mut [P], net: &mut datapath::net::Net) -> Result<(), engine::EngineError> {
+//! let clock = tables::clock::Tsc::process();
+//! let datapath = datapath::Config::new(net.view());
+//! let mut engine = Engine::start(ports, &EngineConfig::default(), &datapath, clock)?;
 //! engine.drain(|worker, event| println!("worker {worker}: {event:?}"));
-//! let reports = engine.stop();
+//! let reports = engine.stop()?;
 //! # let _ = reports; Ok(()) }
 //! ```
 //!

@@ -4,8 +4,8 @@ use crate::idle::Idle;
 use crate::placement::ShardMap;
 use crate::waker::Waker;
 use datapath::command::{Command, Event};
-use datapath::{Counters, Datapath, Outbox, Reason};
-use io::{BURST, Frame, Port, RxQueue, TxQueue};
+use datapath::{Counters, Datapath, Outbox};
+use io::{BURST, Port, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tables::Nanos;
 use tables::clock::Tsc;
 
-/// Frames that wait for a transmit queue with no room; beyond, packets are dropped as [`Reason::TxQueueFull`].
+/// Frames that wait for a transmit queue with no room; beyond, packets are dropped as [`datapath::Reason::TxQueueFull`].
 const TX_BACKLOG: usize = 4 * BURST;
 /// Orders taken between two bursts, so that a flood of N4 requests does not hold up packets.
 const ORDERS_PER_LOOP: usize = 32;
@@ -43,11 +43,8 @@ pub(crate) enum Answer {
     Report(Box<WorkerReport>),
 }
 
-/// A packet on its way to the owner of its shard.
-pub(crate) struct HandedOff<F> {
-    pub port: u16,
-    pub frame: F,
-}
+/// A packet on its way to the owner of its shard, with the port it arrived at.
+pub(crate) type HandedOff<F> = (u16, F);
 
 /// A worker's counters at one moment.
 #[derive(Clone, Debug)]
@@ -101,6 +98,8 @@ pub(crate) struct Worker<P: Port> {
     /// To and from every other worker, by its number; `None` at the worker's own.
     pub to: Vec<Option<Producer<HandedOff<P::Frame>>>>,
     pub from: Vec<Option<Consumer<HandedOff<P::Frame>>>>,
+    /// Packets just taken from another worker.
+    pub taken: Vec<HandedOff<P::Frame>>,
     pub out: Outbox<P::Frame>,
     pub backlog: VecDeque<Answer>,
     pub load: Load,
@@ -116,7 +115,7 @@ impl<P: Port> Worker<P> {
         loop {
             let now = self.clock.now();
             let mut work = self.receive(now, &mut burst);
-            work += self.take_over(now, &mut burst);
+            work += self.take_over(now);
             work += self.obey(now, &mut stopping);
             if now >= next_tick {
                 next_tick = now.plus(TICK);
@@ -158,31 +157,21 @@ impl<P: Port> Worker<P> {
     }
 
     /// One burst from each other worker.
-    fn take_over(&mut self, now: Nanos, burst: &mut Vec<P::Frame>) -> usize {
+    fn take_over(&mut self, now: Nanos) -> usize {
         let mut work = 0;
-        for other in 0..self.from.len() {
-            loop {
-                let Some(Some(ring)) = self.from.get_mut(other) else { break };
-                // A burst is of one port: packets of another one start the next burst.
-                let mut port = None;
-                while burst.len() < BURST
-                    && let Ok(next) = ring.peek()
-                    && port.is_none_or(|port| port == next.port)
-                    && let Ok(next) = ring.pop()
-                {
-                    port = Some(next.port);
-                    burst.push(next.frame);
-                }
-                let Some(port) = port else { break };
-                let taken = burst.len();
-                self.load.taken_over += taken as u64;
-                work += taken;
-                self.datapath.process_handed_off(now, port, burst, &mut self.out, &mut self.pool);
-                self.flush();
-                if taken == BURST {
-                    break;
-                }
+        for ring in self.from.iter_mut().flatten() {
+            let available = ring.slots().min(BURST);
+            let Ok(chunk) = ring.read_chunk(available) else { continue };
+            if available == 0 {
+                continue;
             }
+            self.taken.extend(chunk);
+            self.load.taken_over += available as u64;
+            work += available;
+            self.datapath.process_handed_off(now, &mut self.taken, &mut self.out, &mut self.pool);
+        }
+        if work > 0 {
+            self.flush();
         }
         work
     }
@@ -220,15 +209,15 @@ impl<P: Port> Worker<P> {
             if excess > 0 {
                 // Tail drop: what waits longest goes first.
                 frames.truncate(TX_BACKLOG);
-                self.datapath.count_lost_after_forwarding(Reason::TxQueueFull, excess as u64);
+                self.datapath.counters_mut().lost_at_port(excess as u64);
             }
         }
         for (shard, port, frame) in self.out.hand_off.drain(..) {
             let owner = self.map.owner(shard);
             let ring = self.to.get_mut(owner).and_then(Option::as_mut);
-            match ring.map(|ring| ring.push(HandedOff { port, frame })) {
+            match ring.map(|ring| ring.push((port, frame))) {
                 Some(Ok(())) => self.load.handed_off += 1,
-                _ => self.datapath.count_lost_after_forwarding(Reason::HandOffRingFull, 1),
+                _ => self.datapath.counters_mut().lost_in_hand_off(1),
             }
         }
         for event in self.out.events.drain(..) {
@@ -272,10 +261,4 @@ impl<P: Port> Worker<P> {
             load: self.load,
         }
     }
-}
-
-/// A frame type that travels between threads; spelled out so that an error names the reason.
-const fn _frames_are_send<F: Frame>() {
-    const fn is_send<T: Send>() {}
-    is_send::<HandedOff<F>>();
 }

@@ -11,6 +11,13 @@ pub struct Name(Box<[u8]>);
 /// The longest name that is looked at: a DNN has at most 100 octets (TS 23.003 §9.1).
 const LONGEST: usize = 255;
 
+impl std::fmt::Display for Name {
+    /// As text; octets that are none are shown as such.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
 impl Name {
     /// From the IE's octets, or from configuration.
     pub fn new(octets: &[u8]) -> Self {

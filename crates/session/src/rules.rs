@@ -35,6 +35,23 @@ pub struct Rules {
     pub urrs: Box<[Urr]>,
 }
 
+impl Rules {
+    /// Whether packets of this PDR wait for the UE.
+    pub fn buffers(&self, pdr: PdrId) -> bool {
+        let rule = self.pdrs.iter().find(|rule| rule.id == pdr);
+        let far = rule.and_then(|rule| self.fars.get(usize::from(rule.far)));
+        far.is_some_and(|far| matches!(far.action, Action::Buffer { .. }))
+    }
+
+    /// The far ends of the tunnels that it forwards into.
+    pub fn far_ends(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.fars.iter().filter_map(|far| match far.action {
+            Action::Forward(Forward { outer_header: Some(outer), .. }) => Some(outer.peer),
+            _ => None,
+        })
+    }
+}
+
 /// Where a packet came from, as the SMF sees it (Source Interface, §8.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Source {

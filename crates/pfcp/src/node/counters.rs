@@ -46,6 +46,8 @@ counters! {
     unknown_messages = "unknown-messages",
     /// Datagrams from addresses that may not speak to us.
     not_allowed = "not-allowed",
+    /// Messages of ours that would have been longer than PFCP can carry.
+    too_long = "too-long",
     /// Session messages from nodes without association.
     no_association = "no-association",
     /// Associations refused, since there are as many peers as allowed.

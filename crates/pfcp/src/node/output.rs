@@ -1,6 +1,8 @@
 //! What a node wants done: datagrams in one buffer that is used again, and what happened to peers.
 
 use super::PeerId;
+use crate::encode::encode_message;
+use crate::header::Header;
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -51,16 +53,25 @@ impl Output {
         self.datagrams.clear();
     }
 
-    /// Appends a datagram that is written by `encode`, and returns its bytes.
-    pub(super) fn write(&mut self, to: SocketAddr, encode: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
+    /// Appends a message and returns its bytes; `None`, and nothing appended, if it is longer than a message can be.
+    pub(super) fn write(
+        &mut self,
+        to: SocketAddr,
+        header: &Header,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<&[u8]> {
         let start = self.bytes.len();
-        encode(&mut self.bytes);
-        let range = start..self.bytes.len();
-        self.datagrams.push((to, range.clone()));
-        self.bytes.get(range).unwrap_or_default()
+        if encode_message(header, &mut self.bytes, body).is_err() {
+            self.bytes.truncate(start);
+            return None;
+        }
+        self.datagrams.push((to, start..self.bytes.len()));
+        self.bytes.get(start..)
     }
 
     pub(super) fn copy(&mut self, to: SocketAddr, bytes: &[u8]) {
-        self.write(to, |out| out.extend_from_slice(bytes));
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.datagrams.push((to, start..self.bytes.len()));
     }
 }

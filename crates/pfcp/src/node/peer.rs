@@ -27,6 +27,14 @@ pub struct Peer {
     pub last_heard: Nanos,
     /// Nanoseconds between the last heartbeat request and its response.
     pub round_trip: Option<u64>,
+    /// Whether it answered the last heartbeat, or was heard of since.
+    pub alive: bool,
+    /// Requests that it sent, each once.
+    pub requests: u64,
+    /// Requests that it sent again.
+    pub repeated: u64,
+    /// Requests of ours that were sent to it again.
+    pub retransmitted: u64,
     /// When the next heartbeat is due; `None` while one waits for its response.
     pub(super) next_heartbeat: Option<Nanos>,
 }
@@ -61,6 +69,13 @@ impl Peers {
         self.by_id.get_mut(&id)
     }
 
+    /// Notes something of a peer, if it is one.
+    pub fn count(&mut self, id: Option<PeerId>, note: impl FnOnce(&mut Peer)) {
+        if let Some(peer) = id.and_then(|id| self.by_id.get_mut(&id)) {
+            note(peer);
+        }
+    }
+
     pub fn at(&self, config: &NodeConfig, from: SocketAddr) -> Option<PeerId> {
         self.by_address.get(&config.peer_key(from)).copied()
     }
@@ -91,6 +106,10 @@ impl Peers {
             since: now,
             last_heard: now,
             round_trip: None,
+            alive: true,
+            requests: 0,
+            repeated: 0,
+            retransmitted: 0,
             next_heartbeat,
         };
         self.by_id.insert(id, peer);

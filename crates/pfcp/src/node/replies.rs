@@ -3,6 +3,7 @@
 //! A request is known by the address and port that it came from and its sequence number. Entries leave when they are old
 //! or when there are too many, the oldest first.
 
+use crate::message_type::MessageType;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use tables::Nanos;
@@ -12,7 +13,7 @@ use tables::Nanos;
 pub(super) struct Key {
     pub from: SocketAddr,
     pub sequence: u32,
-    pub message_type: u8,
+    pub message_type: MessageType,
 }
 
 #[derive(Debug)]
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     fn key(sequence: u32) -> Key {
-        Key { from: "192.0.2.1:8805".parse().unwrap(), sequence, message_type: 50 }
+        Key { from: "192.0.2.1:8805".parse().unwrap(), sequence, message_type: MessageType(50) }
     }
 
     #[test]
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(cache.see(Nanos(2), key(1)), Seen::InProgress);
         cache.answer(&key(1), b"yes");
         assert_eq!(cache.see(Nanos(3), key(1)), Seen::Answered(b"yes"));
-        assert_eq!(cache.see(Nanos(3), Key { message_type: 52, ..key(1) }), Seen::New);
+        assert_eq!(cache.see(Nanos(3), Key { message_type: MessageType(52), ..key(1) }), Seen::New);
         assert_eq!(cache.see(Nanos(1_002), key(1)), Seen::New, "too old");
     }
 

@@ -1,6 +1,7 @@
 //! Own requests: sequence numbers, retransmission after T1, giving up after N1 (§6.4).
 
 use super::PeerId;
+use crate::message_type::MessageType;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use tables::Nanos;
@@ -25,7 +26,7 @@ pub(super) struct Transaction {
     pub peer: Option<PeerId>,
     pub to: SocketAddr,
     pub purpose: Purpose,
-    pub message_type: u8,
+    pub message_type: MessageType,
     pub sent: Nanos,
     bytes: Box<[u8]>,
     attempts: u32,
@@ -42,7 +43,7 @@ pub(super) struct Transactions {
 /// What became due.
 pub(super) enum Due<'a> {
     /// Send these bytes again.
-    Resend(SocketAddr, &'a [u8]),
+    Resend(Option<PeerId>, SocketAddr, &'a [u8]),
     /// Nobody answered.
     GivenUp(Transaction),
 }
@@ -73,7 +74,7 @@ impl Transactions {
         peer: Option<PeerId>,
         to: SocketAddr,
         purpose: Purpose,
-        message_type: u8,
+        message_type: MessageType,
         bytes: &[u8],
     ) {
         let transaction =
@@ -83,9 +84,9 @@ impl Transactions {
     }
 
     /// The request that this response answers: same number, next message type, same address.
-    pub fn finish(&mut self, sequence: u32, message_type: u8, from: SocketAddr) -> Option<Transaction> {
+    pub fn finish(&mut self, sequence: u32, message_type: MessageType, from: SocketAddr) -> Option<Transaction> {
         let transaction = self.waiting.get(&sequence)?;
-        let answers = transaction.message_type.wrapping_add(1) == message_type && transaction.to.ip() == from.ip();
+        let answers = transaction.message_type.response() == Some(message_type) && transaction.to.ip() == from.ip();
         if answers { self.waiting.remove(&sequence) } else { None }
     }
 
@@ -108,7 +109,7 @@ impl Transactions {
             } else {
                 transaction.attempts += 1;
                 transaction.sent = now;
-                due(Due::Resend(transaction.to, &transaction.bytes));
+                due(Due::Resend(transaction.peer, transaction.to, &transaction.bytes));
                 self.deadlines.push_back((now.plus(t1), sequence));
             }
         }

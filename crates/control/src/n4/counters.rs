@@ -1,0 +1,51 @@
+//! What N4 counts beyond [`pfcp::node::NodeCounters`].
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])* $field:ident = $label:literal,)*) => {
+        /// Counts since start.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub struct N4Counters {
+            $($(#[doc = $doc])* pub $field: u64,)*
+        }
+
+        impl N4Counters {
+            /// Every counter with its label and its meaning.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$(($label, concat!($($doc),*), self.$field),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Sessions established.
+    established = "sessions-established",
+    /// Sessions modified.
+    modified = "sessions-modified",
+    /// Sessions deleted by their SMF.
+    deleted = "sessions-deleted",
+    /// Sessions removed because their association ended or their SMF restarted.
+    sessions_swept = "sessions-swept",
+    /// Session requests refused; the response says why.
+    refused = "requests-refused",
+    /// Session requests whose IEs can't be read or lack a mandatory one.
+    malformed = "requests-malformed",
+    /// Requests for a session of another SMF, answered as if the session did not exist.
+    foreign_sessions = "requests-for-foreign-sessions",
+    /// Requests refused because sessions send to as many gNBs and UPFs as allowed already.
+    too_many_far_ends = "too-many-far-ends",
+    /// Requests that a worker did not carry out though they were planned within its limits: a defect.
+    not_applied = "requests-not-applied",
+    /// Session reports sent.
+    reports = "reports-sent",
+    /// Usage added to a report that waits until the SMF has answered the one before.
+    reports_coalesced = "reports-coalesced",
+    /// Reports that found no room among the outstanding requests, or whose SMF is gone.
+    reports_not_sent = "reports-not-sent",
+    /// Reports that the SMF never answered.
+    reports_unanswered = "reports-unanswered",
+    /// Sessions dropped because the SMF said that it doesn't know them.
+    unknown_to_smf = "sessions-unknown-to-smf",
+    /// Timers that found no room: a period or a time quota is not watched.
+    timers_full = "timers-full",
+}

@@ -1,0 +1,55 @@
+//! How many gNBs and other UPFs sessions send to: each costs every worker a place in its table of header templates.
+//!
+//! The workers' tables are as large as this limit, so that a request that passes here finds room there.
+
+use pfcp::ie::OuterHeaderCreation;
+use session::rules::Rules;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Far ends by address, with the number of FARs that send to them.
+#[derive(Debug)]
+pub(super) struct FarEnds {
+    known: HashMap<IpAddr, u32>,
+    limit: usize,
+}
+
+impl FarEnds {
+    pub fn new(limit: usize) -> Self {
+        Self { known: HashMap::new(), limit }
+    }
+
+    /// Whether these would still fit.
+    pub fn have_room(&self, wanted: impl Iterator<Item = OuterHeaderCreation>) -> bool {
+        let mut new: Vec<IpAddr> = Vec::new();
+        for header in wanted {
+            let address = header.ipv4.map(IpAddr::V4).or(header.ipv6.map(IpAddr::V6));
+            if let Some(address) = address
+                && !self.known.contains_key(&address)
+                && !new.contains(&address)
+            {
+                new.push(address);
+            }
+        }
+        new.is_empty() || self.known.len() + new.len() <= self.limit
+    }
+
+    /// A session has these rules from now on.
+    pub fn acquire(&mut self, rules: &Rules) {
+        for address in rules.far_ends() {
+            *self.known.entry(address).or_default() += 1;
+        }
+    }
+
+    /// A session no longer has these rules.
+    pub fn release(&mut self, rules: &Rules) {
+        for address in rules.far_ends() {
+            if let Some(count) = self.known.get_mut(&address) {
+                *count -= 1;
+                if *count == 0 {
+                    self.known.remove(&address);
+                }
+            }
+        }
+    }
+}

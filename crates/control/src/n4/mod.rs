@@ -1,0 +1,340 @@
+//! The UPF's side of N4: what SMFs ask for becomes sessions, commands to shards, answers and reports.
+//!
+//! [`N4`] has no socket, no thread and no clock. It is fed datagrams, the workers' events and the time; it leaves behind datagrams
+//! to send ([`N4::output`]) and orders for workers ([`N4::take_orders`]). So the same code runs in the UPF, in
+//! tests and under a fuzzer.
+//!
+//! A request's way: [`pfcp::node`] keeps repetitions and strangers away; the message is decoded; [`session::store`] carries it out
+//! whole or refuses it whole; the owner of the session's shard is told ([`Command::Install`]); when it says that the rules are in
+//! force, and only then, the SMF gets its answer. So an SMF that was told "accepted" may send packets at once.
+
+mod convert;
+mod counters;
+mod far_ends;
+mod reports;
+mod requests;
+mod timers;
+
+pub use counters::N4Counters;
+
+use crate::n4::far_ends::FarEnds;
+use crate::n4::reports::Reports;
+use crate::n4::timers::Timers;
+use datapath::command::{Command, Event, Token};
+use pfcp::header::Datagram;
+use pfcp::ie::FSeid;
+use pfcp::node::{Incoming, Node, NodeConfig, Output};
+use pfcp::Seid;
+use session::store::{DirectoryChange, Store, Sweep};
+use session::ShardId;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use tables::Nanos;
+
+/// Sessions of a lost or released association that are removed in one round, so that a million don't stall N4.
+const SWEEP_PER_ROUND: usize = 256;
+/// How long to wait before greeting an SMF again that does not answer.
+const GREET_AGAIN: u64 = 10 * Nanos::SECOND;
+
+/// Something for workers to do.
+#[derive(Debug)]
+pub enum Order {
+    /// For the owner of this shard.
+    Shard(ShardId, Command),
+    /// For every worker.
+    All(DirectoryChange),
+    /// For every worker: who sends into this tunnel? Its far end doesn't know it.
+    Find {
+        /// The far end's TEID.
+        teid: packet::Teid,
+        /// The far end's address.
+        peer: IpAddr,
+    },
+}
+
+/// What waits for a worker's answer.
+#[derive(Debug)]
+enum Pending {
+    /// A session request of an SMF.
+    Request(requests::Waiting),
+    /// A query of ours, for a report.
+    Report(Seid),
+    /// Nothing: the session is gone, or its SMF is.
+    Nobody,
+}
+
+/// Time as PFCP tells it: NTP seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct WallClock {
+    /// NTP time (seconds since 1900) at `Nanos(0)`.
+    pub ntp_at_zero: u64,
+}
+
+impl WallClock {
+    /// The NTP seconds of era 0 and 1 alike: the low 32 bits (RFC 5905 §6).
+    pub const fn ntp(self, at: Nanos) -> pfcp::ie::NtpSeconds {
+        pfcp::ie::NtpSeconds((self.ntp_at_zero + at.0 / Nanos::SECOND) as u32)
+    }
+}
+
+/// The UPF's N4.
+#[derive(Debug)]
+pub struct N4 {
+    node: Node,
+    store: Store,
+    address: IpAddr,
+    wall: WallClock,
+    /// Each association's population of sessions. An association made anew has a new one.
+    populations: HashMap<pfcp::node::PeerId, session::store::PeerId>,
+    associations: HashMap<session::store::PeerId, pfcp::node::PeerId>,
+    sweeps: Vec<Sweep>,
+    greet: Vec<(SocketAddr, Nanos)>,
+    pending: HashMap<Token, Pending>,
+    last_token: u64,
+    far_ends: FarEnds,
+    refused_of: HashMap<pfcp::node::PeerId, u64>,
+    reports: Reports,
+    timers: Timers,
+    output: Output,
+    orders: Vec<Order>,
+    counters: N4Counters,
+}
+
+impl N4 {
+    /// Without peers and sessions. `address` is where SMFs reach us: it becomes part of every F-SEID.
+    pub fn new(
+        now: Nanos,
+        node: NodeConfig,
+        store: Store,
+        address: IpAddr,
+        greet: &[SocketAddr],
+        max_far_ends: usize,
+        wall: WallClock,
+    ) -> Self {
+        Self {
+            node: Node::new(node),
+            store,
+            address,
+            wall,
+            populations: HashMap::new(),
+            associations: HashMap::new(),
+            sweeps: Vec::new(),
+            greet: greet.iter().map(|&to| (to, now)).collect(),
+            pending: HashMap::new(),
+            last_token: 0,
+            far_ends: FarEnds::new(max_far_ends),
+            refused_of: HashMap::new(),
+            reports: Reports::default(),
+            timers: Timers::new(now),
+            output: Output::default(),
+            orders: Vec::new(),
+            counters: N4Counters::default(),
+        }
+    }
+
+    /// What to send. The caller clears it when it is sent.
+    pub fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    /// What workers are to do, in order.
+    pub fn take_orders(&mut self) -> impl Iterator<Item = Order> + '_ {
+        self.orders.drain(..)
+    }
+
+    /// The sessions.
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The associations.
+    pub const fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// What was counted.
+    pub const fn counters(&self) -> &N4Counters {
+        &self.counters
+    }
+
+    /// Sessions of a peer.
+    pub fn sessions_of(&self, peer: pfcp::node::PeerId) -> usize {
+        self.populations.get(&peer).map_or(0, |&population| self.store.sessions_of(population))
+    }
+
+    /// The association that a session belongs to.
+    pub fn association_of(&self, session: &session::store::Session) -> Option<&pfcp::node::Peer> {
+        self.node.peer(*self.associations.get(&session.peer())?)
+    }
+
+    /// Requests of a peer that were refused.
+    pub fn refused_of(&self, peer: pfcp::node::PeerId) -> u64 {
+        self.refused_of.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// Requests that wait for a worker.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Takes a datagram.
+    pub fn receive(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        for message in Datagram::new(datagram) {
+            match self.node.receive(now, from, message, &mut self.output) {
+                Incoming::Nothing => {}
+                Incoming::Request { handle, message_type, seid, body } => {
+                    self.request(now, handle, message_type, seid, body);
+                }
+                Incoming::Response { token, body, .. } => self.report_answered(now, Seid(token), body),
+            }
+            self.lives(now);
+        }
+    }
+
+    /// Takes an event of a worker.
+    pub fn event(&mut self, now: Nanos, event: Event) {
+        match event {
+            Event::Applied { token, usage, .. } => match self.pending.remove(&token) {
+                Some(Pending::Request(waiting)) => self.applied(now, waiting, &usage),
+                Some(Pending::Report(seid)) => self.usage(now, seid, &usage),
+                Some(Pending::Nobody) | None => {}
+            },
+            Event::Refused { token, refusal } => {
+                tracing::error!(?refusal, "a worker refused what was planned");
+                if let Some(Pending::Request(waiting)) = self.pending.remove(&token) {
+                    self.not_applied(waiting);
+                }
+            }
+            Event::Usage { seid, usage } => self.usage(now, seid, &usage),
+            Event::DownlinkData { seid, pdr, qfi, dscp } => self.downlink_data(now, seid, pdr, qfi, dscp),
+            Event::ErrorIndication { seid, teid, peer } => self.error_indication(now, seid, teid, peer),
+            Event::UnmatchedErrorIndication { teid, peer } => self.orders.push(Order::Find { teid, peer }),
+            // The network around us and inspection are not N4's concern.
+            Event::Neighbour { .. } | Event::Unresolved { .. } | Event::Snapshot { .. } => {}
+        }
+    }
+
+    /// Lets time pass.
+    pub fn tick(&mut self, now: Nanos) {
+        self.node.tick(now, &mut self.output);
+        self.lives(now);
+        self.greet(now);
+        self.sweep();
+        self.fire_timers(now);
+    }
+
+    /// When [`N4::tick`] has something to do next.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        if !self.sweeps.is_empty() {
+            return Some(Nanos(0));
+        }
+        let greet = self.greet.iter().map(|(_, at)| *at).min();
+        [self.node.next_deadline(), self.timers.next_deadline(), greet].into_iter().flatten().min()
+    }
+
+    /// Asks every SMF to release its association; for a clean stop.
+    pub fn leave(&mut self, now: Nanos) {
+        let peers: Vec<_> = self.node.peers().map(|peer| peer.id).collect();
+        for peer in peers {
+            self.node.release(now, peer, &mut self.output);
+        }
+    }
+
+    /// Handles what happened to peers.
+    fn lives(&mut self, now: Nanos) {
+        // Handling one may cause others (a report given up because its peer is gone), hence no iterator.
+        while let Some(event) = self.output.events.pop() {
+            match event {
+                pfcp::node::Event::PeerUp(peer) => {
+                    let population = self.store.attach();
+                    self.populations.insert(peer, population);
+                    self.associations.insert(population, peer);
+                    self.log_peer(peer, "associated");
+                }
+                pfcp::node::Event::PeerRestarted(peer) => {
+                    self.log_peer(peer, "restarted: its sessions are removed");
+                    self.remove_population(peer);
+                    let population = self.store.attach();
+                    self.populations.insert(peer, population);
+                    self.associations.insert(population, peer);
+                }
+                pfcp::node::Event::PeerReleased(peer) => {
+                    tracing::info!("PFCP association released; its sessions are removed");
+                    self.remove_population(peer);
+                }
+                pfcp::node::Event::PeerLost(peer) => self.log_peer(peer, "does not answer heartbeats"),
+                pfcp::node::Event::TimedOut { peer: Some(_), token } => self.report_given_up(now, Seid(token)),
+                pfcp::node::Event::TimedOut { peer: None, .. } => {}
+            }
+        }
+    }
+
+    fn log_peer(&self, peer: pfcp::node::PeerId, what: &str) {
+        if let Some(peer) = self.node.peer(peer) {
+            tracing::info!(node_id = ?peer.node_id, address = %peer.address, "SMF {what}");
+        }
+    }
+
+    fn remove_population(&mut self, peer: pfcp::node::PeerId) {
+        self.refused_of.remove(&peer);
+        if let Some(population) = self.populations.remove(&peer) {
+            self.associations.remove(&population);
+            self.sweeps.push(self.store.detach(population));
+        }
+    }
+
+    /// Removes some sessions of associations that are gone.
+    fn sweep(&mut self) {
+        let Some(mut sweep) = self.sweeps.pop() else { return };
+        for deleted in self.store.sweep(&mut sweep, SWEEP_PER_ROUND) {
+            self.counters.sessions_swept += 1;
+            self.far_ends.release(&deleted.rules);
+            self.forget(deleted.rules.seid);
+            let token = self.token(Pending::Nobody);
+            self.announce(deleted.directory);
+            let session = deleted.rules.place;
+            self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
+        }
+        if !sweep.is_done() {
+            self.sweeps.push(sweep);
+        }
+    }
+
+    /// Sets up associations from our side, where configured.
+    fn greet(&mut self, now: Nanos) {
+        for (to, at) in &mut self.greet {
+            if *at > now {
+                continue;
+            }
+            *at = now.plus(GREET_AGAIN);
+            let known = self.node.peers().any(|peer| peer.address.ip() == to.ip());
+            if !known && self.node.associate(now, *to, &mut self.output).is_err() {
+                self.counters.reports_not_sent += 1;
+            }
+        }
+    }
+
+    fn token(&mut self, pending: Pending) -> Token {
+        self.last_token += 1;
+        let token = Token(self.last_token);
+        self.pending.insert(token, pending);
+        token
+    }
+
+    fn announce(&mut self, changes: Vec<DirectoryChange>) {
+        self.orders.extend(changes.into_iter().map(Order::All));
+    }
+
+    /// A session is gone: so are its timers and reports.
+    fn forget(&mut self, seid: Seid) {
+        self.timers.forget(seid);
+        self.reports.forget(seid);
+    }
+
+    fn own_fseid(&self, seid: Seid) -> FSeid {
+        match self.address {
+            IpAddr::V4(address) => FSeid { seid, ipv4: Some(address), ipv6: None },
+            IpAddr::V6(address) => FSeid { seid, ipv4: None, ipv6: Some(address) },
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Session requests: establishment, modification, deletion.
+
+use super::convert;
+use super::{N4, Order, Pending};
+use datapath::command::{Command, Transition};
+use pfcp::message::{
+    SessionDeletionResponse, SessionEstablishmentRequest, SessionEstablishmentResponse,
+    SessionModificationRequest, SessionModificationResponse,
+};
+use pfcp::message_type::MessageType;
+use pfcp::node::RequestHandle;
+use pfcp::{Cause, DecodeError, RuleId, Seid};
+use session::refusal::Refusal;
+use session::timing::Sequences;
+use session::usage::Usage;
+use tables::Nanos;
+
+/// A request that was carried out here and waits for the shard.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    handle: RequestHandle,
+    /// The session at the SMF: where the response goes.
+    cp_seid: Seid,
+    /// The session here.
+    seid: Seid,
+    response: Response,
+}
+
+#[derive(Debug)]
+enum Response {
+    Establishment(SessionEstablishmentResponse),
+    Modification(SessionModificationResponse),
+    /// The session is gone from the store; its numbers go on for the last reports.
+    Deletion(Sequences),
+}
+
+/// Why a session request is refused: what all three responses carry.
+#[derive(Clone, Copy, Debug)]
+struct Denial {
+    cause: Cause,
+    offending_ie: Option<u16>,
+    failed_rule: Option<RuleId>,
+}
+
+impl Denial {
+    /// More gNBs and UPFs than the configuration allows.
+    const FAR_ENDS: Self = Self {
+        cause: Cause::NO_RESOURCES,
+        offending_ie: Some(pfcp::ie_type::OUTER_HEADER_CREATION),
+        failed_rule: None,
+    };
+}
+
+impl From<DecodeError> for Denial {
+    fn from(error: DecodeError) -> Self {
+        Self { cause: error.cause, offending_ie: error.offending_ie, failed_rule: error.failed_rule }
+    }
+}
+
+impl From<&Refusal> for Denial {
+    fn from(refusal: &Refusal) -> Self {
+        Self { cause: refusal.cause(), offending_ie: refusal.offending_ie(), failed_rule: refusal.failed_rule() }
+    }
+}
+
+impl N4 {
+    /// A session request that is neither a repetition nor a stranger's.
+    pub(super) fn request(
+        &mut self,
+        now: Nanos,
+        handle: RequestHandle,
+        kind: MessageType,
+        seid: Seid,
+        body: &[u8],
+    ) {
+        match kind {
+            MessageType::SESSION_ESTABLISHMENT_REQUEST => self.establish(now, handle, body),
+            MessageType::SESSION_MODIFICATION_REQUEST => self.modify(now, handle, seid, body),
+            MessageType::SESSION_DELETION_REQUEST => self.delete(handle, seid),
+            // The node hands out what is the UP function's to answer, and that is all of it.
+            _ => {}
+        }
+    }
+
+    fn establish(&mut self, now: Nanos, handle: RequestHandle, body: &[u8]) {
+        let request = match SessionEstablishmentRequest::decode(body) {
+            Ok(request) => request,
+            Err(error) => {
+                self.counters.malformed += 1;
+                return self.refuse_establishment(handle, Seid(0), error.into());
+            }
+        };
+        let cp_seid = request.cp_fseid.seid;
+        let Some(&population) = self.populations.get(&handle.peer) else {
+            let refusal = Refusal::UnknownPeer;
+            return self.refuse_establishment(handle, cp_seid, (&refusal).into());
+        };
+        let wanted = request.create_fars.iter().filter_map(|far| far.forwarding.as_ref());
+        if !self.far_ends.have_room(wanted.filter_map(|forwarding| forwarding.outer_header_creation)) {
+            self.counters.too_many_far_ends += 1;
+            return self.refuse_establishment(handle, cp_seid, Denial::FAR_ENDS);
+        }
+        let established = match self.store.establish(&request, population) {
+            Ok(established) => established,
+            Err(refusal) => {
+                self.refused(handle.peer);
+                tracing::debug!(%refusal, "session establishment refused");
+                return self.refuse_establishment(handle, cp_seid, (&refusal).into());
+            }
+        };
+        self.counters.established += 1;
+        let rules = established.rules;
+        self.far_ends.acquire(&rules);
+        let seid = rules.seid;
+        self.reports.starts.update(seid, &rules.urrs, now);
+        if !self.timers.update(now, seid, &established.timings) {
+            self.counters.timers_full += 1;
+        }
+        let response = SessionEstablishmentResponse {
+            node_id: self.node.config().node_id.clone(),
+            cause: Cause::ACCEPTED,
+            offending_ie: None,
+            up_fseid: Some(self.own_fseid(seid)),
+            created_pdrs: established.created_pdrs,
+            failed_rule: None,
+        };
+        let response = Response::Establishment(response);
+        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response }));
+        self.announce(established.directory);
+        let (shard, transition, query) = (rules.place.shard, Transition::default(), Box::default());
+        self.orders.push(Order::Shard(shard, Command::Install { token, rules, transition, query }));
+    }
+
+    fn refuse_establishment(&mut self, handle: RequestHandle, cp_seid: Seid, denial: Denial) {
+        let response = SessionEstablishmentResponse {
+            node_id: self.node.config().node_id.clone(),
+            cause: denial.cause,
+            offending_ie: denial.offending_ie,
+            up_fseid: None,
+            created_pdrs: Vec::new(),
+            failed_rule: denial.failed_rule,
+        };
+        let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
+        self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
+    }
+
+    fn modify(&mut self, now: Nanos, handle: RequestHandle, seid: Seid, body: &[u8]) {
+        let Some(cp_seid) = self.session_of_peer(handle, seid) else {
+            let denial = (&Refusal::UnknownSession(seid)).into();
+            return self.refuse_modification(handle, Seid(0), denial);
+        };
+        let request = match SessionModificationRequest::decode(body) {
+            Ok(request) => request,
+            Err(error) => {
+                self.counters.malformed += 1;
+                return self.refuse_modification(handle, cp_seid, error.into());
+            }
+        };
+        let created = request.create_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
+        let updated = request.update_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
+        if !self.far_ends.have_room(created.chain(updated)) {
+            self.counters.too_many_far_ends += 1;
+            return self.refuse_modification(handle, cp_seid, Denial::FAR_ENDS);
+        }
+        let before = self.store.get(seid).map(|session| session.rules().clone());
+        let modified = match self.store.modify(seid, &request) {
+            Ok(modified) => modified,
+            Err(refusal) => {
+                self.refused(handle.peer);
+                tracing::debug!(%refusal, "session modification refused");
+                return self.refuse_modification(handle, cp_seid, (&refusal).into());
+            }
+        };
+        self.counters.modified += 1;
+        let rules = modified.rules;
+        self.far_ends.acquire(&rules);
+        if let Some(before) = before {
+            self.far_ends.release(&before);
+        }
+        if !self.timers.update(now, seid, &modified.timings) {
+            self.counters.timers_full += 1;
+        }
+        let response = SessionModificationResponse {
+            cause: Cause::ACCEPTED,
+            offending_ie: None,
+            created_pdrs: modified.created_pdrs,
+            usage_reports: Vec::new(),
+            failed_rule: None,
+        };
+        let cp_seid = modified.cp_fseid.seid;
+        let response = Response::Modification(response);
+        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response }));
+        self.announce(modified.directory);
+        let transition = Transition {
+            end_marker: !modified.end_markers.is_empty(),
+            drop_buffered: modified.drop_buffered,
+        };
+        let (shard, query) = (rules.place.shard, modified.query.into());
+        self.orders.push(Order::Shard(shard, Command::Install { token, rules, transition, query }));
+    }
+
+    fn refuse_modification(&mut self, handle: RequestHandle, cp_seid: Seid, denial: Denial) {
+        let response = SessionModificationResponse {
+            cause: denial.cause,
+            offending_ie: denial.offending_ie,
+            created_pdrs: Vec::new(),
+            usage_reports: Vec::new(),
+            failed_rule: denial.failed_rule,
+        };
+        let kind = MessageType::SESSION_MODIFICATION_RESPONSE;
+        self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
+    }
+
+    fn delete(&mut self, handle: RequestHandle, seid: Seid) {
+        let deleted = self.session_of_peer(handle, seid).and_then(|_| self.store.delete(seid).ok());
+        let Some(deleted) = deleted else {
+            let response = SessionDeletionResponse {
+                cause: Cause::SESSION_NOT_FOUND,
+                offending_ie: None,
+                usage_reports: Vec::new(),
+            };
+            let kind = MessageType::SESSION_DELETION_RESPONSE;
+            return self.node.respond(handle, kind, Seid(0), |out| response.encode(out), &mut self.output);
+        };
+        self.counters.deleted += 1;
+        self.far_ends.release(&deleted.rules);
+        self.timers.forget(seid);
+        self.reports.forget_waiting(seid);
+        let (cp_seid, session) = (deleted.cp_fseid.seid, deleted.rules.place);
+        let response = Response::Deletion(deleted.sequences);
+        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response }));
+        self.announce(deleted.directory);
+        self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
+    }
+
+    /// The SMF's SEID of a session, if it is this SMF's: nobody touches another's (free5GC and Open5GS users were hit by that).
+    fn session_of_peer(&mut self, handle: RequestHandle, seid: Seid) -> Option<Seid> {
+        let session = self.store.get(seid)?;
+        if self.populations.get(&handle.peer) == Some(&session.peer()) {
+            return Some(session.cp_fseid().seid);
+        }
+        self.counters.foreign_sessions += 1;
+        None
+    }
+
+    fn refused(&mut self, peer: pfcp::node::PeerId) {
+        self.counters.refused += 1;
+        *self.refused_of.entry(peer).or_default() += 1;
+    }
+
+    /// A worker could not carry out what was planned within its limits: a defect here. The session is removed everywhere, so that
+    /// both sides agree, and the SMF is told.
+    pub(super) fn not_applied(&mut self, waiting: Waiting) {
+        let Waiting { handle, cp_seid, seid, response } = waiting;
+        self.counters.not_applied += 1;
+        let denial = Denial { cause: Cause::SYSTEM_FAILURE, offending_ie: None, failed_rule: None };
+        self.drop_session(seid);
+        match response {
+            Response::Establishment(_) => self.refuse_establishment(handle, cp_seid, denial),
+            Response::Modification(_) | Response::Deletion(_) => self.refuse_modification(handle, cp_seid, denial),
+        }
+    }
+
+    /// The shard has done it: now the SMF is told.
+    pub(super) fn applied(&mut self, now: Nanos, waiting: Waiting, usage: &[Usage]) {
+        let Waiting { handle, cp_seid, seid, response } = waiting;
+        let out = &mut self.output;
+        match response {
+            Response::Establishment(response) => {
+                let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
+                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
+            }
+            Response::Modification(mut response) => {
+                for usage in usage {
+                    let number = self.store.next_sequence(seid, usage.urr).unwrap_or_default();
+                    let start = self.reports.starts.report(seid, usage.urr, now);
+                    let trigger = convert::trigger(usage.trigger);
+                    response.usage_reports.push(convert::report(self.wall, now, usage, trigger, start, number));
+                }
+                // Reports of removed rules needed the old starts; from here on the new rules count.
+                if let Some(session) = self.store.get(seid) {
+                    self.reports.starts.update(seid, &session.rules().urrs, now);
+                }
+                let kind = MessageType::SESSION_MODIFICATION_RESPONSE;
+                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
+            }
+            Response::Deletion(mut sequences) => {
+                let mut response = SessionDeletionResponse {
+                    cause: Cause::ACCEPTED,
+                    offending_ie: None,
+                    usage_reports: Vec::with_capacity(usage.len()),
+                };
+                for usage in usage {
+                    let number = sequences.next(usage.urr, usize::MAX, |_| true);
+                    let start = self.reports.starts.report(seid, usage.urr, now);
+                    let trigger = convert::trigger(usage.trigger);
+                    response.usage_reports.push(convert::report(self.wall, now, usage, trigger, start, number));
+                }
+                self.reports.starts.forget(seid);
+                let kind = MessageType::SESSION_DELETION_RESPONSE;
+                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! From the configuration to what each part is told.
+
+use super::{Options, UpfError};
+use crate::config::{Config, NodeId, Placement, Role};
+use crate::n4::WallClock;
+use datapath::net::{Interface, Net, NetView, Roles};
+use engine::EngineConfig;
+use ipnet::IpNet;
+use packet::MacAddr;
+use pfcp::ie::{RecoveryTimeStamp, UpFunctionFeatures};
+use pfcp::node::{NodeConfig, RequestPort};
+use session::config::{Instance, Ipv4Range, LocalAddresses, PoolConfig};
+use session::network_instance::Name;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tables::Nanos;
+use tables::clock::Tsc;
+
+/// Seconds between 1900, where NTP begins, and 1970 (RFC 5905 §6).
+const NTP_AT_1970: u64 = 2_208_988_800;
+
+/// Eight random bytes of the kernel's: what strangers must not guess.
+pub(super) fn random() -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Interfaces, routes and neighbours; `macs` are the ports'.
+pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
+    let mut net = Net::new();
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        move |source| UpfError::Net { what, source }
+    };
+    for interface in &config.interfaces {
+        let has = |role| interface.roles.contains(&role);
+        let added = Interface {
+            name: interface.name.clone(),
+            port: interface.port as u16,
+            vlan: interface.vlan,
+            mac: macs.get(interface.port).copied().unwrap_or(MacAddr::ZERO),
+            mtu: interface.mtu,
+            roles: Roles { n3: has(Role::N3), n6: has(Role::N6), n9: has(Role::N9) },
+            addresses: interface.addresses.iter().map(|address| address.0).collect(),
+            network_instances: interface.network_instances.clone(),
+        };
+        net.add_interface(added).map_err(failed(&interface.name))?;
+    }
+    for route in &config.routes {
+        net.add_route(route.to, route.interface as u16, route.via).map_err(failed(&route.to.to_string()))?;
+    }
+    for neighbour in &config.neighbours {
+        net.learn(neighbour.interface as u16, neighbour.address, neighbour.mac);
+    }
+    for pool in &config.pools {
+        pool.ipv4.iter().copied().map(IpNet::V4).for_each(|prefix| net.add_ue_pool(prefix));
+        pool.ipv6.iter().copied().map(IpNet::V6).for_each(|prefix| net.add_ue_pool(prefix));
+    }
+    if !config.n4.listen.ip().is_unspecified() {
+        net.protect(config.n4.listen.ip());
+    }
+    Ok(net)
+}
+
+/// What the session store is told.
+pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
+    let mut instances: Vec<Instance> = Vec::new();
+    for interface in &config.interfaces {
+        for name in &interface.network_instances {
+            let name = Name::new(name.as_bytes());
+            let known = instances.iter().position(|instance| instance.name == name);
+            let at = known.unwrap_or_else(|| {
+                instances.push(Instance { name, ..Instance::default() });
+                instances.len() - 1
+            });
+            if let Some(instance) = instances.get_mut(at) {
+                let addresses = addresses_of(interface);
+                if interface.roles.contains(&Role::N3) {
+                    instance.n3 = addresses;
+                }
+                if interface.roles.contains(&Role::N9) {
+                    instance.n9 = addresses;
+                }
+            }
+        }
+    }
+    let first = |role| {
+        let found = config.interfaces.iter().find(|interface| interface.roles.contains(&role));
+        found.map(addresses_of).unwrap_or_default()
+    };
+    let pools = config.pools.iter().map(|pool| PoolConfig {
+        names: if pool.network_instance.is_empty() {
+            Vec::new()
+        } else {
+            vec![Name::new(pool.network_instance.as_bytes())]
+        },
+        ipv4: pool.ipv4.iter().map(|&net| Ipv4Range::Net(net)).collect(),
+        ipv6: pool.ipv6.clone(),
+        excluded: Vec::new(),
+    });
+    let mut own: Vec<IpAddr> =
+        config.interfaces.iter().flat_map(|interface| interface.addresses.iter().map(|a| a.0.addr())).collect();
+    own.push(config.n4.listen.ip());
+    let rules = config.limits.rules_per_session as usize;
+    let limits = session::config::Limits {
+        sessions: config.limits.sessions as usize,
+        sessions_per_peer: config.limits.sessions_per_peer as usize,
+        pdrs: rules,
+        fars: rules,
+        qers: rules,
+        urrs: rules,
+        filters: config.limits.filters_per_pdr as usize,
+        buffered_packets: config.limits.buffered_packets_per_session.min(u32::from(u16::MAX)) as u16,
+        ..session::config::Limits::default()
+    };
+    session::config::Config {
+        n3: first(Role::N3),
+        n9: first(Role::N9),
+        cp: LocalAddresses::default(),
+        instances,
+        pools: pools.collect(),
+        own,
+        limits,
+        seed,
+    }
+}
+
+fn addresses_of(interface: &crate::config::Interface) -> LocalAddresses {
+    let mut local = LocalAddresses::default();
+    for address in &interface.addresses {
+        match address.0.addr() {
+            IpAddr::V4(address) => local.ipv4 = local.ipv4.or(Some(address)),
+            IpAddr::V6(address) => local.ipv6 = local.ipv6.or(Some(address)),
+        }
+    }
+    local
+}
+
+/// What the PFCP node is told.
+pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
+    let node_id = match &config.node_id {
+        NodeId::V4(address) => pfcp::ie::NodeId::Ip(IpAddr::V4(*address)),
+        NodeId::V6(address) => pfcp::ie::NodeId::Ip(IpAddr::V6(*address)),
+        NodeId::Fqdn(name) => pfcp::ie::NodeId::Fqdn(name.as_str().into()),
+    };
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let recovery = RecoveryTimeStamp((NTP_AT_1970 + started) as u32);
+    let nanos = |duration: Duration| duration.as_nanos().min(u64::MAX as u128) as u64;
+    let base = NodeConfig::new(pfcp::node::Role::Up, node_id, recovery);
+    NodeConfig {
+        features: UpFunctionFeatures(
+            UpFunctionFeatures::FTUP
+                | UpFunctionFeatures::EMPU
+                | UpFunctionFeatures::UEIP
+                | UpFunctionFeatures::MNOP
+                | UpFunctionFeatures::DDND
+                | UpFunctionFeatures::VTIME,
+        ),
+        request_port: if options.reply_to_source_port { RequestPort::Source } else { base.request_port },
+        heartbeat_interval: config.n4.heartbeat_interval.map_or(0, nanos),
+        t1: nanos(config.n4.t1),
+        // N1 counts repetitions, the node counts how often a request is sent in all.
+        n1: u32::from(config.n4.n1) + 1,
+        max_peers: config.limits.peers as usize,
+        max_outstanding: config.limits.outstanding_requests as usize,
+        reply_cache_entries: config.limits.replies as usize,
+        allowed: config.n4.peers.iter().map(|net| (net.addr(), net.prefix_len())).collect(),
+        ..base
+    }
+}
+
+/// What time it is at the clock's zero.
+pub(super) fn wall_clock(clock: &Tsc) -> WallClock {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    WallClock { ntp_at_zero: (NTP_AT_1970 + now).saturating_sub(clock.now().0 / Nanos::SECOND) }
+}
+
+/// What each worker's datapath is told. Limits of the whole process are divided among the workers.
+pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapath::Config {
+    let workers = usize::from(config.workers.workers().max(1));
+    datapath::Config {
+        seed,
+        buffered_packets: config.limits.buffered_packets as usize / workers,
+        reassemblies: config.limits.fragmented_packets as usize,
+        fragment_flows: config.limits.fragmented_packets as usize,
+        neighbours: config.limits.neighbours as usize,
+        error_rate: config.limits.errors_per_second,
+        icmp_rate: config.limits.errors_per_second,
+        ..datapath::Config::new(view)
+    }
+}
+
+/// Where workers run.
+pub(super) fn engine(config: &Config) -> EngineConfig {
+    let cores = match &config.workers {
+        Placement::Count(count) => vec![None; usize::from(*count)],
+        Placement::Cores(cores) => cores.iter().map(|&core| Some(usize::from(core))).collect(),
+    };
+    EngineConfig { cores, ..EngineConfig::default() }
+}

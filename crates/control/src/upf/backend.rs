@@ -1,0 +1,118 @@
+//! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
+
+use super::{Upf, describe};
+use crate::ctl::{
+    CtlBackend, CtlError, DropLine, ErrorCode, PeerLine, PortLine, SeidText, SessionDetail, SessionPage,
+    SessionQuery, Version, WorkerLine,
+};
+use rustix::event::{EventfdFlags, eventfd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Something for the control thread to do.
+pub(super) type Job = Box<dyn FnOnce(&mut Upf) + Send>;
+
+/// A question that is not answered within this time gets an error: longer than [`super::INSPECT_WITHIN`].
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// The control thread's end.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    receiver: Receiver<Job>,
+    sender: Sender<Job>,
+    event: Arc<OwnedFd>,
+}
+
+impl Jobs {
+    pub fn new() -> std::io::Result<Self> {
+        let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (sender, receiver) = channel();
+        Ok(Self { receiver, sender, event })
+    }
+
+    pub fn backend(&self) -> Backend {
+        Backend { sender: Mutex::new(self.sender.clone()), event: self.event.clone() }
+    }
+
+    pub fn next(&self) -> Option<Job> {
+        self.receiver.try_recv().ok()
+    }
+
+    /// Forgets wake-ups so far.
+    pub fn awake(&self) {
+        let mut count = [0; 8];
+        // WouldBlock: there was none.
+        let _ = rustix::io::read(&self.event, &mut count);
+    }
+}
+
+impl AsFd for Jobs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+/// Another thread's end: what the control socket asks.
+#[derive(Debug)]
+pub struct Backend {
+    sender: Mutex<Sender<Job>>,
+    event: Arc<OwnedFd>,
+}
+
+impl Backend {
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Upf) -> Result<T, CtlError> + Send + 'static,
+    ) -> Result<T, CtlError> {
+        let gone = || CtlError::new(ErrorCode::Unavailable, "the UPF is stopping");
+        let (answer, answered) = channel();
+        let job: Job = Box::new(move |upf| {
+            // Whoever asked may have given up.
+            let _ = answer.send(question(upf));
+        });
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(job).map_err(|_| gone())?;
+        // WouldBlock: the counter is full of wake-ups already.
+        let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
+        answered.recv_timeout(ANSWER_WITHIN).map_err(|_| gone())?
+    }
+}
+
+impl CtlBackend for Backend {
+    fn version(&self) -> Result<Version, CtlError> {
+        self.ask(|upf| Ok(describe::version(upf)))
+    }
+
+    fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError> {
+        let query = query.clone();
+        self.ask(move |upf| Ok(describe::sessions(upf, &query)))
+    }
+
+    fn session(&self, seid: SeidText) -> Result<SessionDetail, CtlError> {
+        self.ask(move |upf| describe::session(upf, pfcp::Seid(seid.0)))
+    }
+
+    fn ports(&self) -> Result<Vec<PortLine>, CtlError> {
+        self.ask(|upf| Ok((upf.ports)()))
+    }
+
+    fn drops(&self) -> Result<Vec<DropLine>, CtlError> {
+        self.ask(describe::drops)
+    }
+
+    fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
+        self.ask(describe::workers)
+    }
+
+    fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
+        self.ask(|upf| Ok(describe::peers(upf)))
+    }
+
+    fn stop(&self) -> Result<(), CtlError> {
+        self.ask(|upf| {
+            upf.stopping = true;
+            Ok(())
+        })
+    }
+}

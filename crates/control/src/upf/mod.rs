@@ -1,0 +1,334 @@
+//! A whole UPF: ports, workers, N4 and the control socket, held together by one control thread.
+//!
+//! [`Upf::start`] takes a [`Config`] and ports that somebody opened (DPDK's in `millrace run`, in-memory ones in
+//! `millrace demo` and in benchmarks) and builds everything else. [`Upf::run`] is the control thread's loop: datagrams and workers'
+//! events in, orders and datagrams out; it sleeps when there is nothing to do.
+
+mod assemble;
+mod backend;
+mod describe;
+
+pub use backend::Backend;
+
+use crate::config::Config;
+use crate::ctl::{CtlBindError, CtlServer, PortLine, Timeouts};
+use crate::n4::{N4, Order};
+use datapath::command::{Command, Event, SessionSnapshot, Token};
+use datapath::net::{Net, NetError};
+use engine::{Engine, EngineConfig, EngineError, WorkerReport};
+use io::Port;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use session::store::DirectoryChange;
+use session::{SessionRef, pool::PoolError};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tables::Nanos;
+use tables::clock::Tsc;
+
+/// Datagrams taken in one round, so that workers' events are not kept waiting.
+const DATAGRAMS_PER_ROUND: usize = 64;
+/// Longest sleep; stopping is noticed within it.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// Rounds without work before control blocks: an answer of a worker is some microseconds away, less than a sleep costs.
+const ROUNDS_BEFORE_SLEEP: u32 = 64;
+/// Receive buffer of the N4 socket: a burst of some thousand requests.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// A UDP datagram can't be longer.
+const LONGEST_DATAGRAM: usize = 65_535;
+/// `ctl session` waits so long for the worker.
+const INSPECT_WITHIN: Duration = Duration::from_secs(1);
+/// Tokens from here on are inspections'; N4's count from 1.
+const INSPECTIONS: u64 = 1 << 63;
+
+/// Why a UPF did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum UpfError {
+    /// N4's socket.
+    #[error("can't listen for PFCP on {address}: {source}; see [n4] listen")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The control socket.
+    #[error(transparent)]
+    Ctl(#[from] CtlBindError),
+    /// Workers.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Interfaces or routes that can't be.
+    #[error("{what}: {source}")]
+    Net {
+        /// Which interface or route.
+        what: String,
+        /// Why.
+        source: NetError,
+    },
+    /// UE address pools that can't be.
+    #[error("UE address pools: {0:?}")]
+    Pool(PoolError),
+    /// The configuration has another number of ports than were opened.
+    #[error("{configured} ports are configured, {open} are open")]
+    Ports {
+        /// In the configuration.
+        configured: usize,
+        /// Opened.
+        open: usize,
+    },
+    /// The operating system refuses something small: a thread, a file descriptor, random numbers.
+    #[error("the operating system refuses: {0}")]
+    Os(#[from] std::io::Error),
+}
+
+/// What a UPF is started with beside its configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Workers; the cores in it win over the configuration's.
+    pub engine: Option<EngineConfig>,
+    /// Don't open a control socket.
+    pub no_ctl: bool,
+    /// Send own requests to the port that a peer's association came from, instead of 8805: several nodes on one address.
+    pub reply_to_source_port: bool,
+}
+
+/// A UPF that was started.
+pub struct Upf {
+    config: Config,
+    net: Net,
+    n4: N4,
+    engine: Engine,
+    socket: UdpSocket,
+    ports: Box<dyn Fn() -> Vec<PortLine> + Send>,
+    ctl: Option<CtlServer>,
+    jobs: backend::Jobs,
+    clock: Tsc,
+    started: Instant,
+    snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
+    inspections: u64,
+    stopping: bool,
+    buffer: Box<[u8]>,
+}
+
+impl Upf {
+    /// Builds the UPF and starts its workers. Ports are given in the configuration's order.
+    pub fn start<P>(config: &Config, mut ports: Vec<P>, options: Options) -> Result<Self, UpfError>
+    where
+        P: Port + 'static,
+        P::Rx: 'static,
+        P::Tx: 'static,
+        P::Pool: 'static,
+    {
+        if ports.len() != config.ports.len() {
+            return Err(UpfError::Ports { configured: config.ports.len(), open: ports.len() });
+        }
+        let clock = Tsc::process();
+        let macs: Vec<_> = ports.iter().map(|port| port.info().mac).collect();
+        let mut net = assemble::net(config, &macs)?;
+        let seed = assemble::random()?;
+        let socket = listen(config.n4.listen)?;
+        let address = socket.local_addr()?;
+        let store = session::store::Store::new(assemble::sessions(config, seed as u32)).map_err(UpfError::Pool)?;
+        let node = assemble::node(config, &options);
+        let wall = assemble::wall_clock(&clock);
+        let datapath = assemble::datapath(config, net.view(), seed);
+        let far_ends = usize::from(datapath.peers);
+        let n4 = N4::new(clock.now(), node, store, address.ip(), &config.n4.associate_with, far_ends, wall);
+        let engine = options.engine.clone().unwrap_or_else(|| assemble::engine(config));
+        let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
+        let jobs = backend::Jobs::new()?;
+        let ctl = if options.no_ctl {
+            None
+        } else {
+            Some(CtlServer::start(&config.socket, Arc::new(jobs.backend()), Timeouts::default())?)
+        };
+        let describe = move || {
+            let line = |port: &P| PortLine::new(port.info(), port.stats(), port.link_up());
+            ports.iter().map(line).collect()
+        };
+        Ok(Self {
+            config: config.clone(),
+            net,
+            n4,
+            engine,
+            socket,
+            ports: Box::new(describe),
+            ctl,
+            jobs,
+            clock,
+            started: Instant::now(),
+            snapshot: None,
+            inspections: 0,
+            stopping: false,
+            buffer: vec![0; LONGEST_DATAGRAM].into(),
+        })
+    }
+
+    /// Where SMFs reach it: the configured address, with the port that the system chose if port 0 was asked for.
+    pub fn n4_address(&self) -> std::io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// The control socket.
+    pub fn ctl_path(&self) -> Option<&std::path::Path> {
+        self.ctl.as_ref().map(CtlServer::path)
+    }
+
+    /// Asks it questions from another thread, as the control socket does.
+    pub fn backend(&self) -> Backend {
+        self.jobs.backend()
+    }
+
+    /// Runs until `stop` is set or `ctl` says so, then stops cleanly: SMFs are told, workers finish what they have. Returns the
+    /// workers' final counters.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<WorkerReport>, UpfError> {
+        let mut idle = 0;
+        while !stop.load(Ordering::Relaxed) && !self.stopping {
+            if self.round() > 0 {
+                idle = 0;
+            } else {
+                idle += 1;
+                if idle > ROUNDS_BEFORE_SLEEP {
+                    self.sleep()?;
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        drop(self.ctl.take());
+        self.n4.leave(self.clock.now());
+        self.send();
+        Ok(self.engine.stop()?)
+    }
+
+    /// One round of everything; says how much there was to do.
+    fn round(&mut self) -> usize {
+        let now = self.clock.now();
+        let mut work = self.receive(now);
+        work += self.take_events(now);
+        if self.n4.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.n4.tick(now);
+        }
+        work += self.give_orders();
+        self.send();
+        while let Some(job) = self.jobs.next() {
+            job(self);
+            work += 1;
+        }
+        work
+    }
+
+    fn receive(&mut self, now: Nanos) -> usize {
+        for taken in 0..DATAGRAMS_PER_ROUND {
+            match self.socket.recv_from(&mut self.buffer) {
+                Ok((length, from)) => {
+                    self.n4.receive(now, from, self.buffer.get(..length).unwrap_or_default());
+                }
+                // An ICMP error for something that we sent: the retransmission timer takes care of it.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {}
+                Err(_) => return taken,
+            }
+        }
+        DATAGRAMS_PER_ROUND
+    }
+
+    fn take_events(&mut self, now: Nanos) -> usize {
+        let mut events = 0;
+        let mut learned = false;
+        let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
+        self.engine.drain(|_, event| {
+            events += 1;
+            match event {
+                Event::Neighbour { interface, address, mac } => learned |= net.learn(interface, address, mac),
+                Event::Snapshot { token, session } => *snapshot = Some((token, session)),
+                other => n4.event(now, other),
+            }
+        });
+        if learned {
+            let view = self.net.view();
+            self.engine.broadcast(|| Command::Net(view.clone()));
+        }
+        events
+    }
+
+    fn give_orders(&mut self) -> usize {
+        let mut orders = 0;
+        for order in self.n4.take_orders() {
+            orders += 1;
+            match order {
+                Order::Shard(shard, command) => self.engine.post(shard, command),
+                Order::All(DirectoryChange::Tunnel { teid, place }) => {
+                    self.engine.broadcast(|| Command::Directory { teid, place });
+                }
+                Order::All(DirectoryChange::Address { prefix, session }) => {
+                    self.engine.broadcast(|| Command::AddressDirectory { prefix, session });
+                }
+                // With one worker, whoever raised it has looked everywhere.
+                Order::Find { .. } if self.engine.workers() == 1 => {}
+                Order::Find { teid, peer } => self.engine.broadcast(|| Command::FindTunnel { peer, teid }),
+            }
+        }
+        self.engine.flush();
+        orders
+    }
+
+    fn send(&mut self) {
+        let output = self.n4.output();
+        for (to, datagram) in output.datagrams() {
+            // A full socket buffer or an unreachable peer: PFCP retransmits.
+            let _ = self.socket.send_to(datagram, to);
+        }
+        output.clear();
+    }
+
+    /// Blocks until there is something to do.
+    fn sleep(&self) -> Result<(), UpfError> {
+        let now = self.clock.now();
+        let until = self.n4.next_deadline().map_or(u64::MAX, |deadline| deadline.since(now));
+        let longest = Duration::from_nanos(until).min(LONGEST_SLEEP);
+        if self.engine.about_to_sleep() && !longest.is_zero() {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: longest.as_nanos() as _ };
+            let mut fds = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::new(self.engine.waker(), PollFlags::IN),
+                PollFd::new(&self.jobs, PollFlags::IN),
+            ];
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(UpfError::Os(error.into())),
+            }
+        }
+        self.engine.waker().awake();
+        self.jobs.awake();
+        Ok(())
+    }
+
+    /// Asks the shard about a session and waits for the answer; everything else goes on meanwhile.
+    fn inspect(&mut self, session: SessionRef) -> Option<Box<SessionSnapshot>> {
+        self.inspections += 1;
+        let token = Token(INSPECTIONS | self.inspections);
+        self.engine.post(session.shard, Command::Inspect { token, session });
+        let deadline = Instant::now() + INSPECT_WITHIN;
+        while Instant::now() < deadline {
+            self.engine.flush();
+            self.take_events(self.clock.now());
+            match self.snapshot.take() {
+                Some((answered, snapshot)) if answered == token => return snapshot,
+                _ => std::thread::yield_now(),
+            }
+        }
+        None
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<UdpSocket, UpfError> {
+    let socket = UdpSocket::bind(address).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        // The kernel grants what net.core.rmem_max allows; less is not an error.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
+        Ok(socket)
+    });
+    socket.map_err(|source| UpfError::Listen { address, source })
+}
