@@ -17,8 +17,8 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
-const MESSAGES: u32 = 200_000;
-const RUNS: u32 = 5;
+const MESSAGES: u32 = 1_000;
+const RUNS: u32 = 500;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let request = usual_request();
