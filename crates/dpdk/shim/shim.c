@@ -143,6 +143,12 @@ int mr_eal_cleanup(void)
 	return rte_eal_cleanup();
 }
 
+/* Where EAL keeps its run-time files; NULL before it has started. */
+const char *mr_runtime_dir(void)
+{
+	return rte_eal_get_runtime_dir();
+}
+
 const char *mr_version(void)
 {
 	return rte_version();

@@ -4,6 +4,7 @@ use crate::error::{DpdkError, Log, cause};
 use crate::ffi;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,6 +98,8 @@ impl fmt::Display for Chosen {
 #[derive(Debug)]
 struct Running {
     chosen: Chosen,
+    /// The directory that is this process's alone, which EAL empties but leaves.
+    directory: Option<PathBuf>,
     keep: AtomicBool,
 }
 
@@ -106,6 +109,10 @@ impl Drop for Running {
             // SAFETY: ports, pools and registered threads hold an `Eal`, so none is left; a buffer still out would have
             // set `keep`.
             unsafe { ffi::mr_eal_cleanup() };
+            if let Some(directory) = &self.directory {
+                // Best effort: an empty directory in a tmpfs harms nobody.
+                let _ = std::fs::remove_dir_all(directory);
+            }
         }
     }
 }
@@ -179,7 +186,8 @@ impl Eal {
             megabytes: config.megabytes,
             version,
         };
-        Ok(Self(Arc::new(Running { chosen, keep: AtomicBool::new(false) })))
+        let directory = config.multi_process.then(own_directory).flatten();
+        Ok(Self(Arc::new(Running { chosen, directory, keep: AtomicBool::new(false) })))
     }
 
     /// What was chosen, to tell the user.
@@ -227,6 +235,20 @@ impl Drop for ThreadGuard {
     }
 }
 
+/// The file prefix under which nobody else keeps run-time files.
+fn file_prefix() -> String {
+    format!("millrace{}", std::process::id())
+}
+
+/// EAL's run-time directory, if it is named after this process.
+fn own_directory() -> Option<PathBuf> {
+    // SAFETY: null, or a C string that lives as long as EAL.
+    let directory = unsafe { ffi::mr_runtime_dir().as_ref() }?;
+    // SAFETY: as above.
+    let directory = Path::new(unsafe { CStr::from_ptr(directory) }.to_str().ok()?);
+    directory.ends_with(file_prefix()).then(|| directory.to_owned())
+}
+
 /// EAL's command line.
 fn arguments(config: &EalConfig, huge_pages: bool) -> Vec<String> {
     // "0@(cpus)": logical core 0 may run where this thread may. Anything else would pin the caller to a core, and
@@ -247,7 +269,7 @@ fn arguments(config: &EalConfig, huge_pages: bool) -> Vec<String> {
         push(&config.megabytes.to_string());
         if config.multi_process {
             push("--file-prefix");
-            push(&format!("millrace{}", std::process::id()));
+            push(&file_prefix());
         } else {
             push("--no-shconf");
         }

@@ -91,6 +91,7 @@ unsafe extern "C" {
     pub(crate) fn mr_huge_pages(bytes: usize) -> c_int;
     pub(crate) fn mr_eal_init(argc: c_int, argv: *mut *mut c_char) -> c_int;
     pub(crate) fn mr_eal_cleanup() -> c_int;
+    pub(crate) fn mr_runtime_dir() -> *const c_char;
     pub(crate) fn mr_version() -> *const c_char;
     pub(crate) fn mr_thread_register() -> c_int;
     pub(crate) fn mr_thread_unregister();

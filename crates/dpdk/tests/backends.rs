@@ -325,6 +325,9 @@ fn tap_body() {
     };
     sh("echo 1 > /proc/sys/net/ipv6/conf/kernel/disable_ipv6; ip link set kernel up");
     against_af_packet(&eal, &mut port, "kernel", Expect::default(), 1500);
+    let directory = format!("/var/run/dpdk/millrace{}", std::process::id());
+    drop((port, eal));
+    assert!(!std::path::Path::new(&directory).exists(), "{directory} was left behind");
 }
 
 #[test]
