@@ -58,7 +58,7 @@ pub struct WorldConfig {
 }
 
 impl Default for WorldConfig {
-    /// Simple IMIX both ways, sessions in turn, 256 packets in flight each way, 100 ms of patience, progress every
+    /// Simple IMIX both ways, sessions in turn, 256 packets in flight each way, half a second of patience, progress every
     /// quarter of a second.
     fn default() -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Default for WorldConfig {
             downlink: true,
             window: 256,
             rate: None,
-            patience: 100_000_000,
+            patience: 500_000_000,
             seed: 1,
             verifier: VerifierConfig::default(),
             progress_every: 250_000_000,
@@ -363,20 +363,19 @@ impl<R: Link, D: Link> World<R, D> {
 
     fn receive(&mut self, clock: &mut impl FnMut() -> Nanos) -> usize {
         let (flows, verifier) = (&self.flows, &mut self.verifier);
+        let (up_at, down_at) = (&mut self.uplink.last_arrival, &mut self.downlink.last_arrival);
+        let (to_n3, to_n6) = (&mut self.uplink.waiting, &mut self.downlink.waiting);
         let from_n3 =
-            hear_all(&mut self.n3, &mut self.gnbs, &mut self.uplink.waiting, &mut self.from_n3, |frame| {
-                let now = clock();
+            hear_all(&mut self.n3, &mut self.gnbs, to_n3, &mut self.from_n3, clock, |frame, now| {
                 if verifier.check_n3(flows, frame, now) != Arrival::Stray {
-                    self.downlink.last_arrival = now;
+                    *down_at = now;
                 }
             });
-        let from_n6 =
-            hear_all(&mut self.n6, &mut self.dn, &mut self.downlink.waiting, &mut self.from_n6, |frame| {
-                let now = clock();
-                if verifier.check_n6(flows, frame, now) != Arrival::Stray {
-                    self.uplink.last_arrival = now;
-                }
-            });
+        let from_n6 = hear_all(&mut self.n6, &mut self.dn, to_n6, &mut self.from_n6, clock, |frame, now| {
+            if verifier.check_n6(flows, frame, now) != Arrival::Stray {
+                *up_at = now;
+            }
+        });
         from_n3 + from_n6
     }
 
@@ -512,21 +511,27 @@ fn push_bytes<L: Link>(link: &mut L, queue: &mut Vec<L::Frame>, bytes: &[u8]) {
     }
 }
 
-/// Receives a burst: what concerns the site it hears and answers, the rest is judged.
+/// Receives a burst and reads the clock once for all of it: what concerns the site it hears and answers, the rest is
+/// judged.
 fn hear_all<L: Link, S: Site>(
     link: &mut L,
     site: &mut S,
     replies: &mut Vec<L::Frame>,
     arrived: &mut Vec<L::Frame>,
-    mut judge: impl FnMut(&[u8]),
+    clock: &mut impl FnMut() -> Nanos,
+    mut judge: impl FnMut(&[u8], Nanos),
 ) -> usize {
     let n = link.receive(arrived, BURST);
+    if n == 0 {
+        return 0;
+    }
+    let now = clock();
     for frame in arrived.drain(..) {
         let reaction = if S::concerns(frame.bytes()) { site.hear(frame.bytes()) } else { Reaction::NotMine };
         match reaction {
             Reaction::Heard => {}
             Reaction::Reply(reply) => push_bytes(link, replies, &reply),
-            Reaction::NotMine => judge(frame.bytes()),
+            Reaction::NotMine => judge(frame.bytes(), now),
         }
     }
     n
@@ -555,7 +560,7 @@ fn resolve<L: Link>(
             next = now.plus(AGAIN);
         }
         link.send(&mut queue);
-        hear_all(link, site, &mut queue, &mut arrived, |_| ());
+        hear_all(link, site, &mut queue, &mut arrived, clock, |_, _| ());
         let unknown = ask.iter().find(|&&(_, to)| site.station().neighbour(to).is_none());
         match (unknown, site.station().neighbour(first)) {
             // All introductions must have left before traffic begins.

@@ -5,6 +5,7 @@ use loadgen::facts::SessionMix;
 use loadgen::habits::{Habit, Shape};
 use loadgen::smf::{Operation, Smf, SmfConfig, SmfError};
 use packet::{Qfi, Teid};
+use pfcp::message::Message;
 use pfcp::{Header, Ies, MessageType, PdrId, Seid, SequenceNumber, encode_ie, encode_message, ie_type as ie};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -260,6 +261,10 @@ fn every_habit_lives_a_whole_life() {
         let seen = upf.finish();
         assert_eq!(seen.len(), 200);
         assert!(seen.values().all(|session| session.bodies.len() == 7));
+        for (kind, body, _) in seen.values().flat_map(|session| &session.bodies) {
+            let decoded = Message::decode_body(*kind, body).expect("a known message");
+            assert!(decoded.is_ok(), "{habit:?}: {kind:?} is not taken by the codec: {decoded:?}");
+        }
     }
 }
 
@@ -450,6 +455,24 @@ fn plain_shapes_follow_their_description() {
     let tunnels = all(body, &[ie::CREATE_FAR, ie::FORWARDING_PARAMETERS, ie::OUTER_HEADER_CREATION]);
     assert_eq!(tunnels.len(), 1);
     assert_eq!(all(body, &[ie::CREATE_URR, ie::REPORTING_TRIGGERS]), [[3, 0, 0]]);
+}
+
+#[test]
+fn rates_are_measured_with_sessions_standing() {
+    let upf = FakeUpf::start(Script::default());
+    let mut smf = Smf::bind(config(upf.address, Habit::Plain)).unwrap();
+    for round in 0..2 {
+        let figures = smf.measure(100, 300).unwrap();
+        assert_eq!((figures.kept, figures.fill.requests), (100, if round == 0 { 100 } else { 0 }));
+        for report in [&figures.establish, &figures.modify, &figures.delete] {
+            assert!(
+                report.is_clean() && report.requests == 300 && report.requests_per_second > 0.0,
+                "{report:?}"
+            );
+        }
+        assert_eq!(smf.established().len(), 100);
+    }
+    upf.finish();
 }
 
 #[test]

@@ -11,7 +11,9 @@ mod config;
 mod report;
 
 pub use config::SmfConfig;
-pub use report::{Association, BatchReport, Operation, Reason, SmfCounters, SmfError, UsageTotals};
+pub use report::{
+    Association, BatchReport, N4Figures, Operation, Reason, SmfCounters, SmfError, UsageTotals,
+};
 
 use crate::answers::Answer;
 use crate::facts::{PduType, SessionFacts};
@@ -192,6 +194,19 @@ impl Smf {
     /// Deletes all established sessions.
     pub fn delete_all(&mut self) -> Result<BatchReport, SmfError> {
         self.run(Operation::Delete, self.established())
+    }
+
+    /// Rates with `keep` sessions standing: establishes what is missing, then `requests` more, moves those to another
+    /// gNB, and deletes them again, so that it can be called again.
+    pub fn measure(&mut self, keep: u32, requests: u32) -> Result<N4Figures, SmfError> {
+        let standing = self.established().len() as u32;
+        let missing = self.establish(keep.saturating_sub(standing))?;
+        let from = self.numbers();
+        let establish = self.establish(requests)?;
+        let new = from..self.numbers();
+        let modify = self.run(Operation::Handover, new.clone())?;
+        let delete = self.run(Operation::Delete, new)?;
+        Ok(N4Figures { kept: keep.max(standing), fill: missing, establish, modify, delete })
     }
 
     /// The numbers of all established sessions.

@@ -136,6 +136,21 @@ impl BatchReport {
     }
 }
 
+/// What [`crate::smf::Smf::measure`] found.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct N4Figures {
+    /// Sessions that stood all the time.
+    pub kept: u32,
+    /// The establishment of those that were missing at the beginning.
+    pub fill: BatchReport,
+    /// Establishments on top.
+    pub establish: BatchReport,
+    /// Handovers of those.
+    pub modify: BatchReport,
+    /// Deletions of those.
+    pub delete: BatchReport,
+}
+
 /// What else happened on N4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct SmfCounters {
