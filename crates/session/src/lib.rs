@@ -87,10 +87,10 @@
 //!
 //! # Cost
 //!
-//! `cargo run --release -p session --example establish` measures it. On one busy core of the build machine (Zen 3, 2.4 GHz):
-//! about 3 us an establishment of 2 PDRs, 2 FARs, a QER and a URR, 4 us a modification, the same with a thousand
-//! sessions as with a million; 1,040 octets a session, of which 121 are the packed model and most of the others the
-//! compiled rules, which its shard shares.
+//! `cargo run --release -p session --example establish` measures it. On a core of the build machine (Zen 3, 2.4 GHz) that
+//! other builds were competing for: 2.2 to 3.2 us an establishment of 2 PDRs, 2 FARs, a QER and a URR, 2.8 to 4.3 us a
+//! modification, with a thousand sessions as with a million; 1,040 octets a session, of which 121 are the packed
+//! model and most of the others the compiled rules, which its shard shares.
 //!
 //! # When not to use it
 //!

@@ -1,11 +1,11 @@
 //! All sessions of the process, and the two requests that change them.
 //!
-//! A request is settled in four steps: a [`Plan`] is made of it on a copy; the addresses and tunnels that the plan
+//! A request is settled in four steps: a plan is made of it on a copy; the addresses and tunnels that the plan
 //! wishes for are taken, and noted; the whole is compiled; it is committed. If a step refuses, what was noted is
 //! given back, and the session's octets were never touched. The store sends nothing: it returns what the shards and
 //! the SMF are to be told ([`Established`], [`Modified`], [`Deleted`]).
 //!
-//! Cost on one core of a 2.4 GHz Zen 3: see `examples/establish.rs`, which measures it.
+//! `examples/establish.rs` measures what that costs.
 
 use crate::addresses::{PoolUsage, shard_of_ipv4, shard_of_ipv6};
 use crate::change::{Plan, framed_routes, host};

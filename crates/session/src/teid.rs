@@ -35,7 +35,7 @@ pub struct Tunnels {
 }
 
 impl Tunnels {
-    /// None yet; see [`Slots::new`] for the seed.
+    /// None yet. Generations begin where `seed` says: see [`crate::config::Config::seed`].
     pub fn new(seed: u32) -> Self {
         let shards = (0..SHARDS).map(|_| Slots::new(TEID_SLOTS, u8::MAX as u32, seed)).collect();
         Self { shards, chosen: HashMap::new(), live: 0 }
