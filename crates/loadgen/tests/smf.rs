@@ -27,6 +27,8 @@ struct Script {
     talkative: bool,
     /// Announce downlink data after `Idle`.
     paging: bool,
+    /// Another Recovery Time Stamp in each heartbeat response than at association.
+    restarted: bool,
     /// Answer nothing at all.
     dead: bool,
 }
@@ -99,7 +101,8 @@ fn serve(socket: &UdpSocket, script: Script, stop: &AtomicBool) -> HashMap<u64, 
             let reply = message(&Header::node(response, header.sequence), |out| {
                 put(out, ie::NODE_ID, &[0, 127, 0, 0, 1]);
                 put(out, ie::CAUSE, &[1]);
-                put(out, ie::RECOVERY_TIME_STAMP, &[1, 2, 3, 4]);
+                let restarted = script.restarted && kind == MessageType::HEARTBEAT_REQUEST;
+                put(out, ie::RECOVERY_TIME_STAMP, &[1, 2, 3, if restarted { 5 } else { 4 }]);
                 // FTUP; UEIP.
                 put(out, ie::UP_FUNCTION_FEATURES, &[0x10, 0, 4]);
             });
@@ -455,6 +458,22 @@ fn plain_shapes_follow_their_description() {
     let tunnels = all(body, &[ie::CREATE_FAR, ie::FORWARDING_PARAMETERS, ie::OUTER_HEADER_CREATION]);
     assert_eq!(tunnels.len(), 1);
     assert_eq!(all(body, &[ie::CREATE_URR, ie::REPORTING_TRIGGERS]), [[3, 0, 0]]);
+}
+
+#[test]
+fn a_restarted_upf_is_noticed() {
+    let upf = FakeUpf::start(Script { restarted: true, ..Script::default() });
+    let heartbeat_every = Some(Duration::from_millis(30));
+    let mut smf = Smf::bind(SmfConfig { heartbeat_every, ..config(upf.address, Habit::Plain) }).unwrap();
+    smf.associate().unwrap();
+    assert!(smf.establish(10).unwrap().is_clean());
+    smf.serve(Duration::from_millis(120)).unwrap();
+    assert_eq!(smf.counters().restarts, 1);
+    assert!(smf.established().is_empty());
+    assert!(smf.establish(1).unwrap().is_clean());
+    smf.serve(Duration::from_millis(60)).unwrap();
+    assert_eq!((smf.counters().restarts, smf.established().len()), (1, 1), "it restarted once");
+    upf.finish();
 }
 
 #[test]

@@ -33,12 +33,15 @@ pub struct SmfConfig {
     pub t1: Duration,
     /// N1: how often to send again.
     pub n1: u8,
+    /// How often [`crate::smf::Smf::serve`] asks whether the UPF lives; `None`: never.
+    pub heartbeat_every: Option<Duration>,
     /// Answer a downlink data report by activating the session, as paging would.
     pub reactivate: bool,
 }
 
 impl SmfConfig {
-    /// Plain sessions, IPv4, 64 requests outstanding, T1 of one second, N1 of three, one gNB at 192.0.2.10.
+    /// Plain sessions, IPv4, 64 requests outstanding, T1 of one second, N1 of three, one gNB at 192.0.2.10, no
+    /// heartbeats of its own.
     pub fn new(local: SocketAddr, upf: SocketAddr) -> Self {
         Self {
             local,
@@ -53,6 +56,7 @@ impl SmfConfig {
             window: 64,
             t1: Duration::from_secs(1),
             n1: 3,
+            heartbeat_every: None,
             reactivate: false,
         }
     }

@@ -76,6 +76,7 @@ pub struct Smf {
     usage: HashMap<(u32, UrrId), UsageTotals>,
     to_activate: VecDeque<u32>,
     recent: VecDeque<u32>,
+    last_heartbeat: Instant,
     buffer: Vec<u8>,
     reply: Vec<u8>,
 }
@@ -107,6 +108,7 @@ impl Smf {
             usage: HashMap::new(),
             to_activate: VecDeque::new(),
             recent: VecDeque::with_capacity(REMEMBERED),
+            last_heartbeat: Instant::now(),
             buffer: vec![0; DATAGRAM],
             reply: Vec::new(),
             config,
@@ -139,11 +141,21 @@ impl Smf {
         Ok(())
     }
 
-    /// One heartbeat; says the UPF's Recovery Time Stamp, which tells a restart.
+    /// One heartbeat; says the UPF's Recovery Time Stamp. If it is another than at association, the UPF was restarted:
+    /// its sessions are gone, and so are they here (§6.2.2).
     pub fn heartbeat(&mut self) -> Result<Option<u32>, SmfError> {
+        self.last_heartbeat = Instant::now();
         let recovery = self.recovery;
         let body = |w: &mut Writer<'_>| w.u32(ie::RECOVERY_TIME_STAMP, recovery);
-        Ok(self.ask(MessageType::HEARTBEAT_REQUEST, "a heartbeat", body)?.recovery)
+        let answer = self.ask(MessageType::HEARTBEAT_REQUEST, "a heartbeat", body)?.recovery;
+        if let (Some(before), Some(now)) = (self.association.recovery, answer)
+            && before != now
+        {
+            self.counters.restarts += 1;
+            self.association.recovery = answer;
+            self.sessions.iter_mut().for_each(|entry| entry.established = false);
+        }
+        Ok(answer)
     }
 
     /// What the UPF said of itself at association.
@@ -274,7 +286,8 @@ impl Smf {
         Ok(batch.report())
     }
 
-    /// Answers the UPF for a while, and activates sessions for which downlink data waits, if so configured.
+    /// Answers the UPF for a while; sends heartbeats, and activates sessions for which downlink data waits, if so
+    /// configured.
     pub fn serve(&mut self, during: Duration) -> Result<(), SmfError> {
         let end = Instant::now() + during;
         loop {
@@ -283,6 +296,9 @@ impl Smf {
                 return Ok(());
             }
             self.listen(None, left.min(Duration::from_millis(20)))?;
+            if self.config.heartbeat_every.is_some_and(|every| self.last_heartbeat.elapsed() >= every) {
+                self.heartbeat()?;
+            }
             if self.config.reactivate && !self.to_activate.is_empty() {
                 let waiting: Vec<_> = self.to_activate.drain(..).collect();
                 self.run(Operation::Activate, waiting)?;
@@ -558,6 +574,7 @@ impl Smf {
                 let mut buffer = std::mem::take(&mut self.buffer);
                 let received = recv(&self.socket, &mut buffer[..], RecvFlags::empty());
                 let mut found = None;
+                let mut outcome = Ok(());
                 if let Ok((length, _)) = received {
                     let datagram = buffer.get(..length).unwrap_or_default();
                     match Header::decode(datagram) {
@@ -567,12 +584,13 @@ impl Smf {
                         {
                             found = Answer::read(body).ok();
                         }
-                        _ => self.take(datagram, None)?,
+                        _ => outcome = self.take(datagram, None),
                     }
                 } else if received == Err(rustix::io::Errno::CONNREFUSED) {
                     std::thread::sleep(left.min(Duration::from_millis(20)));
                 }
                 self.buffer = buffer;
+                outcome?;
                 match found {
                     // Heartbeat responses have no cause.
                     Some(answer) if answer.cause.is_none_or(Cause::is_success) => return Ok(answer),

@@ -156,6 +156,8 @@ pub struct N4Figures {
 pub struct SmfCounters {
     /// Heartbeat requests of the UPF, all answered.
     pub heartbeats: u64,
+    /// Restarts of the UPF, by its Recovery Time Stamp; its sessions were gone.
+    pub restarts: u64,
     /// Session report requests, all answered.
     pub reports: u64,
     /// Usage reports, in reports and in answers.
