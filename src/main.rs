@@ -9,6 +9,7 @@ mod exit;
 mod log;
 mod output;
 mod report;
+mod signals;
 mod table;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,8 @@ enum Command {
     Config(commands::config::Args),
     /// Ask a running UPF what it does.
     Ctl(commands::ctl::Args),
+    /// Build a mobile network around the UPF in network namespaces, and run programs as its UE (root).
+    Lab(commands::lab::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,12 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args, cli.verbosity),
         Command::Config(args) => log::start(cli.verbosity, None).and_then(|()| commands::config::run(&args)),
         Command::Ctl(args) => log::start(cli.verbosity, None).and_then(|()| commands::ctl::run(&args)),
+        Command::Lab(args) => {
+            match log::start(cli.verbosity, Some("warn")).and_then(|()| commands::lab::run(&args)) {
+                Ok(code) => return code,
+                Err(failure) => Err(failure),
+            }
+        }
     };
     match result {
         Ok(()) => Exit::Done.into(),

@@ -2,4 +2,5 @@
 
 pub mod config;
 pub mod ctl;
+pub mod lab;
 pub mod run;

@@ -3,6 +3,8 @@
 use super::config::{Overrides, confirm, load};
 use crate::exit::{Exit, Failure};
 use crate::log::{self, Verbosity};
+use control::config::Config;
+use control::upf::{Options, Upf, UpfError};
 use std::path::PathBuf;
 
 /// Arguments of `run`.
@@ -16,6 +18,9 @@ pub struct Args {
     /// Check the configuration and end.
     #[arg(long)]
     check: bool,
+    /// Poll without pause: least latency, a whole core per worker.
+    #[arg(long)]
+    busy_poll: bool,
 }
 
 /// Runs the command.
@@ -25,5 +30,103 @@ pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     if args.check {
         return confirm(&args.config, &config);
     }
-    Err(Failure::new(Exit::Failed, "this build can't forward packets yet: only `run --check` is there"))
+    serve(&config, args)
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn serve(_: &Config, _: &Args) -> Result<(), Failure> {
+    Err(Failure::new(Exit::Device, "this build has no DPDK (cargo feature `dpdk`), and so no ports to run on"))
+}
+
+#[cfg(feature = "dpdk")]
+fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
+    use dpdk::{DpdkPort, Eal};
+    use engine::IdlePolicy;
+    use std::sync::Arc;
+
+    let stop = crate::signals::stop_flag()?;
+    let device = |error: dpdk::DpdkError| Failure::new(Exit::Device, error);
+    let eal = Eal::init(&eal_config(config)).map_err(device)?;
+    tracing::info!(memory = %eal.chosen(), "DPDK started");
+    let mut ports = Vec::with_capacity(config.ports.len());
+    for port in &config.ports {
+        let opened = DpdkPort::open(&eal, &device_spec(config, port)).map_err(device)?;
+        let info = io::Port::info(&opened);
+        tracing::info!(port = info.name, driver = info.driver, mac = %info.mac, mtu = info.mtu, "port started");
+        ports.push(opened);
+    }
+    let registrar = eal.clone();
+    let options = Options {
+        // A thread that can't be registered works all the same, without DPDK's per-thread buffer cache.
+        on_thread_start: Some(Arc::new(move || Box::new(registrar.register_thread().ok()))),
+        idle: if args.busy_poll { IdlePolicy::Busy } else { IdlePolicy::default() },
+        ..Options::default()
+    };
+    let upf = Upf::start(config, ports, options).map_err(|error| failure(&error))?;
+    let n4 = upf.n4_address().unwrap_or(config.n4.listen);
+    tracing::info!(node = %config.node_id, %n4, workers = config.workers.workers(), "serving; stop with SIGINT or SIGTERM");
+    if let Some(path) = upf.ctl_path() {
+        tracing::info!(socket = %path.display(), "ask with `millrace ctl`");
+    }
+    let reports = upf.run(&stop).map_err(|error| failure(&error))?;
+    for report in reports {
+        let (counters, worker) = (report.counters, report.worker);
+        tracing::info!(
+            worker,
+            received = counters.received,
+            sent = counters.sent,
+            dropped = counters.dropped_total(),
+            "stopped"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(feature = "dpdk")]
+fn failure(error: &UpfError) -> Failure {
+    let exit = match error {
+        UpfError::Listen { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Exit::Privilege,
+        UpfError::Listen { .. } | UpfError::Net { .. } | UpfError::Pool(_) => Exit::Usage,
+        UpfError::Engine(engine::EngineError::Pin { .. } | engine::EngineError::NoQueue { .. }) => Exit::Usage,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, error.to_string())
+}
+
+/// Packets that each port's pool must have beside those in its queues: what is buffered for UEs, and some in hand.
+#[cfg(feature = "dpdk")]
+fn frames(config: &Config, port: &control::config::Port) -> u32 {
+    let descriptors = u32::from(port.queues) * (u32::from(port.rx_descriptors) + u32::from(port.tx_descriptors));
+    descriptors + config.limits.buffered_packets + 4_096 + u32::from(config.workers.workers()) * 512
+}
+
+#[cfg(feature = "dpdk")]
+fn device_spec(config: &Config, port: &control::config::Port) -> dpdk::DeviceSpec {
+    dpdk::DeviceSpec {
+        queues: port.queues,
+        rx_descriptors: port.rx_descriptors,
+        tx_descriptors: port.tx_descriptors,
+        mtu: port.mtu,
+        frames: Some(frames(config, port)),
+        ..dpdk::DeviceSpec::new(&port.name, &port.device.to_string())
+    }
+}
+
+#[cfg(feature = "dpdk")]
+fn eal_config(config: &Config) -> dpdk::EalConfig {
+    use control::config::Memory;
+
+    let devices: Vec<String> = config.ports.iter().map(|port| port.device.to_string()).collect();
+    // Headroom, private data and alignment come to less than 800 bytes a buffer.
+    let bytes = |port| u64::from(frames(config, port)) * (u64::from(port.mtu) + 800);
+    let megabytes = config.ports.iter().map(bytes).sum::<u64>() * 5 / 4 / (1 << 20) + 64;
+    dpdk::EalConfig {
+        memory: match config.memory {
+            Memory::Auto => dpdk::Memory::Auto,
+            Memory::HugePages => dpdk::Memory::HugePages,
+            Memory::NoHuge => dpdk::Memory::NoHuge,
+        },
+        megabytes: megabytes.try_into().unwrap_or(u32::MAX),
+        ..dpdk::EalConfig::for_devices(devices.iter().map(String::as_str))
+    }
 }

@@ -16,8 +16,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tables::clock::Tsc;
 
+/// Runs first in each worker's thread; what it returns is dropped when the thread ends.
+pub type OnThreadStart = Arc<dyn Fn() -> Box<dyn std::any::Any> + Send + Sync>;
+
 /// How many workers, where, and how they wait.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EngineConfig {
     /// One entry per worker: the core that it is pinned to, or `None` to leave it to the kernel.
     pub cores: Vec<Option<usize>>,
@@ -27,8 +30,8 @@ pub struct EngineConfig {
     pub control_ring: usize,
     /// Packets in each ring between two workers.
     pub hand_off_ring: usize,
-    /// Runs first in each worker's thread (DPDK wants its threads registered); what it returns is dropped when the thread ends.
-    pub on_thread_start: fn() -> Box<dyn std::any::Any>,
+    /// DPDK wants its threads registered.
+    pub on_thread_start: OnThreadStart,
 }
 
 impl Default for EngineConfig {
@@ -38,7 +41,7 @@ impl Default for EngineConfig {
             idle: IdlePolicy::default(),
             control_ring: 4_096,
             hand_off_ring: 1_024,
-            on_thread_start: || Box::new(()),
+            on_thread_start: Arc::new(|| Box::new(())),
         }
     }
 }
@@ -168,7 +171,7 @@ impl Engine {
                 backlog: VecDeque::new(),
                 load: Load::default(),
             };
-            let thread = spawn(worker, config.on_thread_start)?;
+            let thread = spawn(worker, config.on_thread_start.clone())?;
             engine.seats.push(Seat {
                 orders: order_tx,
                 answers: answer_rx,
@@ -315,7 +318,7 @@ fn hand_off_mesh<F>(workers: usize, entries: usize) -> Mesh<F> {
 }
 
 /// Starts the thread and waits until it is pinned, so that a wrong core is an error here and not a surprise later.
-fn spawn<P>(worker: Worker<P>, on_start: fn() -> Box<dyn std::any::Any>) -> Result<JoinHandle<WorkerReport>, EngineError>
+fn spawn<P>(worker: Worker<P>, on_start: OnThreadStart) -> Result<JoinHandle<WorkerReport>, EngineError>
 where
     P: Port + 'static,
     P::Rx: 'static,

@@ -357,7 +357,7 @@ impl Default for Limits {
             rules_per_session: 64,
             filters_per_pdr: 16,
             teids: 4_194_304,
-            buffered_packets: 65_536,
+            buffered_packets: 16_384,
             buffered_packets_per_session: 64,
             replies: 65_536,
             outstanding_requests: 65_536,

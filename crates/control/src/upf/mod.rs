@@ -15,7 +15,7 @@ use crate::ctl::{CtlBindError, CtlServer, PortLine, Timeouts};
 use crate::n4::{N4, Order};
 use datapath::command::{Command, Event, SessionSnapshot, Token};
 use datapath::net::{Net, NetError};
-use engine::{Engine, EngineConfig, EngineError, WorkerReport};
+use engine::{Engine, EngineError, IdlePolicy, OnThreadStart, WorkerReport};
 use io::Port;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use session::store::DirectoryChange;
@@ -84,10 +84,12 @@ pub enum UpfError {
 }
 
 /// What a UPF is started with beside its configuration.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Options {
-    /// Workers; the cores in it win over the configuration's.
-    pub engine: Option<EngineConfig>,
+    /// Runs first in each worker's thread.
+    pub on_thread_start: Option<OnThreadStart>,
+    /// What workers do when there is nothing to do.
+    pub idle: IdlePolicy,
     /// Don't open a control socket.
     pub no_ctl: bool,
     /// Send own requests to the port that a peer's association came from, instead of 8805: several nodes on one address.
@@ -136,7 +138,7 @@ impl Upf {
         let datapath = assemble::datapath(config, net.view(), seed);
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address.ip(), &config.n4.associate_with, far_ends, wall);
-        let engine = options.engine.clone().unwrap_or_else(|| assemble::engine(config));
+        let engine = assemble::engine(config, &options);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ctl = if options.no_ctl {

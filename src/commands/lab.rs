@@ -1,0 +1,92 @@
+//! `millrace lab`: the UPF between a radio side and a data network, in network namespaces of this machine.
+
+use crate::exit::{Exit, Failure};
+use crate::{output, report};
+use clap::{Args as ClapArgs, Subcommand};
+use lab::{Driver, Habit, Lab, LabError, Options};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What shells end with when there is no such program.
+const NO_SUCH_PROGRAM: u8 = 127;
+
+/// Arguments of `lab`.
+#[derive(ClapArgs)]
+pub struct Args {
+    #[command(flatten)]
+    lab: LabArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(ClapArgs)]
+struct LabArgs {
+    /// Names the lab, so that several run side by side: the namespaces are NAME-ran, NAME-upf and NAME-dn.
+    #[arg(long, global = true)]
+    name: Option<String>,
+    /// How DPDK drives the virtual cables: af-packet or af-xdp.
+    #[arg(long, global = true, default_value_t)]
+    driver: Driver,
+    /// Whose manners the SMF has: plain, open5gs, free5gc, omec, oai or pfcpsim.
+    #[arg(long, global = true, value_name = "HABIT", default_value = "plain")]
+    smf: Habit,
+    /// Write what passes on N3, N4 and N6, and the UPF's log, into this directory.
+    #[arg(long, global = true, value_name = "DIR")]
+    capture: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a lab, run one command in it as the UE, and end the lab. Input, output and exit code are the command's.
+    Run {
+        /// The command with its arguments. The name `dn` is the data network's host.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+        line: Vec<OsString>,
+    },
+    /// Cleans up when the lab that started it has ended.
+    #[command(name = lab::reaper::SUBCOMMAND, hide = true)]
+    Reap,
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let exit = match error {
+            LabError::NotRoot => Exit::Privilege,
+            LabError::Name(_) => Exit::Usage,
+            LabError::Interrupted => Exit::Interrupted,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error)
+    }
+}
+
+/// Runs the command. The exit code is that of the program that ran as the UE, if one did.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let binary = std::env::current_exe()
+        .map_err(|error| Failure::new(Exit::Failed, format!("can't find the program itself: {error}")))?;
+    let LabArgs { name, driver, smf, capture } = &args.lab;
+    let options =
+        Options { name: name.clone(), driver: *driver, smf: *smf, capture: capture.clone(), binary };
+    match &args.command {
+        Some(Command::Reap) => lab::reaper::wait_and_reap(),
+        Some(Command::Run { line }) => {
+            if let Some(program) = line.first().filter(|program| !lab::can_run(program.as_ref())) {
+                let sentence = format!("there is no program {} to run", program.display());
+                report::print(&Failure::new(Exit::Failed, sentence));
+                return Ok(NO_SUCH_PROGRAM.into());
+            }
+            let mut lab = Lab::start(&options)?;
+            let code = lab.run(line)?;
+            lab.finish()?;
+            return Ok(code.into());
+        }
+        None => {
+            let mut lab = Lab::start(&options)?;
+            output::text(&lab.to_string())?;
+            lab.wait()?;
+            lab.finish()?;
+        }
+    }
+    Ok(Exit::Done.into())
+}
