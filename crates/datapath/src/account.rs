@@ -72,6 +72,10 @@ impl UrrState {
 
 /// Bytes that may still be counted before one of the limits is reached, less one.
 fn remaining(limit: &VolumeLimit, used: &Volume, uplink: bool, downlink: bool) -> u64 {
+    // A limit may have been lowered below what was counted already, in whichever direction.
+    if reached(limit, used) {
+        return 0;
+    }
     let left = |limit: Option<u64>, used: u64| limit.map_or(u64::MAX, |l| l.saturating_sub(used + 1));
     let mut least = left(limit.total, used.uplink_bytes + used.downlink_bytes);
     if uplink {
@@ -229,6 +233,10 @@ impl Books {
     /// Gates, quotas and meters for one packet, and its entry where it passes (or is measured before enforcement).
     /// `exact`: the records have been folded in, and limits are looked at; the caller grants anew afterwards.
     /// Otherwise the books' credit must cover the packet.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the packet, the rule and the circumstances are plain values"
+    )]
     pub fn enforce(
         &mut self,
         rules: &Rules,

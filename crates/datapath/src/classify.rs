@@ -34,16 +34,15 @@ pub fn classify(
             continue;
         }
         if !pdr.filters.is_empty() {
-            let ip = match parsed {
-                Some(ip) => ip,
-                None => {
-                    let ip = IpPacket::parse(packet).map_err(|_| Reason::Malformed)?;
-                    parsed = Some(ip);
-                    if ip.fragment.is_some_and(|fragment| !fragment.is_first()) {
-                        remembered = flows.recall(&ip, rules.seid, now);
-                    }
-                    ip
+            let ip = if let Some(ip) = parsed {
+                ip
+            } else {
+                let ip = IpPacket::parse(packet).map_err(|_| Reason::Malformed)?;
+                parsed = Some(ip);
+                if ip.fragment.is_some_and(|fragment| !fragment.is_first()) {
+                    remembered = flows.recall(&ip, rules.seid, now);
                 }
+                ip
             };
             if let Some(id) = remembered {
                 if pdr.id == id {
@@ -140,8 +139,8 @@ mod tests {
         }
     }
 
-    fn check(filter: SdfFilter, packet: &[u8]) -> Match {
-        matches_filter(&filter, &IpPacket::parse(packet).unwrap(), packet)
+    fn check(filter: &SdfFilter, packet: &[u8]) -> Match {
+        matches_filter(filter, &IpPacket::parse(packet).unwrap(), packet)
     }
 
     #[test]
@@ -151,19 +150,19 @@ mod tests {
             .udp(53, 40000)
             .build(b"answer");
         let prefix = |text: &str| Some(Prefix::V4(text.parse().unwrap()));
-        assert_eq!(check(any(), &udp), Match::Yes);
-        assert_eq!(check(SdfFilter { protocol: Some(17), ..any() }, &udp), Match::Yes);
-        assert_eq!(check(SdfFilter { protocol: Some(6), ..any() }, &udp), Match::No);
-        assert_eq!(check(SdfFilter { source: prefix("198.51.100.0/24"), ..any() }, &udp), Match::Yes);
-        assert_eq!(check(SdfFilter { destination: prefix("198.51.100.0/24"), ..any() }, &udp), Match::No);
+        assert_eq!(check(&any(), &udp), Match::Yes);
+        assert_eq!(check(&SdfFilter { protocol: Some(17), ..any() }, &udp), Match::Yes);
+        assert_eq!(check(&SdfFilter { protocol: Some(6), ..any() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { source: prefix("198.51.100.0/24"), ..any() }, &udp), Match::Yes);
+        assert_eq!(check(&SdfFilter { destination: prefix("198.51.100.0/24"), ..any() }, &udp), Match::No);
         let v6 = Prefix::V6("::/0".parse().unwrap());
-        assert_eq!(check(SdfFilter { source: Some(v6), ..any() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { source: Some(v6), ..any() }, &udp), Match::No);
         let ports = SdfFilter { source_ports: [(1, 52), (53, 60)].into(), ..any() };
-        assert_eq!(check(ports, &udp), Match::Yes);
-        assert_eq!(check(SdfFilter { destination_ports: [(1, 52)].into(), ..any() }, &udp), Match::No);
-        assert_eq!(check(SdfFilter { tos: Some((0xb8, 0xfc)), ..any() }, &udp), Match::No);
-        assert_eq!(check(SdfFilter { flow_label: Some(0), ..any() }, &udp), Match::No);
-        assert_eq!(check(SdfFilter { spi: Some(1), ..any() }, &udp), Match::No);
+        assert_eq!(check(&ports, &udp), Match::Yes);
+        assert_eq!(check(&SdfFilter { destination_ports: [(1, 52)].into(), ..any() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { tos: Some((0xb8, 0xfc)), ..any() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { flow_label: Some(0), ..any() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { spi: Some(1), ..any() }, &udp), Match::No);
     }
 
     #[test]
@@ -175,8 +174,8 @@ mod tests {
             ..Default::default()
         };
         let esp = PacketBuilder::new().ipv4_header(header).build(&[0, 0, 0x12, 0x34, 0, 0, 0, 1]);
-        assert_eq!(check(SdfFilter { spi: Some(0x1234), ..any() }, &esp), Match::Yes);
-        assert_eq!(check(SdfFilter { spi: Some(0x1235), ..any() }, &esp), Match::No);
-        assert_eq!(check(SdfFilter { source_ports: [(0, 65535)].into(), ..any() }, &esp), Match::No);
+        assert_eq!(check(&SdfFilter { spi: Some(0x1234), ..any() }, &esp), Match::Yes);
+        assert_eq!(check(&SdfFilter { spi: Some(0x1235), ..any() }, &esp), Match::No);
+        assert_eq!(check(&SdfFilter { source_ports: [(0, 65535)].into(), ..any() }, &esp), Match::No);
     }
 }

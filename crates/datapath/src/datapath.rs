@@ -314,7 +314,7 @@ impl<F: Frame> Datapath<F> {
     fn branch<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta, frame: F) {
         match meta.kind {
             Kind::Bad(reason) => self.counters.drop(reason),
-            Kind::Signalling => self.signalling(cx, meta, frame),
+            Kind::Signalling => self.signalling(cx, meta, &frame),
             Kind::UnknownExtension(_) => self.unknown_extension(cx, meta, &frame),
             Kind::Arp => self.arp(cx, meta, frame),
             Kind::Local => self.local(cx, meta, frame),
@@ -390,9 +390,7 @@ impl<F: Frame> Datapath<F> {
                 let removed = self.shard_mut(session.shard).and_then(|shard| shard.remove(session.slot));
                 let event = match removed {
                     Some(mut session) => {
-                        for peer in &session.peers {
-                            self.network.peers.release(*peer);
-                        }
+                        self.network.peers.release_all(&session.peers);
                         for frame in session.waiting.drain(..) {
                             self.counters.buffered -= 1;
                             self.counters.drop(Reason::BufferDiscarded);
@@ -457,13 +455,13 @@ impl<F: Frame> Datapath<F> {
             peers.push(peer.unwrap_or(NO_PEER));
         }
         if full {
-            peers.iter().for_each(|peer| self.network.peers.release(*peer));
+            self.network.peers.release_all(&peers);
             return Err(Refusal::TooManyPeers);
         }
         let (installed, before) = match shard.install(rules, peers.clone().into(), query) {
             Ok(done) => done,
             Err(refusal) => {
-                peers.iter().for_each(|peer| self.network.peers.release(*peer));
+                self.network.peers.release_all(&peers);
                 return Err(refusal);
             }
         };
@@ -473,7 +471,7 @@ impl<F: Frame> Datapath<F> {
             }
         }
         // Only now: the old tunnel's far end was still needed.
-        before.iter().for_each(|peer| self.network.peers.release(*peer));
+        self.network.peers.release_all(&before);
         self.flush(cx, rules.place, transition.drop_buffered || installed.replaced);
         Ok(installed)
     }

@@ -158,9 +158,8 @@ mod tests {
         let mut directory = Directory::new(7);
         let own = TeidRef { shard: ShardId::from_hash(5), slot: 77 };
         assert_eq!(directory.teid(own.teid(3).0), (5, 77));
-        directory
-            .set_teid(Teid(0x1234), Some(TeidRef { shard: ShardId::from_hash(9), slot: 40_000 & 0x7fff }));
-        assert_eq!(directory.teid(0x1234), (9, 40_000 & 0x7fff));
+        directory.set_teid(Teid(0x1234), Some(TeidRef { shard: ShardId::from_hash(9), slot: 7232 }));
+        assert_eq!(directory.teid(0x1234), (9, 7232));
         directory.set_teid(Teid(0x1234), None);
         assert_eq!(directory.teid(0x1234), (0, 0x1234));
     }

@@ -19,7 +19,7 @@ impl<F: Frame> Datapath<F> {
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
-        frame: F,
+        frame: &F,
     ) {
         let bytes = frame.bytes();
         let Ok(message) = GtpuView::parse(bytes.get(meta.inner as usize..).unwrap_or_default()) else {
@@ -60,8 +60,8 @@ impl<F: Frame> Datapath<F> {
 
     /// A far end doesn't know a tunnel: tells the control side, if one of our sessions sends into it.
     pub(crate) fn error_indicated(&mut self, out: &mut Outbox<F>, peer: IpAddr, teid: Teid) -> bool {
-        let shards = self.shards.iter().flatten();
-        let Some(session) = shards.filter_map(|shard| shard.by_remote(peer, teid.0)).next() else {
+        let mut shards = self.shards.iter().flatten();
+        let Some(session) = shards.find_map(|shard| shard.by_remote(peer, teid.0)) else {
             return false;
         };
         out.events.push(Event::ErrorIndication { seid: session.rules.seid, teid, peer });
@@ -155,15 +155,12 @@ impl<F: Frame> Datapath<F> {
 /// Source and destination of the outer packet, and its UDP source port.
 fn outer(frame: &[u8], meta: &Meta) -> Option<(IpAddr, IpAddr, u16)> {
     let packet = frame.get(meta.l3 as usize..)?;
-    let (source, destination, payload): (IpAddr, IpAddr, &[u8]) = match packet.first()? >> 4 {
-        4 => {
-            let ip = Ipv4View::parse(packet).ok()?;
-            (ip.source().into(), ip.destination().into(), ip.payload())
-        }
-        _ => {
-            let ip = Ipv6View::parse(packet).ok()?;
-            (ip.source().into(), ip.destination().into(), ip.payload())
-        }
+    let (source, destination, payload): (IpAddr, IpAddr, &[u8]) = if packet.first()? >> 4 == 4 {
+        let ip = Ipv4View::parse(packet).ok()?;
+        (ip.source().into(), ip.destination().into(), ip.payload())
+    } else {
+        let ip = Ipv6View::parse(packet).ok()?;
+        (ip.source().into(), ip.destination().into(), ip.payload())
     };
     let [p0, p1] = *payload.first_chunk::<2>()?;
     Some((source, destination, u16::from_be_bytes([p0, p1])))

@@ -322,14 +322,8 @@ impl Net {
 
     /// A snapshot for the workers. Routes are compiled anew only when something else than neighbours changed.
     pub fn view(&mut self) -> Arc<NetView> {
-        let compiled = match &self.compiled {
-            Some(compiled) => Arc::clone(compiled),
-            None => {
-                let compiled = Arc::new(self.compile());
-                self.compiled = Some(Arc::clone(&compiled));
-                compiled
-            }
-        };
+        let compiled = self.compiled.take().unwrap_or_else(|| Arc::new(self.compile()));
+        self.compiled = Some(Arc::clone(&compiled));
         let neighbours = self.neighbours().collect();
         Arc::new(NetView { version: self.version, compiled, neighbours })
     }

@@ -310,7 +310,7 @@ fn gtpu(message: &[u8], meta: Meta) -> Meta {
     if kind != 255 {
         return Meta { kind: Kind::Signalling, ..meta };
     }
-    if flags & 7 == 0 {
+    if flags == 0x30 {
         return inner(body, Meta { inner: meta.inner + 8, ..meta });
     }
     // The usual packet: one PDU session container of four octets and nothing else.

@@ -114,15 +114,12 @@ impl Peers {
             return None;
         }
         let peer = build(address, make());
-        let index = match self.free.pop() {
-            Some(index) => {
-                *self.peers.get_mut(index as usize)? = peer;
-                index
-            }
-            None => {
-                self.peers.push(peer);
-                (self.peers.len() - 1) as u16
-            }
+        let index = if let Some(index) = self.free.pop() {
+            *self.peers.get_mut(index as usize)? = peer;
+            index
+        } else {
+            self.peers.push(peer);
+            (self.peers.len() - 1) as u16
         };
         self.by_address.insert(address, index);
         Some(index)
@@ -141,15 +138,17 @@ impl Peers {
         }
     }
 
+    /// One user less of each.
+    pub fn release_all(&mut self, indices: &[u16]) {
+        for index in indices {
+            self.release(*index);
+        }
+    }
+
     /// The peer with this index.
     #[inline(always)]
     pub fn get(&self, index: u16) -> Option<&Peer> {
         self.peers.get(index as usize)
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.by_address.len()
     }
 
     /// Finds the way to every peer anew.
@@ -191,7 +190,7 @@ mod tests {
         peers.release(first);
         assert_eq!(peers.acquire(c, || None), Some(first));
         assert_eq!(peers.get(first).unwrap().address, c);
-        assert_eq!(peers.len(), 2);
+        assert_eq!(peers.by_address.len(), 2);
         peers.release(9);
     }
 

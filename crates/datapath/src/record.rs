@@ -145,10 +145,10 @@ mod tests {
     fn exactly_the_rate_passes_over_time() {
         for rate in [1_000u64, 64_000, 10_000_000, 1_000_000_000, 100_000_000_000] {
             let mut meter = Meter::new(rate);
-            let depth = 100_000_000;
             let bytes = 1500u16;
-            // Offer twice the rate for a virtual time of 20,000 packets.
+            // Offer twice the rate for a virtual time of 20,000 packets, against a bucket of 100.
             let gap = (8 * bytes as u64 * 1_000_000_000 / rate / 2).max(1);
+            let depth = 200 * gap;
             let mut passed = 0u64;
             let mut now = Nanos(5_000_000_000);
             let start = now;

@@ -128,8 +128,7 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         // The way out, and whether the packet may take it.
-        let far = pdr.far;
-        let (exit, room) = match self.exit(meta, &frame, &rules, pdr_index, forward, (shard, slot), far) {
+        let (exit, room) = match self.exit(meta, &frame, &rules, pdr_index, forward, (shard, slot)) {
             Ok(exit) => exit,
             Err(reason) => {
                 self.refuse(meta, reason);
@@ -189,7 +188,6 @@ impl<F: Frame> Datapath<F> {
         pdr: u16,
         forward: Forward,
         (shard, slot): (u16, u32),
-        far: u16,
     ) -> Result<(Exit, u16), Reason> {
         let Some(outer) = forward.outer_header else {
             if forward.destination == Destination::CpFunction {
@@ -205,6 +203,7 @@ impl<F: Frame> Datapath<F> {
                 }
             };
         };
+        let far = rules.pdrs.get(pdr as usize).map_or(u16::MAX, |pdr| pdr.far);
         let index = self.session(shard, slot).map_or(crate::peer::NO_PEER, |session| session.peer(far));
         let peer = self.network.peers.get(index).ok_or(Reason::TooManyPeers)?;
         let egress = peer.egress.as_ref().ok_or(Reason::NoRoute)?;
@@ -293,6 +292,7 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Keeps a packet until the SMF says what becomes of it.
+    #[expect(clippy::too_many_arguments, reason = "everything that judging the packet found out")]
     fn buffer<P>(
         &mut self,
         cx: &mut Context<'_, F, P>,
@@ -313,8 +313,8 @@ impl<F: Frame> Datapath<F> {
             && let Some(pdr) = session.rules.pdrs.get(pdr_index as usize)
         {
             state.notified = true;
-            let qers = pdr.qers.iter().filter_map(|qer| session.rules.qers.get(*qer as usize));
-            let marked = qers.filter_map(|qer| qer.qfi).next();
+            let mut qers = pdr.qers.iter().filter_map(|qer| session.rules.qers.get(*qer as usize));
+            let marked = qers.find_map(|qer| qer.qfi);
             let carried = (meta.qfi != NO_QFI).then(|| Qfi::from_wire(meta.qfi));
             cx.out.events.push(Event::DownlinkData {
                 seid: session.rules.seid,

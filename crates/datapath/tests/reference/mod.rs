@@ -1,0 +1,753 @@
+//! The same user plane once more, as plainly as it can be said: one packet at a time, hash maps, the `packet` crate's
+//! views and builders, nothing shared with the fast one but the contract (rules, reasons) and the meter's arithmetic.
+
+use datapath::Reason;
+use datapath::record::Meter;
+use packet::gtpu_message::{self, ErrorIndication};
+use packet::icmpv4::{self, Icmpv4Error};
+use packet::icmpv6::{self, Icmpv6Error};
+use packet::{
+    EtherType, EthernetView, GtpuView, IpPacket, IpProtocol, Ipv4View, Ipv6View, MacAddr, PacketBuilder,
+    PduSession, Qfi, Teid, UdpView, pdu_session,
+};
+use pfcp::{PdrId, QerId, Seid, UrrId};
+use session::SessionRef;
+use session::rules::*;
+use session::usage::{Trigger, Usage, Volume};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use tables::Nanos;
+
+/// The fixed network of the comparison.
+pub struct World {
+    pub n3_mac: MacAddr,
+    pub n6_mac: MacAddr,
+    pub n3: (Ipv4Addr, Ipv6Addr),
+    pub n6: (Ipv4Addr, Ipv6Addr),
+    pub n3_mtu: usize,
+    pub n6_mtu: usize,
+    /// MAC addresses of what is on the links: tunnel far ends on port 0, the router of everything else on port 1.
+    pub peers: HashMap<IpAddr, MacAddr>,
+    pub router: MacAddr,
+    pub own: Vec<IpAddr>,
+    pub pools: Vec<ipnet::IpNet>,
+    pub buffered_packets: usize,
+    pub meter_burst: u64,
+}
+
+/// Something a worker would tell the control side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    Usage(Seid, Vec<Usage>),
+    DownlinkData(Seid, PdrId, Option<Qfi>, u8),
+}
+
+#[derive(Default)]
+struct Measured {
+    since_report: Volume,
+    since_quota: Volume,
+    first: Option<Nanos>,
+    last: Nanos,
+    exhausted: bool,
+    started: bool,
+}
+
+struct Subscriber {
+    rules: Arc<Rules>,
+    pdrs: HashMap<PdrId, (u64, u64)>,
+    meters: HashMap<(QerId, bool), Meter>,
+    urrs: HashMap<UrrId, Measured>,
+    waiting: VecDeque<Arrival>,
+    notified: Vec<PdrId>,
+    drops: BTreeMap<Reason, u64>,
+}
+
+/// A UE's packet, with what it came in.
+#[derive(Clone)]
+struct Arrival {
+    packet: Vec<u8>,
+    tunnel: Option<(Teid, Option<PduSession>)>,
+    /// From where, for answers: interface (0: N3, 1: N6) and the whole frame; `None`: from a UE, or from ourselves.
+    from: Option<Vec<u8>>,
+}
+
+pub struct Reference {
+    pub world: World,
+    now: Nanos,
+    subscribers: BTreeMap<(usize, u32), Subscriber>,
+    pub sent: Vec<(usize, Vec<u8>)>,
+    pub said: Vec<Said>,
+    pub drops: BTreeMap<Reason, u64>,
+    pub uplink: (u64, u64),
+    pub downlink: (u64, u64),
+    arisen: VecDeque<Arrival>,
+}
+
+enum Way {
+    Tunnel(OuterHeader, Option<PduSession>, u8),
+    Network,
+    Ue,
+}
+
+impl Reference {
+    pub fn new(world: World) -> Self {
+        Self {
+            world,
+            now: Nanos(0),
+            subscribers: BTreeMap::new(),
+            sent: Vec::new(),
+            said: Vec::new(),
+            drops: BTreeMap::new(),
+            uplink: (0, 0),
+            downlink: (0, 0),
+            arisen: VecDeque::new(),
+        }
+    }
+
+    pub fn buffered(&self) -> usize {
+        self.subscribers.values().map(|s| s.waiting.len()).sum()
+    }
+
+    #[allow(clippy::type_complexity)]
+    pub fn counts(&self, place: SessionRef) -> Option<(Vec<(PdrId, u64, u64)>, Vec<(Reason, u64)>, usize)> {
+        let s = self.subscribers.get(&(place.shard.index(), place.slot))?;
+        let pdrs = s.rules.pdrs.iter().map(|p| {
+            let (packets, bytes) = s.pdrs.get(&p.id).copied().unwrap_or_default();
+            (p.id, packets, bytes)
+        });
+        Some((pdrs.collect(), s.drops.iter().map(|(r, n)| (*r, *n)).collect(), s.waiting.len()))
+    }
+
+    fn drop(&mut self, key: Option<(usize, u32)>, reason: Reason) {
+        *self.drops.entry(reason).or_default() += 1;
+        if let Some(s) = key.and_then(|key| self.subscribers.get_mut(&key)) {
+            *s.drops.entry(reason).or_default() += 1;
+        }
+    }
+
+    // --- control ---
+
+    pub fn install(&mut self, now: Nanos, rules: &Arc<Rules>, end_marker: bool, discard: bool) -> Vec<Usage> {
+        self.now = now;
+        let key = (rules.place.shard.index(), rules.place.slot);
+        let before = self.subscribers.remove(&key);
+        let mut usage = Vec::new();
+        let mut next = Subscriber {
+            rules: Arc::clone(rules),
+            pdrs: HashMap::new(),
+            meters: HashMap::new(),
+            urrs: HashMap::new(),
+            waiting: VecDeque::new(),
+            notified: Vec::new(),
+            drops: BTreeMap::new(),
+        };
+        for qer in &rules.qers {
+            for (uplink, rate) in [(true, qer.uplink_mbr), (false, qer.downlink_mbr)] {
+                let fresh = rate.map_or_else(Meter::default, Meter::new);
+                let old = before.as_ref().and_then(|b| b.meters.get(&(qer.id, uplink)));
+                next.meters.insert((qer.id, uplink), old.map_or(fresh, |old| fresh.resume(*old)));
+            }
+        }
+        for urr in &rules.urrs {
+            next.urrs.insert(urr.id, Measured::default());
+        }
+        let mut left = Vec::new();
+        if let Some(mut before) = before {
+            for pdr in &rules.pdrs {
+                if let Some(counts) = before.pdrs.get(&pdr.id) {
+                    next.pdrs.insert(pdr.id, *counts);
+                }
+            }
+            for old in &before.rules.urrs {
+                let Some(mut measured) = before.urrs.remove(&old.id) else { continue };
+                match rules.urrs.iter().find(|u| u.id == old.id) {
+                    None => usage.push(report(old.id, &mut measured, Trigger::Termination)),
+                    Some(new) => {
+                        if new.quota_generation != old.quota_generation {
+                            measured.since_quota = Volume::default();
+                            measured.exhausted = false;
+                        } else if new.quota != old.quota {
+                            measured.exhausted = over(&new.quota, &measured.since_quota);
+                        }
+                        if !old.start_of_traffic {
+                            measured.started = false;
+                        }
+                        next.urrs.insert(new.id, measured);
+                    }
+                }
+            }
+            for old in &before.rules.fars {
+                let Action::Forward(Forward {
+                    outer_header: Some(tunnel),
+                    destination: Destination::Access,
+                    ..
+                }) = old.action
+                else {
+                    continue;
+                };
+                let new = rules.fars.iter().find(|f| f.id == old.id).map(|f| f.action);
+                if let Some(Action::Forward(Forward { outer_header: Some(new), .. })) = new
+                    && new != tunnel
+                    && !left.contains(&tunnel)
+                {
+                    left.push(tunnel);
+                }
+            }
+            next.drops = before.drops;
+            next.waiting = before.waiting;
+        }
+        let waiting = std::mem::take(&mut next.waiting);
+        self.subscribers.insert(key, next);
+        if end_marker {
+            for tunnel in left {
+                let own = self.own(tunnel.peer);
+                let packet = PacketBuilder::new()
+                    .ip(own, tunnel.peer)
+                    .udp(2152, 2152)
+                    .gtpu_message(packet::gtpu::MessageType::END_MARKER, tunnel.teid)
+                    .build(&[]);
+                self.emit(0, self.world.peers[&tunnel.peer], &packet);
+            }
+        }
+        for arrival in waiting {
+            let there = arrival
+                .tunnel
+                .as_ref()
+                .is_none_or(|(teid, _)| rules.pdrs.iter().any(|p| p.tunnel.is_some_and(|t| t.teid == *teid)));
+            if discard || !there {
+                self.drop(Some(key), Reason::BufferDiscarded);
+            } else {
+                self.user_packet(arrival, Some(key), false);
+            }
+        }
+        self.settle();
+        usage
+    }
+
+    pub fn remove(&mut self, place: SessionRef) -> Option<Vec<Usage>> {
+        let mut s = self.subscribers.remove(&(place.shard.index(), place.slot))?;
+        for _ in &s.waiting {
+            *self.drops.entry(Reason::BufferDiscarded).or_default() += 1;
+        }
+        let urrs = s.rules.urrs.iter().map(|u| u.id).collect::<Vec<_>>();
+        Some(urrs.iter().map(|id| report(*id, s.urrs.get_mut(id).unwrap(), Trigger::Termination)).collect())
+    }
+
+    pub fn query(&mut self, place: SessionRef, trigger: Trigger) -> Option<Vec<Usage>> {
+        let s = self.subscribers.get_mut(&(place.shard.index(), place.slot))?;
+        let urrs = s.rules.urrs.iter().map(|u| u.id).collect::<Vec<_>>();
+        Some(urrs.iter().map(|id| report(*id, s.urrs.get_mut(id).unwrap(), trigger)).collect())
+    }
+
+    // --- packets ---
+
+    pub fn burst(&mut self, now: Nanos, port: usize, frames: &[Vec<u8>]) {
+        self.now = now;
+        for frame in frames {
+            self.frame(port, frame);
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..4 {
+            for arrival in std::mem::take(&mut self.arisen) {
+                self.towards_ue(arrival);
+            }
+        }
+        for _ in std::mem::take(&mut self.arisen) {
+            self.drop(None, Reason::TtlExpired);
+        }
+    }
+
+    fn frame(&mut self, port: usize, frame: &[u8]) {
+        let ethernet = EthernetView::parse(frame).unwrap();
+        let own_mac = if port == 0 { self.world.n3_mac } else { self.world.n6_mac };
+        if ethernet.destination() != own_mac {
+            return self.drop(None, Reason::NotForUs);
+        }
+        let l3 = ethernet.payload();
+        let destination: IpAddr = match ethernet.ether_type() {
+            EtherType::IPV4 => match Ipv4View::parse(l3) {
+                Ok(ip) if ip.checksum_ok() => ip.destination().into(),
+                _ => return self.drop(None, Reason::Malformed),
+            },
+            EtherType::IPV6 => match Ipv6View::parse(l3) {
+                Ok(ip) => ip.destination().into(),
+                Err(_) => return self.drop(None, Reason::Malformed),
+            },
+            _ => return self.drop(None, Reason::UnknownEtherType),
+        };
+        if port == 1 {
+            let packet = whole(l3);
+            return self.towards_ue(Arrival { packet, tunnel: None, from: Some(frame.to_vec()) });
+        }
+        if !self.world.own.contains(&destination) {
+            return self.drop(None, Reason::NotN6);
+        }
+        let (source, payload): (IpAddr, &[u8]) = match destination {
+            IpAddr::V4(_) => {
+                let ip = Ipv4View::parse(l3).unwrap();
+                (ip.source().into(), ip.payload())
+            }
+            IpAddr::V6(_) => {
+                let ip = Ipv6View::parse(l3).unwrap();
+                (ip.source().into(), ip.payload())
+            }
+        };
+        let Ok(udp) = UdpView::parse(payload) else { return self.drop(None, Reason::Malformed) };
+        let Ok(gtpu) = GtpuView::parse(udp.payload()) else { return self.drop(None, Reason::Malformed) };
+        let Ok(container) = gtpu.pdu_session() else { return self.drop(None, Reason::Malformed) };
+        let packet = gtpu.payload();
+        if IpPacket::parse(packet).is_err()
+            && Ipv4View::parse(packet).is_err()
+            && Ipv6View::parse(packet).is_err()
+        {
+            return self.drop(None, Reason::Malformed);
+        }
+        let teid = gtpu.teid();
+        let key = self.subscribers.iter().find_map(|(key, s)| {
+            s.rules.pdrs.iter().any(|p| p.tunnel.is_some_and(|t| t.teid == teid)).then_some(*key)
+        });
+        if key.is_none() {
+            self.drop(None, Reason::UnknownTeid);
+            let mut message = Vec::new();
+            let error = ErrorIndication { teid, peer: destination };
+            gtpu_message::emit_error_indication(&mut message, 0, &error, Some(udp.source_port()));
+            let answer = PacketBuilder::new().ip(destination, source).udp(2152, 2152).build(&message);
+            return self.emit(0, ethernet.source(), &answer);
+        }
+        let arrival =
+            Arrival { packet: whole(packet), tunnel: Some((teid, container)), from: Some(frame.to_vec()) };
+        self.user_packet(arrival, key, true);
+    }
+
+    /// A packet without a tunnel: from the data network, another UE, or ourselves.
+    fn towards_ue(&mut self, arrival: Arrival) {
+        let (_, destination) = addresses(&arrival.packet);
+        let key = self.subscribers.iter().find_map(|(key, s)| {
+            let r = &s.rules;
+            let held = match destination {
+                IpAddr::V4(a) => r.ue_ipv4 == Some(a) || r.framed_ipv4.iter().any(|n| n.contains(&a)),
+                IpAddr::V6(a) => {
+                    r.ue_ipv6.is_some_and(|n| n.contains(&a)) || r.framed_ipv6.iter().any(|n| n.contains(&a))
+                }
+            };
+            held.then_some(*key)
+        });
+        if key.is_none() {
+            let own = self.world.own.contains(&destination);
+            let reason = if own && arrival.from.is_none() {
+                Reason::OwnAddress
+            } else if own {
+                Reason::UnsupportedProtocol
+            } else {
+                Reason::UnknownUe
+            };
+            return self.drop(None, reason);
+        }
+        self.user_packet(arrival, key, true);
+    }
+
+    fn user_packet(&mut self, arrival: Arrival, key: Option<(usize, u32)>, notify: bool) {
+        let Some(id) = key else { return };
+        let rules = Arc::clone(&self.subscribers[&id].rules);
+        let packet = &arrival.packet;
+        let (source, destination) = addresses(packet);
+        let teid = arrival.tunnel.as_ref().map(|(teid, _)| *teid);
+        let mut possible = rules
+            .pdrs
+            .iter()
+            .filter(|p| match teid {
+                Some(teid) => p.tunnel.is_some_and(|t| t.teid == teid),
+                None => p.tunnel.is_none() && matches!(p.source, Source::Core | Source::N6Lan),
+            })
+            .peekable();
+        // The source must be the UE's own.
+        let mut for_smf_only = false;
+        let mut unknown = false;
+        if teid.is_some() && possible.peek().is_some_and(|p| p.source == Source::Access) {
+            if rules.ue_ipv4.is_none() && rules.ue_ipv6.is_none() {
+                unknown = true;
+            } else {
+                let own = match source {
+                    IpAddr::V4(a) => {
+                        rules.ue_ipv4 == Some(a) || rules.framed_ipv4.iter().any(|n| n.contains(&a))
+                    }
+                    IpAddr::V6(a) => {
+                        rules.ue_ipv6.is_some_and(|n| n.contains(&a))
+                            || rules.framed_ipv6.iter().any(|n| n.contains(&a))
+                    }
+                };
+                for_smf_only =
+                    !own && matches!(source, IpAddr::V6(a) if is_link_local(a) || a.is_unspecified());
+                if !own && !for_smf_only {
+                    return self.drop(key, Reason::SpoofedSource);
+                }
+            }
+        }
+        // The rule.
+        let container = arrival.tunnel.as_ref().and_then(|(_, c)| *c);
+        let qfi = container.as_ref().map(PduSession::qfi);
+        let mut found = None;
+        for pdr in possible {
+            if !pdr.qfis.is_empty() && !qfi.is_some_and(|q| pdr.qfis.contains(&q)) {
+                continue;
+            }
+            if !pdr.filters.is_empty() {
+                let Ok(ip) = IpPacket::parse(packet) else { return self.drop(key, Reason::Malformed) };
+                if !pdr.filters.iter().any(|f| filter_matches(f, &ip)) {
+                    continue;
+                }
+            }
+            found = Some(pdr);
+            break;
+        }
+        let Some(pdr) = found else { return self.drop(key, Reason::NoRule) };
+        // What its FAR says.
+        let forward = match rules.fars[pdr.far as usize].action {
+            Action::Drop => return self.drop(key, Reason::FarDrop),
+            Action::ForwardUnresolved => return self.drop(key, Reason::FarUnresolved),
+            Action::Buffer { notify: wanted, packets } => {
+                let total = self.buffered();
+                let subscriber = self.subscribers.get_mut(&id).unwrap();
+                if wanted && notify && !subscriber.notified.contains(&pdr.id) {
+                    subscriber.notified.push(pdr.id);
+                    let marked = pdr.qers.iter().find_map(|q| rules.qers[*q as usize].qfi);
+                    let dscp = IpPacket::parse(packet).map_or_else(|_| tos(packet) >> 2, |ip| ip.tos >> 2);
+                    self.said.push(Said::DownlinkData(rules.seid, pdr.id, marked.or(qfi), dscp));
+                }
+                if subscriber.waiting.len() >= packets as usize {
+                    return self.drop(key, Reason::BufferFull);
+                }
+                if total >= self.world.buffered_packets {
+                    return self.drop(key, Reason::BufferExhausted);
+                }
+                subscriber.waiting.push_back(arrival);
+                return;
+            }
+            Action::Forward(forward) => forward,
+        };
+        if (for_smf_only && forward.destination != Destination::CpFunction)
+            || (unknown && forward.outer_header.is_none())
+        {
+            return self.drop(key, Reason::SpoofedSource);
+        }
+        // The way.
+        let qers: Vec<&Qer> = pdr.qers.iter().map(|q| &rules.qers[*q as usize]).collect();
+        let way = match forward.outer_header {
+            Some(outer) => {
+                let to_access = forward.destination == Destination::Access;
+                let marked = qers.iter().find_map(|q| q.qfi);
+                let put = if forward.destination == Destination::CpFunction {
+                    None
+                } else if let Some(mark) = marked.or(qfi) {
+                    let received = matches!(&container, Some(PduSession::Downlink(d)) if d.rqi);
+                    let rqi = if marked.is_some() { qers.iter().any(|q| q.reflective) } else { received };
+                    Some(if to_access {
+                        PduSession::Downlink(pdu_session::Downlink {
+                            qfi: mark,
+                            rqi,
+                            ppi: qers.iter().find_map(|q| q.paging_policy),
+                            ..Default::default()
+                        })
+                    } else {
+                        PduSession::Uplink(pdu_session::Uplink { qfi: mark, ..Default::default() })
+                    })
+                } else {
+                    None
+                };
+                Way::Tunnel(outer, put, forward.transport_marking.map_or(0, packet::Dscp::to_tos))
+            }
+            None if forward.destination == Destination::CpFunction => return self.drop(key, Reason::NoRoute),
+            None if self.world.own.contains(&destination) => return self.drop(key, Reason::OwnAddress),
+            None if self.world.pools.iter().any(|p| p.contains(&destination)) => {
+                if arrival.tunnel.is_none() {
+                    return self.drop(key, Reason::NoRoute);
+                }
+                Way::Ue
+            }
+            None => Way::Network,
+        };
+        let room = match &way {
+            Way::Tunnel(outer, container, _) => {
+                let ip = if outer.peer.is_ipv4() { 20 } else { 40 };
+                let extra = match container {
+                    None => 0,
+                    Some(PduSession::Downlink(d)) if d.ppi.is_some() => 12,
+                    Some(_) => 8,
+                };
+                self.world.n3_mtu - ip - 16 - extra
+            }
+            Way::Network => self.world.n6_mtu,
+            Way::Ue => usize::MAX,
+        };
+        let routed = match way {
+            Way::Tunnel(..) => arrival.tunnel.is_none(),
+            Way::Network => true,
+            Way::Ue => false,
+        };
+        if routed && ttl(packet) <= 1 {
+            self.drop(key, Reason::TtlExpired);
+            return self.complain(&arrival, None);
+        }
+        let may_cut = Ipv4View::parse(packet).is_ok_and(|ip| !ip.dont_fragment());
+        if packet.len() > room && !may_cut {
+            self.drop(key, Reason::PacketTooBig);
+            return self.complain(&arrival, Some(room));
+        }
+        // Enforcement.
+        if let Err(reason) = self.enforce(id, pdr, packet.len() as u64) {
+            return self.drop(key, reason);
+        }
+        let direction = if pdr.source == Source::Access { &mut self.uplink } else { &mut self.downlink };
+        direction.0 += 1;
+        direction.1 += packet.len() as u64;
+        // Transformation.
+        let mut packet = arrival.packet.clone();
+        if routed {
+            packet::rewrite::decrement_ttl(&mut packet).unwrap();
+        }
+        let parts = if packet.len() > room { cut(&packet, room) } else { vec![packet] };
+        for part in parts {
+            match &way {
+                Way::Ue => self.arisen.push_back(Arrival { packet: part, tunnel: None, from: None }),
+                Way::Network => self.emit(1, self.world.router, &part),
+                Way::Tunnel(outer, container, tos) => {
+                    let own = self.own(outer.peer);
+                    let builder = match (own, outer.peer) {
+                        (IpAddr::V4(source), IpAddr::V4(destination)) => PacketBuilder::new()
+                            .ipv4_header(packet::ipv4::Ipv4Header {
+                                source,
+                                destination,
+                                tos: *tos,
+                                ttl: 64,
+                                dont_fragment: false,
+                                ..Default::default()
+                            })
+                            .udp_without_checksum(2152, 2152),
+                        (IpAddr::V6(source), IpAddr::V6(destination)) => PacketBuilder::new()
+                            .ipv6_header(packet::ipv6::Ipv6Header {
+                                source,
+                                destination,
+                                traffic_class: *tos,
+                                ..Default::default()
+                            })
+                            .udp(2152, 2152),
+                        _ => unreachable!(),
+                    };
+                    let mut builder = builder.gtpu(outer.teid);
+                    if let Some(container) = container {
+                        builder = builder.pdu_session(container);
+                    }
+                    let bytes = builder.build(&part);
+                    self.emit(0, self.world.peers[&outer.peer], &bytes);
+                }
+            }
+        }
+    }
+
+    fn enforce(&mut self, id: (usize, u32), pdr: &Pdr, bytes: u64) -> Result<(), Reason> {
+        let now = self.now;
+        let depth = self.world.meter_burst;
+        let subscriber = self.subscribers.get_mut(&id).unwrap();
+        let rules = Arc::clone(&subscriber.rules);
+        let uplink = pdr.source == Source::Access;
+        for urr in pdr.urrs.iter().map(|u| &rules.urrs[*u as usize]) {
+            if urr.blocked || subscriber.urrs[&urr.id].exhausted {
+                return Err(Reason::QuotaExhausted);
+            }
+        }
+        let qers: Vec<&Qer> = pdr.qers.iter().map(|q| &rules.qers[*q as usize]).collect();
+        let open = qers.iter().all(|q| if uplink { q.uplink_open } else { q.downlink_open });
+        let limited: Vec<QerId> = qers
+            .iter()
+            .filter(|q| if uplink { q.uplink_mbr.is_some() } else { q.downlink_mbr.is_some() })
+            .map(|q| q.id)
+            .collect();
+        let mut verdict = Ok(());
+        if !open {
+            verdict = Err(Reason::GateClosed);
+        } else if !limited.iter().all(|q| subscriber.meters[&(*q, uplink)].conforms(now, depth)) {
+            verdict = Err(Reason::RateExceeded);
+        } else {
+            for qer in limited {
+                subscriber.meters.get_mut(&(qer, uplink)).unwrap().take(now, bytes as u16);
+            }
+            let counts = subscriber.pdrs.entry(pdr.id).or_default();
+            counts.0 += 1;
+            counts.1 += bytes;
+        }
+        let mut usage = Vec::new();
+        for urr in pdr.urrs.iter().map(|u| &rules.urrs[*u as usize]) {
+            if urr.inactive || (verdict.is_err() && !urr.before_enforcement) {
+                continue;
+            }
+            let measured = subscriber.urrs.get_mut(&urr.id).unwrap();
+            for volume in [&mut measured.since_report, &mut measured.since_quota] {
+                if uplink {
+                    volume.uplink_packets += 1;
+                    volume.uplink_bytes += bytes;
+                } else {
+                    volume.downlink_packets += 1;
+                    volume.downlink_bytes += bytes;
+                }
+            }
+            let first = *measured.first.get_or_insert(now);
+            // The last packet's time is known to 2^24 ns.
+            measured.last = measured.last.max(Nanos(now.0 >> 24 << 24)).max(first);
+            if urr.start_of_traffic && !measured.started {
+                measured.started = true;
+                usage.push(Usage {
+                    urr: urr.id,
+                    trigger: Trigger::StartOfTraffic,
+                    volume: Volume::default(),
+                    packets_seen: Some((first, measured.last)),
+                });
+            }
+            if !measured.exhausted && over(&urr.quota, &measured.since_quota) {
+                measured.exhausted = true;
+                usage.push(report(urr.id, measured, Trigger::VolumeQuota));
+            } else if over(&urr.threshold, &measured.since_report) {
+                usage.push(report(urr.id, measured, Trigger::VolumeThreshold));
+            }
+        }
+        if !usage.is_empty() {
+            self.said.push(Said::Usage(rules.seid, usage));
+        }
+        verdict
+    }
+
+    fn complain(&mut self, arrival: &Arrival, too_big: Option<usize>) {
+        let (source, _) = addresses(&arrival.packet);
+        let to_ue = arrival.from.is_none() || arrival.tunnel.is_some();
+        if to_ue
+            && (self.world.own.contains(&source) || !self.world.pools.iter().any(|p| p.contains(&source)))
+        {
+            return;
+        }
+        // From the interface that the packet came from; what comes from no interface is answered from the first.
+        let at_n6 = arrival.from.is_some() && arrival.tunnel.is_none();
+        let own = if at_n6 { self.world.n6 } else { self.world.n3 };
+        let mut answer = Vec::new();
+        let said = match source {
+            IpAddr::V4(_) => {
+                let error = too_big.map_or(Icmpv4Error::TimeExceeded, |mtu| {
+                    Icmpv4Error::FragmentationNeeded { mtu: mtu as u16 }
+                });
+                icmpv4::emit_error(&mut answer, own.0, error, &arrival.packet)
+            }
+            IpAddr::V6(_) => {
+                let error = too_big.map_or(Icmpv6Error::TimeExceeded, |mtu| Icmpv6Error::PacketTooBig {
+                    mtu: (mtu as u32).max(1280),
+                });
+                icmpv6::emit_error(&mut answer, own.1, error, &arrival.packet)
+            }
+        };
+        if !said {
+            return;
+        }
+        if to_ue {
+            self.arisen.push_back(Arrival { packet: answer, tunnel: None, from: None });
+        } else if let Some(frame) = &arrival.from {
+            let back = EthernetView::parse(frame).unwrap().source();
+            self.emit(1, back, &answer);
+        }
+    }
+
+    fn own(&self, peer: IpAddr) -> IpAddr {
+        if peer.is_ipv4() { self.world.n3.0.into() } else { self.world.n3.1.into() }
+    }
+
+    fn emit(&mut self, port: usize, destination: MacAddr, packet: &[u8]) {
+        let source = if port == 0 { self.world.n3_mac } else { self.world.n6_mac };
+        let kind = if packet[0] >> 4 == 4 { EtherType::IPV4 } else { EtherType::IPV6 };
+        let mut frame = Vec::new();
+        frame.extend(destination.0);
+        frame.extend(source.0);
+        frame.extend(kind.0.to_be_bytes());
+        frame.extend(packet);
+        self.sent.push((port, frame));
+    }
+}
+
+fn report(id: UrrId, measured: &mut Measured, trigger: Trigger) -> Usage {
+    let usage = Usage {
+        urr: id,
+        trigger,
+        volume: measured.since_report,
+        packets_seen: measured.first.map(|first| (first, measured.last)),
+    };
+    measured.since_report = Volume::default();
+    measured.first = None;
+    measured.last = Nanos(0);
+    usage
+}
+
+fn over(limit: &VolumeLimit, used: &Volume) -> bool {
+    limit.total.is_some_and(|l| used.uplink_bytes + used.downlink_bytes >= l)
+        || limit.uplink.is_some_and(|l| used.uplink_bytes >= l)
+        || limit.downlink.is_some_and(|l| used.downlink_bytes >= l)
+}
+
+fn filter_matches(filter: &SdfFilter, ip: &IpPacket) -> bool {
+    let ranges = |ranges: &[(u16, u16)], port: Option<u16>| {
+        ranges.is_empty() || port.is_some_and(|port| ranges.iter().any(|r| r.0 <= port && port <= r.1))
+    };
+    filter.protocol.is_none_or(|p| IpProtocol(p) == ip.key.protocol)
+        && filter.source.is_none_or(|p| p.contains(ip.key.source))
+        && filter.destination.is_none_or(|p| p.contains(ip.key.destination))
+        && ranges(&filter.source_ports, ip.key.ports.map(|p| p.source))
+        && ranges(&filter.destination_ports, ip.key.ports.map(|p| p.destination))
+        && filter.tos.is_none_or(|(value, mask)| ip.tos & mask == value & mask)
+}
+
+fn addresses(packet: &[u8]) -> (IpAddr, IpAddr) {
+    if packet[0] >> 4 == 4 {
+        let ip = Ipv4View::parse(packet).unwrap();
+        (ip.source().into(), ip.destination().into())
+    } else {
+        let ip = Ipv6View::parse(packet).unwrap();
+        (ip.source().into(), ip.destination().into())
+    }
+}
+
+fn ttl(packet: &[u8]) -> u8 {
+    if packet[0] >> 4 == 4 { packet[8] } else { packet[7] }
+}
+
+fn tos(packet: &[u8]) -> u8 {
+    if packet[0] >> 4 == 4 { packet[1] } else { packet[0] << 4 | packet[1] >> 4 }
+}
+
+/// The packet without what is behind it.
+fn whole(data: &[u8]) -> Vec<u8> {
+    let length = if data[0] >> 4 == 4 {
+        Ipv4View::parse(data).unwrap().total_len()
+    } else {
+        Ipv6View::parse(data).unwrap().total_len()
+    };
+    data[..length].to_vec()
+}
+
+/// Fragments of a packet without options.
+fn cut(packet: &[u8], room: usize) -> Vec<Vec<u8>> {
+    let step = (room - 20) / 8 * 8;
+    let (header, payload) = packet.split_at(20);
+    let chunks: Vec<&[u8]> = payload.chunks(step).collect();
+    let count = chunks.len();
+    let fragment = |(i, chunk): (usize, &&[u8])| {
+        let mut fragment = header.to_vec();
+        fragment.extend_from_slice(chunk);
+        let total = fragment.len() as u16;
+        fragment[2..4].copy_from_slice(&total.to_be_bytes());
+        let more = if i + 1 < count { 0x2000 } else { 0 };
+        fragment[6..8].copy_from_slice(&((i * step / 8) as u16 | more).to_be_bytes());
+        fragment[10..12].fill(0);
+        let sum = packet::checksum::ipv4_header(&fragment[..20]);
+        fragment[10..12].copy_from_slice(&sum.to_be_bytes());
+        fragment
+    };
+    chunks.iter().enumerate().map(fragment).collect()
+}

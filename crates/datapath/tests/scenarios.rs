@@ -1,0 +1,512 @@
+//! The branches beside the fast path, one by one, with their bytes: ARP, neighbours, GTP-U control, fragments, buffering,
+//! hand-off between workers, and shards that move.
+#![allow(clippy::unwrap_used)]
+
+use datapath::command::{Command, Event, Token, Transition};
+use datapath::net::{Interface, Net, Roles};
+use datapath::{Config, Datapath, Outbox, Reason, Refusal};
+use io::Frame;
+use io::mem::{FrameSize, MemFrame, MemPool};
+use packet::gtpu::MessageType;
+use packet::{
+    ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi,
+    Teid, UdpView, arp, ndp, pdu_session,
+};
+use pfcp::{FarId, PdrId};
+use session::rules::*;
+use session::{SessionRef, ShardId, TeidRef};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use tables::Nanos;
+
+const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
+const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
+const GNB_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
+const N3_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
+const UE2: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
+const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
+
+fn net(neighbours: bool) -> Net {
+    let mut net = Net::new();
+    let interface = |port, vlan, mac, addresses: [&str; 2], roles| Interface {
+        name: format!("if{port}"),
+        port,
+        vlan,
+        mac,
+        mtu: 1500,
+        roles,
+        addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+        network_instances: Vec::new(),
+    };
+    let n3 = Roles { n3: true, ..Roles::default() };
+    let n6 = Roles { n6: true, ..Roles::default() };
+    net.add_interface(interface(0, None, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
+    net.add_interface(interface(1, Some(100), N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
+    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
+    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
+    if neighbours {
+        net.learn(0, GNB_IP.into(), GNB);
+        net.learn(1, "203.0.113.254".parse().unwrap(), ROUTER);
+    }
+    net
+}
+
+struct Worker {
+    datapath: Datapath<MemFrame>,
+    out: Outbox<MemFrame>,
+    pool: MemPool,
+    now: Nanos,
+}
+
+impl Worker {
+    fn new(mut net: Net, shards: impl Fn(ShardId) -> bool) -> Self {
+        let mut datapath = Datapath::new(Config::new(net.view()));
+        for id in ShardId::all().filter(|id| shards(*id)) {
+            let shard = datapath.new_shard(id);
+            datapath.adopt(shard);
+        }
+        let pool = MemPool::new(1000, FrameSize::Jumbo);
+        Self { datapath, out: Outbox::new(2), pool, now: Nanos(Nanos::SECOND) }
+    }
+
+    fn process(&mut self, port: u16, frames: &[Vec<u8>]) {
+        let mut burst = frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect();
+        self.datapath.process(self.now, port, &mut burst, &mut self.out, &mut self.pool);
+        assert_eq!(self.datapath.counters().balance(), 0);
+    }
+
+    fn apply(&mut self, command: Command) {
+        self.datapath.apply(self.now, command, &mut self.out, &mut self.pool);
+        assert_eq!(self.datapath.counters().balance(), 0);
+    }
+
+    fn tick(&mut self, seconds: u64) {
+        self.now = self.now.plus(seconds * Nanos::SECOND);
+        self.datapath.tick(self.now, &mut self.out, &mut self.pool);
+        assert_eq!(self.datapath.counters().balance(), 0);
+    }
+
+    fn install(&mut self, rules: &Arc<Rules>, transition: Transition) {
+        let command =
+            Command::Install { token: Token(1), rules: Arc::clone(rules), transition, query: Box::default() };
+        self.apply(command);
+    }
+
+    fn sent(&mut self, port: usize) -> Vec<Vec<u8>> {
+        self.out.transmit[port].drain(..).map(|frame| frame.bytes().to_vec()).collect()
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        self.out.events.drain(..).collect()
+    }
+
+    fn dropped(&self, reason: Reason) -> u64 {
+        self.datapath.counters().dropped(reason)
+    }
+}
+
+fn place(ue: Ipv4Addr) -> SessionRef {
+    SessionRef { shard: Datapath::<MemFrame>::shard_of(ue.into()), slot: 0 }
+}
+
+fn teid(ue: Ipv4Addr) -> Teid {
+    TeidRef { shard: place(ue).shard, slot: 3 }.teid(1)
+}
+
+fn forward(destination: Destination, outer: Option<(u32, IpAddr)>) -> Action {
+    let outer_header = outer.map(|(teid, peer)| OuterHeader { teid: Teid(teid), peer });
+    Action::Forward(Forward { destination, outer_header, transport_marking: None })
+}
+
+fn rules(ue: Ipv4Addr, downlink: Action) -> Arc<Rules> {
+    let place = place(ue);
+    let pdr = |id, source, tunnel: Option<Tunnel>, far| Pdr {
+        id: PdrId(id),
+        precedence: 255,
+        source,
+        tunnel,
+        qfis: Box::default(),
+        filters: Box::default(),
+        outer_header_removal: true,
+        far,
+        qers: Box::default(),
+        urrs: Box::default(),
+    };
+    let tunnel = Tunnel { teid: teid(ue), place: TeidRef { shard: place.shard, slot: 3 } };
+    Arc::new(Rules {
+        place,
+        seid: place.seid(1),
+        ue_ipv4: Some(ue),
+        ue_ipv6: None,
+        framed_ipv4: Box::default(),
+        framed_ipv6: Box::default(),
+        pdrs: [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)].into(),
+        fars: [
+            Far { id: FarId(1), action: forward(Destination::Core, None) },
+            Far { id: FarId(2), action: downlink },
+        ]
+        .into(),
+        qers: Box::default(),
+        urrs: Box::default(),
+    })
+}
+
+fn to_gnb(teid: u32) -> Action {
+    forward(Destination::Access, Some((teid, GNB_IP.into())))
+}
+
+fn gtpu(kind: MessageType, teid: Teid) -> PacketBuilder {
+    PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(3333, 2152).gtpu_message(kind, teid)
+}
+
+fn inner(source: Ipv4Addr, destination: Ipv4Addr, size: usize) -> Vec<u8> {
+    PacketBuilder::new().ipv4(source, destination).udp(1, 2).build(&vec![7; size])
+}
+
+fn downlink(size: usize) -> Vec<u8> {
+    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
+    let packet = PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, UE).udp(1, 2);
+    packet.build(&vec![7; size])
+}
+
+fn tunnelled(frame: &[u8]) -> (Ipv4Addr, Teid, MessageType, Vec<u8>) {
+    let ip = Ipv4View::parse(&frame[14..]).unwrap();
+    assert!(ip.checksum_ok());
+    let udp = UdpView::parse(ip.payload()).unwrap();
+    let gtpu = GtpuView::parse(udp.payload()).unwrap();
+    (ip.destination(), gtpu.teid(), gtpu.message_type(), gtpu.payload().to_vec())
+}
+
+#[test]
+fn arp_is_answered_and_learned_from() {
+    let mut worker = Worker::new(net(false), |_| true);
+    let mut request = [0; arp::LEN];
+    arp::emit_request(&mut request, GNB, GNB_IP, N3_IP);
+    let frame = [&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat();
+    worker.process(0, std::slice::from_ref(&frame));
+    let sent = worker.sent(0);
+    let ethernet = EthernetView::parse(&sent[0]).unwrap();
+    assert_eq!((ethernet.destination(), ethernet.source()), (GNB, N3));
+    let reply = ArpView::parse(ethernet.payload()).unwrap();
+    assert_eq!(reply.operation(), arp::Operation::Reply);
+    assert_eq!((reply.sender_mac(), reply.sender_ip(), reply.target_ip()), (N3, N3_IP, GNB_IP));
+    let events = worker.events();
+    assert!(
+        matches!(events[..], [Event::Neighbour { interface: 0, address, mac: GNB }] if address == GNB_IP)
+    );
+    // Somebody else's business.
+    arp::emit_request(&mut request, GNB, GNB_IP, Ipv4Addr::new(192, 0, 2, 99));
+    worker.process(0, &[[&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat()]);
+    assert!(worker.sent(0).is_empty());
+    assert_eq!(worker.datapath.counters().consumed, 1);
+}
+
+#[test]
+fn packets_wait_for_an_unknown_neighbour() {
+    let mut worker = Worker::new(net(false), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    worker.process(1, &[downlink(10), downlink(11)]);
+    assert!(worker.events().iter().any(|e| matches!(e, Event::Unresolved { interface: 0, .. })));
+    let asked = worker.sent(0);
+    assert_eq!(asked.len(), 1, "one question for two packets");
+    let question = ArpView::parse(&asked[0][14..]).unwrap();
+    assert_eq!((question.target_ip(), question.sender_mac()), (GNB_IP, N3));
+    assert_eq!(worker.datapath.counters().held, 2);
+    let mut answer = [0; arp::LEN];
+    let mut request = [0; arp::LEN];
+    arp::emit_request(&mut request, N3, N3_IP, GNB_IP);
+    arp::emit_reply(&mut answer, GNB, &ArpView::parse(&request).unwrap());
+    worker.process(0, &[[&N3.0[..], &GNB.0, &[8, 6], &answer].concat()]);
+    let sent = worker.sent(0);
+    assert_eq!(sent.len(), 2);
+    for (frame, size) in sent.iter().zip([10, 11]) {
+        assert_eq!(EthernetView::parse(frame).unwrap().destination(), GNB);
+        let (to, teid, kind, packet) = tunnelled(frame);
+        assert_eq!((to, teid, kind, packet.len()), (GNB_IP, Teid(77), MessageType::G_PDU, 28 + size));
+    }
+    worker.process(1, &[downlink(12)]);
+    assert_eq!(worker.sent(0).len(), 1, "known from now on");
+}
+
+#[test]
+fn silence_drops_what_waited() {
+    let mut worker = Worker::new(net(false), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    worker.process(1, &vec![downlink(10); 40]);
+    assert_eq!(worker.dropped(Reason::NeighbourPending), 8);
+    for _ in 0..4 {
+        worker.tick(1);
+    }
+    assert_eq!(worker.sent(0).len(), 3, "three questions");
+    assert_eq!(worker.dropped(Reason::NeighbourUnreachable), 32);
+    assert_eq!(worker.datapath.counters().held, 0);
+}
+
+#[test]
+fn neighbour_solicitations_and_pings_are_answered() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let own: Ipv6Addr = "2001:db8:3::1".parse().unwrap();
+    let asker: Ipv6Addr = "2001:db8:3::7".parse().unwrap();
+    let mut solicitation = Vec::new();
+    ndp::emit_neighbour_solicitation(&mut solicitation, asker, GNB, own);
+    let group = ndp::multicast_mac(ndp::solicited_node(own));
+    worker.process(0, &[[&group.0[..], &GNB.0, &[0x86, 0xdd], &solicitation].concat()]);
+    let sent = worker.sent(0);
+    let ip = Ipv6View::parse(&sent[0][14..]).unwrap();
+    let icmp = Icmpv6View::parse(ip.payload()).unwrap();
+    assert!(icmp.checksum_ok(&ip));
+    let Ok(Some(ndp::Message::NeighbourAdvertisement { neighbour, options })) = ndp::parse(&ip, &icmp) else {
+        panic!("not an advertisement")
+    };
+    assert_eq!((neighbour.target, options.target_mac()), (own, Some(N3)));
+    assert!(worker.events().iter().any(|e| matches!(e, Event::Neighbour { mac: GNB, .. })));
+
+    let echo = packet::icmpv4::Echo { request: true, identifier: 5, sequence: 6 };
+    let ping = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).icmpv4_echo(echo).build(b"hello");
+    worker.process(0, &[ping]);
+    let sent = worker.sent(0);
+    let ip = Ipv4View::parse(&sent[0][14..]).unwrap();
+    assert_eq!((ip.source(), ip.destination()), (N3_IP, GNB_IP));
+    let icmp = packet::Icmpv4View::parse(ip.payload()).unwrap();
+    assert!(icmp.checksum_ok());
+    assert_eq!(icmp.echo(), Some(packet::icmpv4::Echo { request: false, ..echo }));
+}
+
+#[test]
+fn gtpu_control_messages() {
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    worker.events();
+    worker.process(0, &[gtpu(MessageType::ECHO_REQUEST, Teid(0)).gtpu_sequence(0x1234).build(&[])]);
+    let sent = worker.sent(0);
+    let ip = Ipv4View::parse(&sent[0][14..]).unwrap();
+    let udp = UdpView::parse(ip.payload()).unwrap();
+    assert_eq!((udp.source_port(), udp.destination_port()), (2152, 3333));
+    assert_eq!(udp.payload(), [0x32, 2, 0, 6, 0, 0, 0, 0, 0x12, 0x34, 0, 0, 14, 0]);
+
+    let mut indication = Vec::new();
+    let error = packet::gtpu_message::ErrorIndication { teid: Teid(77), peer: GNB_IP.into() };
+    packet::gtpu_message::emit_error_indication(&mut indication, 0, &error, None);
+    let udp = || PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(2152, 2152);
+    worker.process(0, &[udp().build(&indication)]);
+    let seid = place(UE).seid(1);
+    assert!(
+        matches!(worker.events()[..], [Event::ErrorIndication { seid: s, teid: Teid(77), .. }] if s == seid)
+    );
+    indication.clear();
+    let other = packet::gtpu_message::ErrorIndication { teid: Teid(78), peer: GNB_IP.into() };
+    packet::gtpu_message::emit_error_indication(&mut indication, 0, &other, None);
+    worker.process(0, &[udp().build(&indication)]);
+    assert_eq!(worker.dropped(Reason::UnknownTunnel), 1);
+    assert!(matches!(worker.events()[..], [Event::UnmatchedErrorIndication { teid: Teid(78), .. }]));
+    worker.apply(Command::FindTunnel { peer: GNB_IP.into(), teid: Teid(77) });
+    assert!(matches!(worker.events()[..], [Event::ErrorIndication { .. }]));
+
+    // An extension header that must be understood and isn't.
+    let strange =
+        gtpu(MessageType::G_PDU, teid(UE)).gtpu_extension(packet::gtpu::ExtensionType(0x99), &[1, 2]);
+    worker.process(0, &[strange.build(&inner(UE, HOST, 5))]);
+    assert_eq!(worker.dropped(Reason::GtpuUnknownExtension), 1);
+    let sent = worker.sent(0);
+    assert_eq!(tunnelled(&sent[0]).2, MessageType::SUPPORTED_EXTENSION_HEADERS);
+    assert_eq!(worker.sent(1).len(), 0);
+}
+
+#[test]
+fn a_path_switch_sends_one_end_marker_and_only_if_the_tunnel_changed() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let transition = Transition { end_marker: true, drop_buffered: false };
+    worker.install(&rules(UE, to_gnb(77)), transition);
+    worker.install(&rules(UE, to_gnb(77)), transition);
+    assert!(worker.sent(0).is_empty());
+    worker.install(&rules(UE, to_gnb(78)), transition);
+    let sent = worker.sent(0);
+    assert_eq!(sent.len(), 1);
+    assert_eq!(tunnelled(&sent[0]), (GNB_IP, Teid(77), MessageType::END_MARKER, Vec::new()));
+}
+
+#[test]
+fn buffered_packets_leave_in_order_and_the_smf_is_told_once() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let buffer = Action::Buffer { notify: true, packets: 3 };
+    worker.install(&rules(UE, buffer), Transition::default());
+    worker.events();
+    worker.process(1, &[downlink(1), downlink(2), downlink(3), downlink(4)]);
+    assert!(matches!(worker.events()[..], [Event::DownlinkData { pdr: PdrId(2), .. }]));
+    assert_eq!(worker.datapath.counters().buffered, 3);
+    assert_eq!(worker.dropped(Reason::BufferFull), 1);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let sizes: Vec<usize> = worker.sent(0).iter().map(|f| tunnelled(f).3.len() - 28).collect();
+    assert_eq!(sizes, [1, 2, 3]);
+    assert_eq!(worker.datapath.counters().buffered, 0);
+}
+
+#[test]
+fn outer_fragments_are_put_together() {
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let whole = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 1400));
+    let (header, data) = whole[14..].split_at(20);
+    let piece = |from: usize, to: usize, last: bool| {
+        let mut ip = header.to_vec();
+        ip[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
+        let field = (from / 8) as u16 | if last { 0 } else { 0x2000 };
+        ip[6..8].copy_from_slice(&field.to_be_bytes());
+        ip[10..12].fill(0);
+        let sum = packet::checksum::ipv4_header(&ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        [&whole[..14], &ip, &data[from..to]].concat()
+    };
+    let (a, b, c) = (piece(0, 800, false), piece(800, 1200, false), piece(1200, data.len(), true));
+    worker.process(0, &[c.clone(), a.clone()]);
+    assert_eq!(worker.datapath.counters().held, 2);
+    worker.process(0, std::slice::from_ref(&b));
+    let sent = worker.sent(1);
+    assert_eq!(sent.len(), 1);
+    assert_eq!(&sent[0][12..16], [0x81, 0, 0, 100], "N6 has a VLAN");
+    assert_eq!(Ipv4View::parse(&sent[0][18..]).unwrap().total_len(), 1428);
+    // Overlapping ones spoil the packet; lonely ones expire.
+    worker.process(0, &[a.clone(), piece(400, 1200, false)]);
+    assert_eq!(worker.dropped(Reason::FragmentOverlap), 2);
+    worker.process(0, &[a]);
+    worker.tick(5);
+    assert_eq!(worker.dropped(Reason::FragmentTimeout), 1);
+    assert_eq!(worker.datapath.counters().held, 0);
+}
+
+#[test]
+fn later_fragments_of_a_filtered_session_follow_the_first() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let mut filtered = (*rules(UE, to_gnb(77))).clone();
+    filtered.pdrs[1].filters = [SdfFilter {
+        protocol: Some(17),
+        source: None,
+        destination: None,
+        source_ports: [(1, 1)].into(),
+        destination_ports: Box::default(),
+        tos: None,
+        spi: None,
+        flow_label: None,
+    }]
+    .into();
+    worker.install(&Arc::new(filtered), Transition::default());
+    let fragment = |offset: u16, more: bool| {
+        let mut frame = downlink(64);
+        let field = offset / 8 | if more { 0x2000 } else { 0 };
+        frame[24..26].copy_from_slice(&field.to_be_bytes());
+        frame[28..30].fill(0);
+        let sum = packet::checksum::ipv4_header(&frame[18..38]);
+        frame[28..30].copy_from_slice(&sum.to_be_bytes());
+        frame
+    };
+    worker.process(1, &[fragment(72, false)]);
+    assert_eq!(worker.dropped(Reason::FragmentWithoutFirst), 1);
+    worker.process(1, &[fragment(0, true), fragment(72, false)]);
+    assert_eq!(worker.sent(0).len(), 2);
+}
+
+#[test]
+fn ue_to_ue_across_two_workers() {
+    let mine = place(UE).shard;
+    let mut first = Worker::new(net(true), |id| id == mine);
+    let mut second = Worker::new(net(true), |id| id != mine);
+    first.install(&rules(UE, to_gnb(77)), Transition::default());
+    second.install(&rules(UE2, to_gnb(88)), Transition::default());
+    assert_ne!(place(UE2).shard, mine);
+    let container = PduSession::Uplink(pdu_session::Uplink { qfi: Qfi::from_wire(5), ..Default::default() });
+    let frame = gtpu(MessageType::G_PDU, teid(UE)).pdu_session(&container).build(&inner(UE, UE2, 9));
+    // It arrives at the wrong worker, goes to the sender's, and from there to the receiver's.
+    second.process(0, &[frame]);
+    let (shard, port, frame) = second.out.hand_off.pop().unwrap();
+    assert_eq!(shard, mine);
+    let mut handed = vec![(port, frame)];
+    first.datapath.process_handed_off(first.now, &mut handed, &mut first.out, &mut first.pool);
+    let (shard, port, frame) = first.out.hand_off.pop().unwrap();
+    assert_eq!(shard, place(UE2).shard);
+    let mut handed = vec![(port, frame)];
+    second.datapath.process_handed_off(second.now, &mut handed, &mut second.out, &mut second.pool);
+    let sent = second.sent(0);
+    let (to, teid, _, packet) = tunnelled(&sent[0]);
+    assert_eq!((to, teid), (GNB_IP, Teid(88)));
+    let ip = Ipv4View::parse(&packet).unwrap();
+    assert_eq!((ip.source(), ip.destination(), ip.ttl()), (UE, UE2, 63));
+    assert_eq!(first.datapath.counters().balance(), 0);
+    assert_eq!(second.datapath.counters().balance(), 0);
+    // Nobody can pretend to be another worker from the wire.
+    let forged = [&[2, b'M', b'I', b'L', b'L', b'R'][..], &GNB.0, &[8, 0], &inner(UE, UE2, 9)].concat();
+    second.process(0, &[forged]);
+    assert_eq!(second.dropped(Reason::NotForUs), 1);
+}
+
+#[test]
+fn a_shard_moves_with_its_sessions_and_their_packets() {
+    let mut first = Worker::new(net(true), |_| true);
+    let mut second = Worker::new(net(true), |_| false);
+    first.install(&rules(UE, Action::Buffer { notify: false, packets: 9 }), Transition::default());
+    first.process(1, &[downlink(1), downlink(2)]);
+    let id = place(UE).shard;
+    let shard = first.datapath.release(id).unwrap();
+    assert!(!first.datapath.owns(id));
+    assert!(second.datapath.adopt(shard).is_none());
+    assert_eq!(first.datapath.counters().balance(), 0);
+    assert_eq!((first.datapath.counters().buffered, second.datapath.counters().buffered), (0, 2));
+    second.install(&rules(UE, to_gnb(77)), Transition::default());
+    assert_eq!(second.sent(0).len(), 2);
+    first.install(&rules(UE, to_gnb(77)), Transition::default());
+    assert!(first.events().iter().any(|e| matches!(e, Event::Refused { refusal: Refusal::NotOwned, .. })));
+}
+
+#[test]
+fn a_new_view_changes_the_way_out() {
+    let mut network = net(false);
+    let mut worker = Worker::new(net(false), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    worker.process(1, &[downlink(1)]);
+    worker.sent(0);
+    network.learn(0, GNB_IP.into(), GNB);
+    worker.apply(Command::Net(network.view()));
+    assert_eq!(worker.sent(0).len(), 1, "what waited leaves");
+    worker.process(1, &[downlink(1)]);
+    assert_eq!(EthernetView::parse(&worker.sent(0)[0]).unwrap().destination(), GNB);
+}
+
+#[test]
+fn any_bytes_whatever_are_survived() {
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let mut rng = StdRng::seed_from_u64(3);
+    let container = PduSession::Uplink(pdu_session::Uplink { qfi: Qfi::from_wire(5), ..Default::default() });
+    let seeds = [
+        gtpu(MessageType::G_PDU, teid(UE)).pdu_session(&container).build(&inner(UE, HOST, 30)),
+        gtpu(MessageType::ERROR_INDICATION, Teid(0)).build(&[16, 0, 0, 0, 77, 133, 0, 4, 192, 0, 2, 7]),
+        gtpu(MessageType::END_MARKER, teid(UE)).build(&[]),
+        downlink(30),
+    ];
+    for _ in 0..30_000 {
+        let mut frame = seeds[rng.random_range(0..seeds.len())].clone();
+        for _ in 0..rng.random_range(0..4) {
+            let at = rng.random_range(0..frame.len());
+            frame[at] = rng.random();
+        }
+        if rng.random_range(0..4) == 0 {
+            frame.truncate(rng.random_range(1..frame.len()));
+        }
+        if frame.len() > 34 && frame[12..14] == [8, 0] {
+            // Past the checksum, where the interesting mistakes are.
+            frame[24..26].fill(0);
+            let sum = packet::checksum::ipv4_header(&frame[14..34]);
+            frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        }
+        worker.now = worker.now.plus(1_000_000);
+        worker.process(rng.random_range(0..3), &[frame]);
+        worker.tick(0);
+        worker.out.transmit.iter_mut().for_each(Vec::clear);
+        worker.out.events.clear();
+    }
+    assert!(worker.datapath.counters().dropped_total() > 1000);
+}
