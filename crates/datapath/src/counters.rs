@@ -148,6 +148,14 @@ impl Counters {
         direction.add(bytes as usize);
     }
 
+    /// Counts frames that arrived at an interface, if it is one.
+    #[inline]
+    pub(crate) fn arrived(&mut self, interface: u16, traffic: Traffic) {
+        if let Some(interface) = self.interfaces.get_mut(interface as usize) {
+            interface.received = interface.received.plus(traffic);
+        }
+    }
+
     /// Adds another worker's counters to these.
     pub fn merge(&mut self, other: &Self) {
         self.received += other.received;

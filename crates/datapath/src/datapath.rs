@@ -1,7 +1,7 @@
 //! One worker's state, and the order in which a burst meets it.
 
 use crate::command::{Command, Event, SessionSnapshot};
-use crate::counters::{Counters, InterfaceCounters};
+use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::fragment::{FragmentFlows, Reassembly};
 use crate::limiter::Limiter;
@@ -167,12 +167,21 @@ impl<F: Frame> Datapath<F> {
         self.counters.received += burst.len() as u64;
         self.metas.clear();
         for frame in burst.iter() {
-            let meta = self.network.ingress.parse(&self.network.view, port, frame.bytes(), false);
-            if let Some(interface) = self.counters.interfaces.get_mut(meta.interface as usize) {
-                interface.received.add(frame.len());
-            }
-            self.metas.push(meta);
+            frame.prefetch();
         }
+        let (network, counters) = (&self.network, &mut self.counters);
+        // A port has one interface, mostly: counted in registers until another one turns up.
+        let (mut interface, mut traffic) = (parse::NONE, Traffic::default());
+        self.metas.extend(burst.iter().map(|frame| {
+            let meta = network.ingress.parse(&network.view, port, frame.bytes(), false);
+            if meta.interface != interface {
+                counters.arrived(interface, traffic);
+                (interface, traffic) = (meta.interface, Traffic::default());
+            }
+            traffic.add(frame.len());
+            meta
+        }));
+        counters.arrived(interface, traffic);
         self.run(&mut cx, burst, Some(port));
         self.settle(&mut cx);
     }
@@ -211,27 +220,29 @@ impl<F: Frame> Datapath<F> {
     ) {
         // Where is the record? A tunnel's place is in its TEID; a plain packet's bucket has to be read first.
         self.probes.clear();
-        for (meta, frame) in self.metas.iter_mut().zip(burst.iter()) {
+        let (shards, directory) = (&self.shards, &self.directory);
+        let mut hashed = false;
+        self.probes.extend(self.metas.iter_mut().zip(burst.iter()).map(|(meta, frame)| {
             let mut probe = None;
             match meta.kind {
                 Kind::Tunnel => {
-                    let (shard, slot) = self.directory.teid(meta.teid);
+                    let (shard, slot) = directory.teid(meta.teid);
                     meta.shard = shard;
                     meta.slot = slot as u32;
-                    if let Some(Some(shard)) = self.shards.get(shard as usize) {
+                    if let Some(Some(shard)) = shards.get(shard as usize) {
                         prefetch_slice_at(&shard.tunnels, slot as usize);
                     }
                 }
                 Kind::Plain => {
                     let found = if meta.v6 {
-                        self.directory.ipv6(meta.key, || destination6(frame.bytes(), meta.inner))
+                        directory.ipv6(meta.key, || destination6(frame.bytes(), meta.inner))
                     } else {
-                        self.directory.ipv4(meta.key as u32)
+                        directory.ipv4(meta.key as u32)
                     };
                     if let Some((shard, slot)) = found {
                         meta.shard = shard;
                         meta.slot = slot;
-                        if let Some(Some(shard)) = self.shards.get(shard as usize) {
+                        if let Some(Some(shard)) = shards.get(shard as usize) {
                             prefetch_slice_at(&shard.downlink, slot as usize);
                         }
                     } else {
@@ -242,7 +253,8 @@ impl<F: Frame> Datapath<F> {
                         };
                         let id = ShardId::from_hash(hash).index();
                         meta.shard = id as u16;
-                        if let Some(Some(shard)) = self.shards.get(id) {
+                        if let Some(Some(shard)) = shards.get(id) {
+                            hashed = true;
                             probe = Some(if meta.v6 {
                                 shard.by_prefix.prepare(&meta.key)
                             } else {
@@ -253,9 +265,10 @@ impl<F: Frame> Datapath<F> {
                 }
                 _ => {}
             }
-            self.probes.push(probe);
-        }
-        for (meta, probe) in self.metas.iter_mut().zip(&self.probes) {
+            probe
+        }));
+        let second = if hashed { self.probes.as_slice() } else { &[] };
+        for (meta, probe) in self.metas.iter_mut().zip(second) {
             if let (Some(probe), Some(Some(shard))) = (probe, self.shards.get(meta.shard as usize)) {
                 let slot = if meta.v6 {
                     shard.by_prefix.finish(*probe, &meta.key)

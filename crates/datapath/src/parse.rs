@@ -40,7 +40,7 @@ pub enum Kind {
     Bad(Reason),
 }
 
-/// A parsed frame. `Copy`, a cache line at most, valid as long as the frame isn't changed.
+/// A parsed frame. `Copy`, 40 bytes, valid as long as the frame isn't changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
     /// What it is.
@@ -70,8 +70,6 @@ pub struct Meta {
     pub shard: u16,
     /// Slot of the record, once it was found.
     pub slot: u32,
-    /// Scratch of the bulk lookup.
-    pub hash: u32,
 }
 
 impl Meta {
@@ -94,7 +92,6 @@ impl Meta {
         key: 0,
         shard: 0,
         slot: u32::MAX,
-        hash: 0,
     };
 }
 

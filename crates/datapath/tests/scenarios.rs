@@ -353,7 +353,7 @@ fn outer_fragments_are_put_together() {
     let piece = |from: usize, to: usize, last: bool| {
         let mut ip = header.to_vec();
         ip[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
-        let field = (from / 8) as u16 | if last { 0 } else { 0x2000 };
+        let field = ((from / 8) as u16) | if last { 0 } else { 0x2000 };
         ip[6..8].copy_from_slice(&field.to_be_bytes());
         ip[10..12].fill(0);
         let sum = packet::checksum::ipv4_header(&ip);
@@ -395,7 +395,7 @@ fn later_fragments_of_a_filtered_session_follow_the_first() {
     worker.install(&Arc::new(filtered), Transition::default());
     let fragment = |offset: u16, more: bool| {
         let mut frame = downlink(64);
-        let field = offset / 8 | if more { 0x2000 } else { 0 };
+        let field = (offset / 8) | if more { 0x2000 } else { 0 };
         frame[24..26].copy_from_slice(&field.to_be_bytes());
         frame[28..30].fill(0);
         let sum = packet::checksum::ipv4_header(&frame[18..38]);
