@@ -28,6 +28,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show it at work: sessions, traffic and a verdict, in this process. Needs no NIC, no root and no huge pages.
+    Demo(commands::demo::Args),
+    /// Measure on this machine.
+    Bench(commands::bench::Args),
     /// Run the UPF that a configuration describes.
     Run(commands::run::Args),
     /// Check a configuration; print its schema or an example.
@@ -41,6 +45,8 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
+        Command::Demo(args) => quietly(cli.verbosity).and_then(|()| commands::demo::run(&args)),
+        Command::Bench(args) => quietly(cli.verbosity).and_then(|()| commands::bench::run(&args)),
         Command::Run(args) => commands::run::run(&args, cli.verbosity),
         Command::Config(args) => log::start(cli.verbosity, None).and_then(|()| commands::config::run(&args)),
         Command::Ctl(args) => log::start(cli.verbosity, None).and_then(|()| commands::ctl::run(&args)),
@@ -58,4 +64,9 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Logs from warnings on: progress has the screen.
+fn quietly(verbosity: log::Verbosity) -> Result<(), exit::Failure> {
+    log::start(verbosity, Some("warn"))
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// A flag that the first SIGINT or SIGTERM sets. The second one ends the process at once, for when a clean stop hangs.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
@@ -17,9 +17,4 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         registered.map_err(|error| Failure::new(Exit::Failed, format!("can't handle signals: {error}")))?;
     }
     Ok(flag)
-}
-
-/// Whether the flag is set.
-pub fn is_set(flag: &AtomicBool) -> bool {
-    flag.load(Ordering::Relaxed)
 }

@@ -6,8 +6,13 @@
 //! the port's own cost, it is measured in the same run and stated beside the whole.
 #![forbid(unsafe_code)]
 
+pub mod demo;
+pub mod forward;
 pub mod machine;
+pub mod n4;
+pub mod port;
 pub mod report;
+pub mod rig;
 pub mod svg;
 
 pub use report::{Measured, Param, Report};

@@ -3,7 +3,7 @@
 use crate::idle::{Idle, IdlePolicy};
 use crate::placement::{InvalidWorkerCount, ShardMap, pin};
 use crate::waker::Waker;
-use crate::worker::{Answer, HandedOff, Load, Order, Worker, WorkerReport};
+use crate::worker::{Answer, HandedOff, Load, Order, PortLoad, Worker, WorkerReport};
 use datapath::command::{Command, Event};
 use datapath::{Config, Datapath, Outbox};
 use io::Port;
@@ -170,6 +170,7 @@ impl Engine {
                 from: from.get_mut(number).map(std::mem::take).unwrap_or_default(),
                 backlog: VecDeque::new(),
                 load: Load::default(),
+                port_loads: vec![PortLoad::default(); ports.len()],
             };
             let thread = spawn(worker, config.on_thread_start.clone())?;
             engine.seats.push(Seat {

@@ -45,4 +45,4 @@ mod control;
 
 pub use control::{Engine, EngineConfig, EngineError, OnThreadStart};
 pub use idle::IdlePolicy;
-pub use worker::WorkerReport;
+pub use worker::{Load, PortLoad, WorkerReport};

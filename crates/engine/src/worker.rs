@@ -61,6 +61,17 @@ pub struct WorkerReport {
     pub sessions: usize,
     /// How its time went.
     pub load: Load,
+    /// What packets of each port cost: receive, process, send.
+    pub ports: Vec<PortLoad>,
+}
+
+/// What the packets of one port cost a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortLoad {
+    /// Packets received.
+    pub packets: u64,
+    /// Nanoseconds spent on the bursts that they came in.
+    pub nanos: u64,
 }
 
 /// How a worker's time went, since it started.
@@ -103,6 +114,7 @@ pub(crate) struct Worker<P: Port> {
     pub out: Outbox<P::Frame>,
     pub backlog: VecDeque<Answer>,
     pub load: Load,
+    pub port_loads: Vec<PortLoad>,
 }
 
 impl<P: Port> Worker<P> {
@@ -143,6 +155,7 @@ impl<P: Port> Worker<P> {
     /// One burst from each port.
     fn receive(&mut self, now: Nanos, burst: &mut Vec<P::Frame>) -> usize {
         let mut work = 0;
+        let mut before = now;
         for port in 0..self.queues.len() {
             let Some((rx, _)) = self.queues.get_mut(port) else { continue };
             let received = rx.rx_burst(burst, BURST);
@@ -152,6 +165,12 @@ impl<P: Port> Worker<P> {
             work += received;
             self.datapath.process(now, port as u16, burst, &mut self.out, &mut self.pool);
             self.flush();
+            let after = self.clock.now();
+            if let Some(load) = self.port_loads.get_mut(port) {
+                load.packets += received as u64;
+                load.nanos += after.since(before);
+            }
+            before = after;
         }
         work
     }
@@ -259,6 +278,7 @@ impl<P: Port> Worker<P> {
             shards: ShardId::all().filter(|&shard| self.datapath.owns(shard)).count(),
             sessions: self.datapath.sessions(),
             load: self.load,
+            ports: self.port_loads.clone(),
         }
     }
 }

@@ -183,6 +183,11 @@ impl Smf {
         self.sessions.get(index as usize).filter(|entry| entry.established).map(|entry| &entry.facts)
     }
 
+    /// Bytes of memory that its sessions take, for whoever measures the UPF's in the same process.
+    pub fn memory(&self) -> u64 {
+        (self.sessions.capacity() * size_of::<Entry>()) as u64
+    }
+
     /// All established sessions, for [`crate::traffic::Flows`].
     pub fn facts(&self) -> Vec<SessionFacts> {
         self.sessions.iter().filter(|entry| entry.established).map(|entry| entry.facts.clone()).collect()

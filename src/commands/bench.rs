@@ -1,0 +1,106 @@
+//! `millrace bench`: measure on this machine.
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+use bench::{Report, forward, n4, port, svg};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use tables::clock::Tsc;
+
+/// Arguments of `bench`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What to measure.
+    scenario: Scenario,
+    /// Fewer and shorter runs: under 40 seconds.
+    #[arg(long)]
+    quick: bool,
+    /// Numbers of sessions, instead of the scenario's own (`forward` and `n4`).
+    #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
+    sessions: Vec<u32>,
+    /// Write the result as JSON (`-`: to standard output, instead of the table).
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draw the result.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// The scenarios.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Scenario {
+    /// A port's own cost, by payload.
+    Io,
+    /// The packet path on one core, by direction and number of sessions.
+    Forward,
+    /// Session requests per second over N4, and memory per session.
+    N4,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let clock = Tsc::process();
+    let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Failed, error.to_string());
+    let report = match args.scenario {
+        Scenario::Io => {
+            let config = if args.quick { port::IoConfig::quick() } else { port::IoConfig::full() };
+            port::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
+        Scenario::Forward => {
+            let mut config =
+                if args.quick { forward::ForwardConfig::quick() } else { forward::ForwardConfig::full() };
+            if !args.sessions.is_empty() {
+                config.sessions = args.sessions.iter().map(|&sessions| sessions as usize).collect();
+            }
+            forward::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
+        Scenario::N4 => {
+            let mut config = if args.quick { n4::N4Config::quick() } else { n4::N4Config::full() };
+            if !args.sessions.is_empty() {
+                config.kept.clone_from(&args.sessions);
+            }
+            n4::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
+    };
+    clear();
+    let report = report?;
+    match &args.json {
+        Some(path) if path.as_os_str() == "-" => output::json(&report)?,
+        Some(path) => {
+            output::text(&report.to_string())?;
+            write_json(&report, path)?;
+        }
+        None => output::text(&report.to_string())?,
+    }
+    if let Some(path) = &args.svg {
+        let (result, x) = match args.scenario {
+            Scenario::Io => ("cycles_per_packet", "payload"),
+            Scenario::Forward => ("cycles_per_packet", "sessions"),
+            Scenario::N4 => ("requests_per_second", "kept"),
+        };
+        svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+fn write_json(report: &Report, path: &PathBuf) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Failed, format!("can't write {}: {error}", path.display()))
+    };
+    let mut text = serde_json::to_string_pretty(report).map_err(|error| failed(&error))?;
+    text.push('\n');
+    std::fs::write(path, text).map_err(|error| failed(&error))
+}
+
+/// What is being measured, on a terminal.
+fn tell(what: &str) {
+    if std::io::stderr().is_terminal() {
+        // Progress that can't be shown is no reason to stop.
+        let _ = write!(std::io::stderr(), "\r{what}\x1b[K");
+        let _ = std::io::stderr().flush();
+    }
+}
+
+fn clear() {
+    tell("");
+}
