@@ -15,7 +15,7 @@ pub struct Token(pub u64);
 /// What to do with the packets of a session whose tunnel towards the radio changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Transition {
-    /// SNDEM: send an end marker to the old tunnel where the outer header really changed (FIELD.md §6).
+    /// SNDEM: send an end marker to the old tunnel where the outer header really changed (docs/interop.md).
     pub end_marker: bool,
     /// DROBU: discard buffered packets instead of sending them.
     pub drop_buffered: bool,

@@ -4,9 +4,9 @@
 //! creations, updates, whatever their order in the message. Nothing outside the plan changes: tunnels and addresses are
 //! only *wished for* here, and [`crate::store`] grants the wishes, compiles the whole, and commits or drops it.
 //!
-//! How IEs merge is where SMFs differ, and the rules are FIELD.md §6's: a repeated Create replaces; an Update replaces
-//! the IEs that it carries and keeps the others, also inside PDI and Forwarding Parameters (Open5GS leaves out F-TEID, UE
-//! address and QFI, free5GC repeats all); a list of SDF filters is replaced as a whole if there is one.
+//! How IEs merge is where SMFs differ, and the rules are those of docs/interop.md: a repeated Create replaces; an Update
+//! replaces the IEs that it carries and keeps the others, also inside PDI and Forwarding Parameters (Open5GS leaves out
+//! F-TEID, UE address and QFI, free5GC repeats all); a list of SDF filters is replaced as a whole if there is one.
 
 use crate::config::{Config, Limits};
 use crate::dialect::{
@@ -336,7 +336,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// A UE IP Address IE. The address is the session's, whichever PDR names it (FIELD.md §6 rule c).
+    /// A UE IP Address IE. The address is the session's, whichever PDR names it (docs/interop.md rule c).
     fn ue_address(
         &mut self,
         pdr: PdrId,
@@ -460,7 +460,7 @@ impl<'a> Plan<'a> {
                 far.marking = Some(Dscp::from_tos(tos));
             }
         }
-        // free5GC sets SNDEM once and never resets it: a marker belongs to a tunnel that really ends (FIELD.md §6).
+        // free5GC sets SNDEM once and never resets it: a marker belongs to a tunnel that really ends (docs/interop.md).
         let ends = before.apply == Apply::Forward
             && before.outer_header.is_some()
             && before.outer_header != far.outer_header;

@@ -1,7 +1,7 @@
 //! From what the SMF said to what a packet needs: IDs become indices, and every reference is followed.
 //!
 //! This is the last check of a request. It sees the whole session at once, after all of the message was taken in, so
-//! rules may come in any order (FIELD.md §6 rule a), and it changes nothing: what it can't make sense of is a
+//! rules may come in any order (docs/interop.md rule a), and it changes nothing: what it can't make sense of is a
 //! [`Unlinked`], and the session stays as it was.
 
 use crate::config::Limits;

@@ -51,7 +51,7 @@ impl LocalAddresses {
 /// A Network Instance (TS 29.244 §5.3.1): a name and what it has of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Instance {
-    /// The name; both spellings of it are understood (FIELD.md §6 rule f).
+    /// The name; both spellings of it are understood (docs/interop.md rule f).
     pub name: Name,
     /// N3 addresses; empty: the node's.
     pub n3: LocalAddresses,

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 /// The longest time that a rule may speak of, one year in seconds: free5GC sends points in time where durations belong
-/// (FIELD.md §6), and they are ignored.
+/// (docs/interop.md), and they are ignored.
 const LONGEST_TIME: u32 = 366 * 24 * 3600;
 
 /// The list without repetitions; `None` if more than `limit` remain.

@@ -221,7 +221,7 @@ fn adopt(
 }
 
 /// The addresses to answer a CHOOSE with: those asked for that we have; IPv4, or else what there is, if none was named
-/// (FIELD.md §6 rule e).
+/// (docs/interop.md rule e).
 fn answer(local: LocalAddresses, ipv4: bool, ipv6: bool) -> LocalAddresses {
     if !ipv4 && !ipv6 {
         return LocalAddresses { ipv6: local.ipv6.filter(|_| local.ipv4.is_none()), ..local };

@@ -2,7 +2,7 @@
 //!
 //! Rules refer to each other by the SMF's IDs here (free5GC's are in the hundreds, with gaps); [`mod@crate::compile`] turns
 //! IDs into indices. Lists are kept in order of their ID. What belongs to the session and not to a rule is kept with the
-//! session: the UE's addresses and the tunnels (FIELD.md §6 rule c: Open5GS's dedicated-flow PDRs carry neither).
+//! session: the UE's addresses and the tunnels (docs/interop.md rule c: Open5GS's dedicated-flow PDRs carry neither).
 //!
 //! A [`Model`] is for working on. Between two requests a session lies packed, see [`mod@crate::rest`].
 
@@ -78,7 +78,7 @@ pub fn position<T: Identified>(list: &[T], id: T::Id) -> Result<usize, usize> {
     Err(list.len())
 }
 
-/// Adds an entry, in place of the one with the same ID if there is one (FIELD.md §6 rule g). Whether there was.
+/// Adds an entry, in place of the one with the same ID if there is one (docs/interop.md rule g). Whether there was.
 pub fn put<T: Identified>(list: &mut Vec<T>, entry: T) -> bool {
     match position(list, entry.id()) {
         Ok(at) => {
@@ -164,7 +164,7 @@ pub enum Apply {
 }
 
 /// Forwarding Action Rule. The forwarding parameters outlive a FAR that stops forwarding: SMFs deactivate a tunnel
-/// with an Apply Action alone and expect it to be known still (FIELD.md §6, Open5GS).
+/// with an Apply Action alone and expect it to be known still (docs/interop.md, Open5GS).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Far {
     /// Its ID.

@@ -1,8 +1,8 @@
 //! Network Instance names as SMFs write them (TS 29.244 §8.2.4).
 //!
 //! The clause lets an operator's string be plain octets or, where it is a DNN, RFC 1035 labels. Open5GS sends labels,
-//! free5GC plain octets unless told otherwise, OMEC a zero-length IE (FIELD.md §6). Nothing on the wire says which, so
-//! both spellings name the same instance, whatever the case of the letters.
+//! free5GC plain octets unless told otherwise, OMEC a zero-length IE (docs/interop.md). Nothing on the wire says which,
+//! so both spellings name the same instance, whatever the case of the letters.
 
 /// A name in one spelling: lower case, labels joined by dots. Empty is the default instance.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

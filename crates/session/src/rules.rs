@@ -87,7 +87,7 @@ pub struct Pdr {
     pub qfis: Box<[Qfi]>,
     /// Its packets match one of these; empty: all packets.
     pub filters: Box<[SdfFilter]>,
-    /// Remove Ethernet-to-GTP-U headers before forwarding (all descriptions alike, FIELD.md §6 rule i).
+    /// Remove Ethernet-to-GTP-U headers before forwarding (all descriptions alike, docs/interop.md rule i).
     pub outer_header_removal: bool,
     /// Index into [`Rules::fars`].
     pub far: u16,

@@ -11,7 +11,7 @@
 //! `assigned` is the UE's address. A session's packets carry no other on that side, which the packet path checks for
 //! every packet anyway, so `assigned` compiles to "any" and costs nothing, except where framed routes put networks behind
 //! the UE. It must not become the address alone: a router solicitation comes from a link-local address, and the filter
-//! that Open5GS writes for it says `assigned` (FIELD.md §6).
+//! that Open5GS writes for it says `assigned` (docs/interop.md).
 
 use crate::rules::{Prefix, SdfFilter};
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -98,7 +98,7 @@ impl Flow {
         local_ports: Vec::new(),
     };
 
-    /// Reads an IPFilterRule. An empty text is [`Flow::ANY`]: some SMFs send one (FIELD.md, pfcpsim).
+    /// Reads an IPFilterRule. An empty text is [`Flow::ANY`]: some SMFs send one (docs/interop.md, pfcpsim).
     pub fn parse(text: &[u8], limits: SdfLimits) -> Result<Self, SdfError> {
         if text.len() > limits.text || !text.is_ascii() {
             return Err(SdfError::NotText);

@@ -3,7 +3,7 @@
 //! A TEID of our own making says where its record is ([`TeidRef`]). One that an SMF chose (free5GC always does) is
 //! whatever it is, so its record gets a slot whose own name is kept off the wire, and a directory leads from the one to
 //! the other. A TEID is held by one session: a request that names another session's is refused, or anybody who reaches
-//! N4 could divert a stranger's uplink (FIELD.md §3, item 13).
+//! N4 could divert a stranger's uplink (docs/interop.md, "Nobody else's").
 
 use crate::ids::{SHARDS, ShardId, TEID_SLOTS, TeidRef};
 use crate::rules::Tunnel;

@@ -1,4 +1,4 @@
-//! Requests as the known SMFs write them (FIELD.md §6), in pieces to be put together.
+//! Requests as the known SMFs write them (docs/interop.md), in pieces to be put together.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use packet::{Qfi, Teid};
