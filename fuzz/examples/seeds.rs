@@ -1,0 +1,229 @@
+//! Writes the seed corpus, `corpus/TARGET/`: real packets, messages and texts, and scripts for the targets that read their
+//! bytes as choices. `./x fuzz seeds` runs it; what it writes is committed. Files beginning with `found-` are inputs that once
+//! failed; they are kept.
+
+// Built with the targets' flags, whose instrumentation wants its runtime.
+use libfuzzer_sys as _;
+
+use fuzz::Input;
+use fuzz::frames::{self, Payload};
+use fuzz::requests::{self, FLOWS, GNB, GNB_IPV6, N3, N3_IPV6};
+use io::pcap::{CaptureWriter, Direction};
+use packet::gtpu::ExtensionType;
+use packet::gtpu_message::{self, ErrorIndication};
+use packet::{PacketBuilder, Teid, VlanId, VlanTag, arp, icmpv4, icmpv6};
+use pfcp::ie::{NodeId, RecoveryTimeStamp, UpFunctionFeatures};
+use pfcp::message::*;
+use pfcp::{Header, MessageType, Seid, SequenceNumber};
+use std::net::IpAddr;
+use std::path::Path;
+
+fn main() -> std::io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    for (target, seeds) in [
+        ("packet", packets()),
+        ("gtpu", gtpu()),
+        ("sdf", texts()),
+        ("session_store", scripts(16, 300)),
+        ("pfcp_node", scripts(12, 300)),
+        ("datapath_packets", scripts(12, 300)),
+        ("n4_and_packets", scripts(24, 400)),
+        ("config", configurations()),
+        ("ctl", lines()),
+        ("pcap", captures()?),
+        ("pfcp_message", messages()),
+    ] {
+        let folder = root.join(target);
+        std::fs::create_dir_all(&folder)?;
+        for (number, seed) in seeds.iter().enumerate() {
+            std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
+        }
+        println!("{target}: {} seeds", seeds.len());
+    }
+    Ok(())
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+/// Users' packets of both families.
+fn user_packets() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for (ue, server) in [("10.45.0.2", "198.51.100.7"), ("2001:db8:45:1::2", "2001:db8:9::7")] {
+        for payload in
+            [Payload::Udp(40000, 53, b"query"), Payload::Tcp(40000, 443, b""), Payload::Echo(b"abcdefgh")]
+        {
+            all.push(frames::user_packet(ip(ue), ip(server), payload));
+            all.push(frames::user_packet(ip(server), ip(ue), payload));
+        }
+    }
+    all
+}
+
+fn packets() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for inner in user_packets() {
+        all.push(frames::downlink(&inner));
+        all.push(frames::uplink(
+            GNB.into(),
+            N3.into(),
+            Teid(0x100),
+            Some(frames::uplink_container(9)),
+            &inner,
+        ));
+        all.push(inner);
+    }
+    all.push(frames::uplink(GNB_IPV6.into(), N3_IPV6.into(), Teid(0x100), None, &all[2]));
+    let mut question = [0; arp::LEN];
+    arp::emit_request(&mut question, frames::GNB_MAC, GNB, N3);
+    all.push([&[0xff; 6][..], &frames::GNB_MAC.0, &[8, 6], &question].concat());
+    let tag = VlanTag::customer(VlanId::new(100).expect("below 4095"));
+    all.push(
+        PacketBuilder::new()
+            .ethernet(frames::N3_MAC, frames::GNB_MAC)
+            .vlan(tag)
+            .ip(GNB.into(), N3.into())
+            .udp(2152, 2152)
+            .build(&[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0]),
+    );
+    let mut error = Vec::new();
+    icmpv4::emit_error(&mut error, N3, icmpv4::Icmpv4Error::TimeExceeded, &all[2]);
+    all.push(error);
+    let mut error = Vec::new();
+    icmpv6::emit_error(&mut error, N3_IPV6, icmpv6::Icmpv6Error::NoRoute, all.last().expect("one"));
+    all.push(error);
+    all
+}
+
+fn gtpu() -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = frames::containers()
+        .iter()
+        .map(|container| PacketBuilder::new().gtpu(Teid(0x100)).pdu_session(container).build(b"user"))
+        .collect();
+    let mut message = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = Vec::new();
+        write(&mut out);
+        all.push(out);
+    };
+    message(&|out| gtpu_message::emit_echo_request(out, 1));
+    message(&|out| gtpu_message::emit_echo_response(out, 1));
+    for peer in [IpAddr::from(GNB), IpAddr::from(GNB_IPV6)] {
+        let error = ErrorIndication { teid: Teid(0x77), peer };
+        message(&|out| gtpu_message::emit_error_indication(out, 2, &error, Some(2152)));
+    }
+    message(&|out| gtpu_message::emit_supported_extensions(out, 3, &[ExtensionType::PDU_SESSION_CONTAINER]));
+    message(&|out| out.extend([0x30, 254, 0, 0, 0, 0, 0, 0x77]));
+    // Two extension headers, one of them to be understood by the endpoint only.
+    message(&|out| {
+        out.extend(*b"\x34\xff\x00\x0c\x00\x00\x01\x00\x00\x00\x00\xc0\x01\x00\x09\x40\x01\x08\x68\x00")
+    });
+    all
+}
+
+fn texts() -> Vec<Vec<u8>> {
+    let more: [&[u8]; 6] = [
+        b"permit out 50 from 10.1.0.0/16 to 10.45.0.2/32 6000-7000,8000",
+        b"permit out ip from 2001:db8::/32 to assigned",
+        b"192.168.50.0/24 0.0.0.0 1",
+        b"2001:db8:50::/56 :: 1",
+        b"\x08internet\x06mnc001\x06mcc001\x04gprs",
+        b"internet",
+    ];
+    FLOWS.iter().chain(&more).map(|text| text.to_vec()).collect()
+}
+
+/// Scripts that any target which reads choices makes something of.
+fn scripts(count: u64, length: usize) -> Vec<Vec<u8>> {
+    let mut state = 0x6d69_6c6c_7261_6365_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_be_bytes()[3]
+    };
+    (0..count).map(|_| (0..length).map(|_| next()).collect()).collect()
+}
+
+fn configurations() -> Vec<Vec<u8>> {
+    let example = control::config::EXAMPLE;
+    let plain: String = example.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+    let overrides =
+        format!("{plain}\n#####\nn4.listen=127.0.0.1:8805\nport.0.mtu=9000\n#####\nLOG__LEVEL=debug\n");
+    vec![example.into(), plain.into(), overrides.into()]
+}
+
+fn lines() -> Vec<Vec<u8>> {
+    let lines = [
+        r#"{"ask":"version"}"#,
+        r#"{"ask":"sessions","offset":3,"limit":10,"ue":"10.45.0.2","peer":"smf.example","network_instance":"internet"}"#,
+        r#"{"ask":"session","seid":"0x0000000200000001"}"#,
+        r#"{"ask":"session","seid":7}"#,
+        r#"{"ask":"drops"}"#,
+        r#"{"ask":"stop"}"#,
+        r#"{"answer":"drops","drops":[{"reason":"malformed","meaning":"as it says","packets":3}]}"#,
+        r#"{"answer":"ports","ports":[]}"#,
+        r#"{"answer":"error","code":"not-found","message":"no such session"}"#,
+    ];
+    lines.iter().map(|line| line.as_bytes().to_vec()).collect()
+}
+
+fn captures() -> std::io::Result<Vec<Vec<u8>>> {
+    let mut writer = CaptureWriter::new(Vec::new())?;
+    let interface = writer.interface("n3")?;
+    for (at, packet) in packets().iter().take(4).enumerate() {
+        writer.write(interface, at as u64 * 1000, Some(Direction::In), packet, None)?;
+    }
+    let ng = writer.into_inner();
+    // The older format, in either byte order.
+    let classic = |big: bool| {
+        let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+        let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+        let mut out = [&word(0xa1b2_c3d4)[..], &half(2), &half(4), &[0; 8], &word(65535), &word(1)].concat();
+        for packet in packets().iter().take(3) {
+            let length = word(packet.len() as u32);
+            out.extend([&word(1)[..], &word(2), &length, &length, packet].concat());
+        }
+        out
+    };
+    Ok(vec![ng, classic(true), classic(false)])
+}
+
+fn messages() -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    let mut add = |message: &Message<'_>, seid: Option<u64>| {
+        let header = Header {
+            seid: seid.map(Seid),
+            ..Header::node(MessageType(0), SequenceNumber(all.len() as u32 + 1))
+        };
+        let mut out = Vec::new();
+        message.encode(header, &mut out).expect("it is short");
+        all.push(out);
+    };
+    let node_id = NodeId::Ip([127, 0, 0, 1].into());
+    let recovery = RecoveryTimeStamp(0xe000_0000);
+    add(&HeartbeatRequest { recovery, source: None }.into(), None);
+    let setup = AssociationSetupRequest {
+        node_id: node_id.clone(),
+        recovery,
+        up_features: None,
+        cp_features: None,
+        session_retention: false,
+    };
+    add(&setup.into(), None);
+    let setup = AssociationSetupResponse {
+        node_id: NodeId::Fqdn("upf.example".into()),
+        cause: pfcp::Cause::ACCEPTED,
+        recovery,
+        up_features: Some(UpFunctionFeatures::default()),
+        cp_features: None,
+    };
+    add(&setup.into(), None);
+    add(&AssociationReleaseRequest { node_id }.into(), None);
+    for script in scripts(12, 300) {
+        add(&requests::establishment(&mut Input::new(&script)).into(), Some(0));
+        add(&requests::modification(&mut Input::new(&script)).into(), Some(0x0000_0002_0000_0001));
+    }
+    add(&requests::establishment(&mut Input::new(&[])).into(), Some(0));
+    all
+}
