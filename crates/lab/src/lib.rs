@@ -1,22 +1,89 @@
-//! The lab: the UPF between a radio side and a data network, in namespaces of this machine.
+//! What does it look like when a phone's `curl` goes through this UPF?
+//!
+//! Three network namespaces of this machine, joined by veth pairs: `ran` with a UE and its gNB, `upf` with Millrace and
+//! an SMF, `dn` with a data network's servers ([`topology`] has the picture). Millrace is the real thing, `millrace run` with
+//! DPDK on the veth ends, configured over PFCP; the UE is a TUN interface, so every program that runs in `ran` is a program on a phone. What
+//! is modelled is only what surrounds a UPF: SMF and gNB are those of crate `loadgen`.
+//!
+//! # Model
+//!
+//! [`Lab::start`] builds it, [`Lab::run`] runs a command as the UE, [`Lab::finish`] takes it down. Threads that enter a
+//! namespace open their sockets there and may leave it alone afterwards: a socket stays where it was made. Programs are
+//! started by `ip netns exec`, which also lays `/etc/netns/NAME/hosts` over `/etc/hosts`: that is how `dn` is a name.
+//!
+//! **Nothing stays behind.** Everything the lab makes it claims from a [`reaper`], a process that sees the lab's end
+//! whatever the reason is, SIGKILL included, and removes what was claimed with all that runs in it.
+//!
+//! ```no_run
+//! use lab::{Driver, Habit, Lab, Options};
+//!
+//! let options = Options {
+//!     name: None,
+//!     driver: Driver::AfPacket,
+//!     smf: Habit::Open5gs,
+//!     capture: Some("/tmp/capture".into()),
+//!     binary: "/usr/local/bin/millrace".into(),
+//! };
+//! let mut lab = Lab::start(&options)?;
+//! println!("{lab}");
+//! let code = lab.run(&["ping".into(), "-c1".into(), "dn".into()])?;
+//! lab.finish()?;
+//! # Ok::<(), lab::LabError>(())
+//! ```
+//!
+//! # Cost
+//!
+//! One to two seconds to start, most of it DPDK's; a worker that sleeps when no packet comes.
+//!
+//! # When not to use it
+//!
+//! For speed: every packet crosses the kernel four times, copied each time, and UE, gNB, UPF and servers share the
+//! machine's cores. `millrace demo` and `millrace bench` measure Millrace; the lab shows that real programs agree with it.
 #![forbid(unsafe_code)]
 
+mod capture;
+mod config;
+mod dn;
+mod lab;
+mod process;
 pub mod reaper;
+mod signals;
+mod smf;
 pub mod topology;
+mod ue;
+mod upf;
 pub mod web;
 
-use std::path::PathBuf;
+pub use config::Driver;
+pub use lab::{Lab, Options};
+pub use loadgen::habits::Habit;
+pub use process::is_there as can_run;
 
-/// Why the lab did not start or a command could not be run in it.
+use std::path::{Path, PathBuf};
+
+/// Why the lab did not start or did not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
+    /// The caller may not do it.
+    #[error("the lab makes network namespaces and interfaces, which needs root: run it with sudo")]
+    NotRoot,
     /// The name can't be part of a namespace's name.
     #[error("`{0}` can't name a lab: use 1 to 32 letters, digits and hyphens")]
     Name(String),
     /// Somebody uses the namespace.
-    #[error("the network namespace `{0}` exists already: another lab may be running; choose a name with --name, or remove it with `ip netns delete {0}`")]
+    #[error(
+        "the network namespace `{0}` exists already: another lab may be running. Choose a name with --name, or remove it with `ip netns delete {0}`"
+    )]
     Exists(String),
-    /// A file of /run/netns or /etc/netns.
+    /// A program is not installed.
+    #[error("{program} is missing: install it (on Debian: apt-get install {package})")]
+    Missing {
+        /// Which.
+        program: &'static str,
+        /// Debian's package.
+        package: &'static str,
+    },
+    /// A file or directory.
     #[error("{path}: {source}")]
     File {
         /// Which.
@@ -24,8 +91,8 @@ pub enum LabError {
         /// What the kernel said.
         source: std::io::Error,
     },
-    /// A program is missing.
-    #[error("can't run {program}: {source}; `./x test` installs what the lab needs (iproute2, ethtool, iputils-ping)")]
+    /// A program can't be run.
+    #[error("can't run {program}: {source}")]
     Tool {
         /// Which.
         program: &'static str,
@@ -40,4 +107,50 @@ pub enum LabError {
         /// What it said.
         said: String,
     },
+    /// The operating system refuses something.
+    #[error("the operating system refuses: {0}")]
+    Os(std::io::Error),
+    /// The UPF did not start, or ended by itself.
+    #[error("the UPF failed ({how}); its log ends with:\n{log}")]
+    Upf {
+        /// How it ended.
+        how: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// No association, or no session.
+    #[error("the SMF model got no session for the UE: {0}")]
+    Session(String),
+    /// The UE's interface.
+    #[error(transparent)]
+    Tun(#[from] io::tun::TunError),
+    /// The gNB.
+    #[error(transparent)]
+    Gnb(#[from] loadgen::gnb_tun::LabError),
+    /// A signal came before the lab stood.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A program that the lab needs.
+#[derive(Clone, Copy, Debug)]
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+impl Tool {
+    const IP: Self = Self { program: "ip", package: "iproute2" };
+    const ETHTOOL: Self = Self { program: "ethtool", package: "ethtool" };
+    const TCPDUMP: Self = Self { program: "tcpdump", package: "tcpdump" };
+
+    /// An error that names the package if it is missing.
+    fn demand(self) -> Result<(), LabError> {
+        let Self { program, package } = self;
+        if process::is_there(Path::new(program)) {
+            Ok(())
+        } else {
+            Err(LabError::Missing { program, package })
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ran                    upf                     dn
-//!   ue0 (TUN, the UE)      lo: N4 (SMF model)
+//!   ue0 (TUN, the UE)      lo: N4, SMF 198.51.100.2
 //!   n3  192.0.2.2  ------  n3 | Millrace | n6 ----  n6  203.0.113.2
 //!       2001:db8:3::2                                   2001:db8:6::2
 //! ```
@@ -34,9 +34,9 @@ pub mod address {
     /// The data network's host, IPv6.
     pub const DN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 2);
     /// Millrace's N4.
-    pub const UPF_N4: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
+    pub const UPF_N4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
     /// The SMF model's N4.
-    pub const SMF_N4: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+    pub const SMF_N4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
     /// Where UE addresses come from.
     pub const UE_POOL: &str = "10.45.0.0/16";
     /// Where UE prefixes come from.
@@ -72,7 +72,7 @@ impl Namespaces {
             }
             Some(name) => return Err(LabError::Name(name.to_owned())),
         };
-        let full = |short| format!("{prefix}{short}");
+        let full = |short: &str| format!("{prefix}{short}");
         Ok(Self { ran: full("ran"), upf: full("upf"), dn: full("dn") })
     }
 
@@ -91,78 +91,131 @@ impl Namespaces {
         PathBuf::from("/etc/netns").join(namespace)
     }
 
-    /// Makes the namespaces, links, addresses and routes, and the name `dn` known in `ran`.
+    /// Makes the namespaces, links, addresses and routes, and the name `dn` known in all of them. `claim` hears of each namespace
+    /// as soon as it exists.
     ///
-    /// Errors: not root, a tool is missing, or namespaces of these names exist already.
-    pub fn create(&self) -> Result<(), LabError> {
-        if let Some(taken) = self.each().into_iter().find(|name| Self::file(name).exists()) {
-            return Err(LabError::Exists(taken.to_owned()));
+    /// Errors: not root, a tool is missing, or namespaces of these names exist already; these stay as they are.
+    pub fn create(&self, mut claim: impl FnMut(&str) -> Result<(), LabError>) -> Result<(), LabError> {
+        for name in self.each() {
+            // `ip` fails too if somebody is faster, in other words.
+            if Self::file(name).exists() {
+                return Err(LabError::Exists(name.to_owned()));
+            }
         }
         for name in self.each() {
             run("ip", &format!("netns add {name}"))?;
-            // Everything in a namespace of its own has only link-local noise to send by itself; keep captures clean of it.
-            self.within(name, "sysctl -q -w net.ipv6.conf.default.accept_ra=0 net.ipv6.conf.default.dad_transmits=0")?;
-            self.within(name, "ip link set lo up")?;
+            claim(name)?;
+            run("ip", &format!("-n {name} link set lo up"))?;
+            Self::name_hosts(name)?;
+        }
+        // Not 127.0.0.0/8: some SMFs name their address as a tunnel's end, and that can't be a loopback address.
+        for n4 in [address::UPF_N4, address::SMF_N4] {
+            run("ip", &format!("-n {} address add {n4}/32 dev lo", self.upf))?;
         }
         self.join(&self.ran, "n3", &[&address::GNB, &address::GNB_V6])?;
         self.join(&self.dn, "n6", &[&address::DN, &address::DN_V6])?;
-        let (v4, v6) = (address::UE_POOL, address::UE_POOL_V6);
-        self.within(&self.dn, &format!("ip route add {v4} via {}", address::UPF_N6))?;
-        self.within(&self.dn, &format!("ip -6 route add {v6} via {}", address::UPF_N6_V6))?;
-        let hosts = format!("127.0.0.1 localhost\n::1 localhost\n{} dn\n{} dn\n", address::DN, address::DN_V6);
-        for name in self.each() {
-            let etc = Self::etc(name);
-            fs::create_dir_all(&etc)
-                .and_then(|()| fs::write(etc.join("hosts"), &hosts))
-                .map_err(|source| LabError::File { path: etc, source })?;
-        }
-        Ok(())
+        let dn = &self.dn;
+        run("ip", &format!("-n {dn} route add {} via {}", address::UE_POOL, address::UPF_N6))?;
+        run("ip", &format!("-n {dn} -6 route add {} via {}", address::UE_POOL_V6, address::UPF_N6_V6))
     }
 
     /// A veth pair between `upf` and another namespace, of the same name at both ends; addresses at the far end only.
     fn join(&self, far: &str, link: &str, addresses: &[&dyn std::fmt::Display]) -> Result<(), LabError> {
-        let upf = &self.upf;
+        let upf = self.upf.as_str();
         run("ip", &format!("link add {link} netns {upf} type veth peer name {link} netns {far}"))?;
-        for end in [upf.as_str(), far] {
-            // A veth passes packets on with the checksum that a NIC would have filled in still missing, and
-            // several of them glued together. What leaves a namespace here must be what travels on a wire.
-            self.within(end, &format!("ethtool -K {link} tx off rx off tso off gso off gro off"))?;
-            if end == upf {
-                self.within(end, &format!("sysctl -q -w net.ipv6.conf.{link}.disable_ipv6=1"))?;
-                self.within(end, &format!("sysctl -q -w net.ipv4.conf.{link}.arp_ignore=8"))?;
-            }
-            self.within(end, &format!("ip link set {link} mtu {MTU} up"))?;
+        for end in [upf, far] {
+            // A veth passes packets on with the checksum that a NIC would have filled in still missing, and several of
+            // them glued together. What leaves a namespace here must be what travels on a wire.
+            run("ip", &format!("netns exec {end} ethtool -K {link} tx off rx off tso off gso off gro off"))?;
+            // The kernel's own chatter has no place in captures: no duplicate address detection, no solicitations of
+            // routers that aren't there. The UPF's ends belong to Millrace, and the kernel must not answer for them.
+            let switches: &[(&str, &str, &str)] = if end == upf {
+                &[("ipv6", "disable_ipv6", "1"), ("ipv4", "arp_ignore", "8")]
+            } else {
+                &[
+                    ("ipv6", "accept_ra", "0"),
+                    ("ipv6", "router_solicitations", "0"),
+                    ("ipv6", "dad_transmits", "0"),
+                ]
+            };
+            Self::inside(end, || {
+                switches.iter().try_for_each(|(family, switch, value)| {
+                    let path = PathBuf::from(format!("/proc/sys/net/{family}/conf/{link}/{switch}"));
+                    fs::write(&path, value).map_err(|source| LabError::File { path, source })
+                })
+            })??;
+            run("ip", &format!("-n {end} link set {link} mtu {MTU} up"))?;
         }
         for address in addresses {
-            let bits = if address.to_string().contains(':') { "64 nodad" } else { "24" };
             let address = address.to_string();
-            let (bits, flags) = bits.split_once(' ').unwrap_or((bits, ""));
-            self.within(far, format!("ip address add {address}/{bits} dev {link} {flags}").trim_end())?;
+            let (bits, flags) = if address.contains(':') { (64, "nodad") } else { (24, "") };
+            run("ip", &format!("-n {far} address add {address}/{bits} dev {link} {flags}"))?;
         }
         Ok(())
     }
 
-    /// Runs a command line (split at blanks) in one of the namespaces.
-    pub fn within(&self, namespace: &str, line: &str) -> Result<(), LabError> {
-        run("ip", &format!("netns exec {namespace} {line}"))
+    /// What the names of the lab mean to programs that `ip netns exec` starts.
+    fn name_hosts(namespace: &str) -> Result<(), LabError> {
+        let etc = Self::etc(namespace);
+        let mut hosts = String::from("127.0.0.1 localhost\n::1 localhost\n");
+        let names: [(&dyn std::fmt::Display, &dyn std::fmt::Display, &str); 4] = [
+            (&address::DN, &address::DN_V6, "dn"),
+            (&address::GNB, &address::GNB_V6, "gnb"),
+            (&address::UPF_N3, &address::UPF_N3_V6, "upf-n3"),
+            (&address::UPF_N6, &address::UPF_N6_V6, "upf-n6"),
+        ];
+        for (v4, v6, name) in names {
+            hosts.push_str(&format!("{v4} {name}\n{v6} {name}\n"));
+        }
+        fs::create_dir_all(&etc)
+            .and_then(|()| fs::write(etc.join("hosts"), hosts))
+            .and_then(|()| {
+                // There is no name server in the lab: a question shall fail at once rather than be waited for.
+                let resolver = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+                if PathBuf::from("/etc/resolv.conf").exists() {
+                    fs::write(etc.join("resolv.conf"), resolver)
+                } else {
+                    Ok(())
+                }
+            })
+            .map_err(|source| LabError::File { path: etc, source })
     }
 
-    /// Ends what runs in the namespaces, and removes them and their files. Goes on after an error, and does nothing where nothing is.
-    pub fn remove(&self) {
-        for name in self.each() {
-            if let Ok(pids) = Command::new("ip").args(["netns", "pids", name]).output() {
-                for pid in String::from_utf8_lossy(&pids.stdout).split_whitespace() {
-                    let pid = pid.parse().ok().and_then(rustix::process::Pid::from_raw);
-                    if let Some(pid) = pid.filter(|pid| *pid != rustix::process::getpid()) {
-                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-                    }
+    /// Ends what runs in a namespace, and removes it and its files. Goes on after an error, and does nothing where nothing is.
+    pub fn remove(namespace: &str) {
+        // A program may be starting another one while it is ended.
+        for _ in 0..10 {
+            let Ok(pids) = Command::new("ip").args(["netns", "pids", namespace]).output() else { break };
+            let pids = String::from_utf8_lossy(&pids.stdout).into_owned();
+            let mut found = false;
+            for pid in pids.split_whitespace() {
+                let pid = pid.parse().ok().and_then(rustix::process::Pid::from_raw);
+                if let Some(pid) = pid.filter(|pid| *pid != rustix::process::getpid()) {
+                    found |= rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok();
                 }
             }
-            if Self::file(name).exists() {
-                let _ = run("ip", &format!("netns delete {name}"));
+            if !found {
+                break;
             }
-            let _ = fs::remove_dir_all(Self::etc(name));
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
+        if Self::file(namespace).exists() {
+            let _ = run("ip", &format!("netns delete {namespace}"));
+        }
+        let etc = Self::etc(namespace);
+        for file in ["hosts", "resolv.conf"] {
+            let _ = fs::remove_file(etc.join(file));
+        }
+        // Stays if somebody keeps other files there.
+        let _ = fs::remove_dir(etc);
+    }
+
+    /// Runs this on a thread inside a namespace: sockets that it opens belong there.
+    pub fn inside<T: Send>(namespace: &str, body: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| Self::enter(namespace).map(|()| body()));
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
     /// Moves the calling thread into a namespace: sockets that it opens from now on belong there.
@@ -198,5 +251,52 @@ mod tests {
         for bad in ["", "a/b", "..", "a b", &"x".repeat(33)] {
             assert!(Namespaces::named(Some(bad)).is_err(), "{bad}");
         }
+    }
+
+    /// Why namespaces can't be made here.
+    fn lacking() -> Option<&'static str> {
+        if !rustix::process::geteuid().is_root() {
+            return Some("not root");
+        }
+        let missing = |tool: &&&str| !crate::process::is_there(tool.as_ref());
+        ["ip", "ethtool", "ping"].iter().find(missing).copied()
+    }
+
+    #[test]
+    fn made_and_removed() {
+        if let Some(what) = lacking() {
+            println!("skipped: {what}");
+            return;
+        }
+        let names = Namespaces::named(Some(&format!("t{}", std::process::id()))).unwrap();
+        let mut claimed = Vec::new();
+        let made = names.create(|name| {
+            claimed.push(name.to_owned());
+            Ok(())
+        });
+        let taken = names.create(|_| Ok(()));
+        // Its own name is known in it, and the link carries packets: a neighbour entry comes from a real exchange.
+        let ping = run("ip", &format!("netns exec {} ping -c 1 -W 5 dn", names.dn));
+        let sees = Namespaces::inside(&names.upf, || fs::read_to_string("/proc/net/dev").unwrap()).unwrap();
+        let mut lingering =
+            Command::new("ip").args(["netns", "exec", &names.ran, "sleep", "60"]).spawn().unwrap();
+        while !run_says(&format!("netns pids {}", names.ran)).contains(&lingering.id().to_string()) {}
+        names.each().into_iter().for_each(Namespaces::remove);
+
+        made.unwrap();
+        ping.unwrap();
+        assert_eq!(claimed, names.each());
+        assert!(matches!(taken, Err(LabError::Exists(name)) if name == names.ran));
+        assert!(sees.contains("n3:") && sees.contains("n6:"), "{sees}");
+        assert_eq!(lingering.wait().unwrap().code(), None, "killed");
+        for name in names.each() {
+            assert!(!Namespaces::file(name).exists() && !Namespaces::etc(name).exists());
+            Namespaces::remove(name);
+        }
+    }
+
+    fn run_says(line: &str) -> String {
+        let output = Command::new("ip").args(line.split_whitespace()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
     }
 }

@@ -6,20 +6,21 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
-use std::net::SocketAddr;
+use std::future::IntoFuture;
 use tokio::net::TcpListener;
 
 /// The largest answer of `/bytes/N`: kept in memory while it is sent.
 const LARGEST: usize = 1 << 30;
 
-/// Serves HTTP on these addresses until the thread's runtime is dropped. Call it inside the namespace that it belongs to.
+/// Serves HTTP on these sockets, for as long as the runtime lives.
 ///
-/// Errors: an address can't be bound.
-pub async fn serve(addresses: Vec<SocketAddr>) -> std::io::Result<()> {
+/// Errors: a socket can't be listened on.
+pub async fn serve(listeners: Vec<std::net::TcpListener>) -> std::io::Result<()> {
     let router = Router::new().route("/", get(page)).route("/bytes/{count}", get(bytes));
     let mut servers = Vec::new();
-    for address in addresses {
-        let listener = TcpListener::bind(address).await?;
+    for listener in listeners {
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
         servers.push(tokio::spawn(axum::serve(listener, router.clone()).into_future()));
     }
     for server in servers {

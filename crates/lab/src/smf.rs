@@ -1,0 +1,136 @@
+//! The SMF model on a thread of its own, next to the UPF.
+
+use crate::LabError;
+use crate::topology::{Namespaces, address};
+use loadgen::facts::{SessionFacts, SessionMix, UePools};
+use loadgen::habits::{Habit, Shape};
+use loadgen::smf::{BatchReport, Smf, SmfConfig, SmfError};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// PFCP's port (TS 29.244 §4.2.2).
+const PFCP: u16 = 8805;
+/// It looks so often whether it should end.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// The running SMF. Dropped, it deletes its session and releases the association.
+#[derive(Debug)]
+pub(crate) struct SmfThread {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SmfThread {
+    /// Associates with the UPF and establishes one session, as IPv4v6 as the habit can. `check` is asked meanwhile whether that
+    /// still makes sense.
+    pub fn start(
+        namespace: &str,
+        habit: Habit,
+        mut check: impl FnMut() -> Result<(), LabError>,
+    ) -> Result<(Self, SessionFacts), LabError> {
+        let config = config(habit)?;
+        let (tell, told) = sync_channel(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (namespace, stopping) = (namespace.to_owned(), Arc::clone(&stop));
+        let life = move || serve(&namespace, config, &stopping, &tell);
+        let thread = std::thread::Builder::new().name("smf".into()).spawn(life).map_err(LabError::Os)?;
+        let this = Self { stop, thread: Some(thread) };
+        loop {
+            match told.recv_timeout(ROUND) {
+                Ok(result) => return result.map(|facts| (this, facts)),
+                Err(RecvTimeoutError::Timeout) => check()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(LabError::Os(std::io::Error::other("the SMF model ended without a word")));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for SmfThread {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn config(habit: Habit) -> Result<SmfConfig, LabError> {
+    let at = |ip| SocketAddr::new(ip, PFCP);
+    let prefix = |_| LabError::Os(std::io::Error::other("the UE pools of the topology are no prefixes"));
+    Ok(SmfConfig {
+        habit,
+        // The UPF gives the UE its addresses wherever the habit leaves it to it.
+        shape: Shape { choose_ue_ip: true, ..Shape::default() },
+        mix: SessionMix { ipv4: 0, ipv6: 0, ipv4v6: 1 },
+        pools: UePools {
+            ipv4: address::UE_POOL.parse().map_err(prefix)?,
+            ipv6: address::UE_POOL_V6.parse().map_err(prefix)?,
+        },
+        gnbs: vec![address::GNB.into()],
+        upf_n3: address::UPF_N3.into(),
+        t1: Duration::from_millis(300),
+        n1: 5,
+        reactivate: true,
+        ..SmfConfig::new(at(address::SMF_N4.into()), at(address::UPF_N4.into()))
+    })
+}
+
+/// The thread's life.
+fn serve(
+    namespace: &str,
+    config: SmfConfig,
+    stop: &AtomicBool,
+    tell: &SyncSender<Result<SessionFacts, LabError>>,
+) {
+    let mut smf = match establish(namespace, config) {
+        Ok((smf, facts)) => {
+            if tell.send(Ok(facts)).is_err() {
+                return;
+            }
+            smf
+        }
+        Err(error) => {
+            let _ = tell.send(Err(error));
+            return;
+        }
+    };
+    while !stop.load(Ordering::Relaxed) {
+        if let Err(error) = smf.serve(ROUND) {
+            tracing::warn!("the SMF model gave up: {error}");
+            return;
+        }
+    }
+    if let Err(error) = smf.delete_all().and_then(|_| smf.release()) {
+        tracing::debug!("the SMF model's farewell: {error}");
+    }
+}
+
+fn establish(namespace: &str, config: SmfConfig) -> Result<(Smf, SessionFacts), LabError> {
+    Namespaces::enter(namespace)?;
+    let mut smf = Smf::bind(config)?;
+    smf.associate()?;
+    clean(&smf.establish(1)?)?;
+    clean(&smf.activate_all()?)?;
+    let facts = smf.session(0).cloned().ok_or(LabError::Session("it vanished".into()))?;
+    Ok((smf, facts))
+}
+
+fn clean(report: &BatchReport) -> Result<(), LabError> {
+    if report.is_clean() {
+        return Ok(());
+    }
+    let why = report.refusals.first().map_or("no answer", |(_, reason)| reason.as_str());
+    Err(LabError::Session(format!("{:?}: {why}", report.operation)))
+}
+
+impl From<SmfError> for LabError {
+    fn from(error: SmfError) -> Self {
+        Self::Session(error.to_string())
+    }
+}

@@ -1,0 +1,589 @@
+//! Real programs through the real UPF: `millrace lab` with ping, curl, iperf3 and tshark as judges.
+//!
+//! The tests run one after the other, each in a lab of its own name, with the release binary if there is one. Where the
+//! machine lacks root or a tool, a test says so and passes; `./x test` installs the tools.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The UE's interface takes packets of this size (`--mtu` of the lab's UE).
+const UE_MTU: usize = 1400;
+/// IPv4, UDP, GTP-U with an extension header: what a tunnel adds.
+const TUNNEL: usize = 20 + 8 + 16;
+/// The MTU of the cables.
+const LINK_MTU: usize = 1500;
+
+/// Two labs at once would measure each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a lab can't be built here; printed by the tests that are skipped for it.
+fn lacking(tools: &[&str]) -> bool {
+    let root = Command::new("sh").args(["-c", "test $(id -u) = 0"]).status().unwrap().success();
+    let missing: Vec<_> =
+        ["ip", "ethtool", "ping"].iter().chain(tools).filter(|tool| !lab::can_run(Path::new(tool))).collect();
+    let tun = Path::new("/dev/net/tun").exists();
+    if !root || !missing.is_empty() || !tun {
+        println!("skipped: root {root}, /dev/net/tun {tun}, missing tools {missing:?}");
+    }
+    !root || !missing.is_empty() || !tun
+}
+
+fn binary() -> PathBuf {
+    let own = Path::new(env!("CARGO_BIN_EXE_millrace"));
+    let release = own.parent().and_then(Path::parent).unwrap().join("release/millrace");
+    if release.exists() { release } else { own.to_owned() }
+}
+
+fn millrace(args: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A lab that waits, until dropped.
+struct Lab {
+    name: String,
+    child: Child,
+    banner: String,
+}
+
+impl Lab {
+    fn start(test: &str, args: &[&str]) -> Self {
+        let name = format!("t{}-{test}", std::process::id());
+        let mut child =
+            millrace(&["lab", "--name", &name]).args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut banner = String::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            banner.extend([&line, "\n"]);
+            if line.starts_with("Ctrl-C") {
+                break;
+            }
+        }
+        let lab = Self { name, child, banner };
+        assert!(lab.banner.contains("Ctrl-C"), "the lab did not start: {}", lab.banner);
+        lab
+    }
+
+    /// Runs a shell script in one of the namespaces.
+    fn try_in(&self, namespace: &str, script: &str) -> Output {
+        let namespace = format!("{}-{namespace}", self.name);
+        Command::new("timeout")
+            .args(["90", "ip", "netns", "exec", &namespace, "sh", "-c", script])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// Likewise; it must succeed.
+    fn run_in(&self, namespace: &str, script: &str) -> String {
+        let output = self.try_in(namespace, script);
+        assert!(
+            output.status.success(),
+            "{script}: {}\n{}\n{}",
+            output.status,
+            said(&output),
+            self.drops_text()
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// As the UE.
+    fn ue(&self, script: &str) -> String {
+        self.run_in("ran", script)
+    }
+
+    fn socket(&self) -> String {
+        format!("/run/millrace/lab-{}/ctl.sock", self.name)
+    }
+
+    fn ctl(&self, question: &str) -> serde_json::Value {
+        let output = millrace(&["ctl", "--json", "--socket", &self.socket(), question]).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn drops_text(&self) -> String {
+        said(&millrace(&["ctl", "--socket", &self.socket(), "drops"]).output().unwrap())
+    }
+
+    /// Packets dropped for this reason.
+    fn drops(&self, reason: &str) -> u64 {
+        let answer = self.ctl("drops");
+        let lines = answer["drops"].as_array().unwrap();
+        lines.iter().find(|line| line["reason"] == reason).map_or(0, |line| line["packets"].as_u64().unwrap())
+    }
+
+    /// The UE's addresses.
+    fn ue_addresses(&self) -> [String; 2] {
+        ["-4", "-6"].map(|family| {
+            let line = self.ue(&format!("ip {family} -brief address show dev ue0 scope global"));
+            line.split_whitespace().find_map(|word| word.split_once('/')).unwrap().0.to_owned()
+        })
+    }
+
+    fn signal(&self, signal: &str) {
+        let kill = format!("kill -{signal} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn end(mut self) {
+        self.signal("INT");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        assert_eq!(left_of(&self.name), Vec::<String>::new());
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal("TERM");
+            self.child.wait().unwrap();
+        }
+    }
+}
+
+/// What is left of a lab of this name: namespaces, files and processes.
+fn left_of(name: &str) -> Vec<String> {
+    let mut left = Vec::new();
+    for part in ["ran", "upf", "dn"] {
+        for directory in ["/run/netns", "/etc/netns"] {
+            left.push(format!("{directory}/{name}-{part}"));
+        }
+    }
+    left.push(format!("/run/millrace/lab-{name}"));
+    left.retain(|path| Path::new(path).exists());
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(name) {
+            left.push(line);
+        }
+    }
+    left
+}
+
+/// A directory of the test's own, removed with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("millrace-lab-{}-{name}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn one_command_runs_as_the_ue() {
+    if lacking(&[]) {
+        return;
+    }
+    let _alone = alone();
+    let name = format!("t{}-run", std::process::id());
+    let script = "ping -c 2 -W 5 -4 dn >&2 && ping -c 2 -W 5 -6 dn >&2 && cat && exit 7";
+    let mut child = millrace(&["lab", "--name", &name, "run", "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"from standard input").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+    assert_eq!(output.stdout, b"from standard input", "nothing but the command's own output");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr.matches("2 received").count(), 2, "{stderr}");
+    assert!(stderr.contains("203.0.113.2") && stderr.contains("2001:db8:6::2"), "{stderr}");
+    assert_eq!(left_of(&name), Vec::<String>::new());
+}
+
+#[test]
+fn a_hundred_megabytes_arrive_as_they_were_sent() {
+    if lacking(&["curl"]) {
+        return;
+    }
+    let _alone = alone();
+    let lab = Lab::start("curl", &[]);
+    let directory = Directory::new("curl");
+    let file = directory.0.join("bytes");
+    let expected = lab::web::pattern(100_000_000);
+    for family in ["-4", "-6"] {
+        let start = Instant::now();
+        lab.ue(&format!("curl -sS --fail {family} -o {} http://dn/bytes/100000000", file.display()));
+        println!("curl {family}: 100 MB in {:.1} s", start.elapsed().as_secs_f64());
+        // Not with assert_eq!, which would print both.
+        assert!(std::fs::read(&file).unwrap() == expected, "what arrived is not what was sent");
+    }
+    lab.end();
+}
+
+/// What the receiver of an `iperf3 --json` run saw: bits per second, datagrams, lost datagrams.
+fn iperf3(lab: &Lab, args: &str) -> (f64, u64, u64) {
+    let report: serde_json::Value =
+        serde_json::from_str(&lab.ue(&format!("iperf3 --json -c dn -t 3 {args}"))).unwrap();
+    let end = &report["end"];
+    if args.contains("-u") {
+        let sum = &end["sum"];
+        let count = |key: &str| sum[key].as_u64().unwrap();
+        (sum["bits_per_second"].as_f64().unwrap(), count("packets"), count("lost_packets"))
+    } else {
+        (end["sum_received"]["bits_per_second"].as_f64().unwrap(), 0, 0)
+    }
+}
+
+#[test]
+fn iperf3_both_ways() {
+    if lacking(&["iperf3"]) {
+        return;
+    }
+    let _alone = alone();
+    let lab = Lab::start("iperf", &[]);
+    for direction in ["-4", "-4 -R", "-6", "-6 -R"] {
+        let (rate, _, _) = iperf3(&lab, direction);
+        println!("TCP {direction}: {:.0} Mbit/s", rate / 1e6);
+        assert!(rate > 10e6, "TCP {direction}: {rate} bit/s");
+        let (rate, packets, lost) = iperf3(&lab, &format!("{direction} -u -b 20M -l 1200"));
+        println!("UDP {direction}: {:.0} Mbit/s, {lost} of {packets} lost", rate / 1e6);
+        assert!(packets > 4000, "UDP {direction}: {packets} packets");
+        assert_eq!(lost, 0, "UDP {direction}: of {packets}\n{}", lab.drops_text());
+    }
+    lab.end();
+}
+
+#[test]
+fn path_mtu_is_found_by_both_sides() {
+    if lacking(&["curl"]) {
+        return;
+    }
+    let _alone = alone();
+    let lab = Lab::start("mtu", &[]);
+    let [v4, v6] = lab.ue_addresses();
+    // The UE sends what its interface takes, and no more.
+    lab.ue(&format!("ping -c 2 -W 5 -M do -s {} -4 dn", UE_MTU - 28));
+    lab.ue(&format!("ping -c 2 -W 5 -M do -s {} -6 dn", UE_MTU - 48));
+    let refused = said(&lab.try_in("ran", &format!("ping -c 1 -W 1 -M do -s {} -4 dn", UE_MTU - 27)));
+    assert!(refused.contains(&format!("mtu={UE_MTU}")), "{refused}");
+
+    // The data network learns what fits through the tunnel from Millrace.
+    let fits = LINK_MTU - TUNNEL;
+    let told = said(&lab.try_in("dn", &format!("ping -c 2 -W 1 -M do -s {} {v4}", LINK_MTU - 28)));
+    assert!(
+        told.contains("203.0.113.1") && told.contains(&format!("mtu = {fits}")),
+        "{told}\n{}",
+        lab.drops_text()
+    );
+    let told = said(&lab.try_in("dn", &format!("ping -c 2 -W 1 -M do -s {} {v6}", LINK_MTU - 48)));
+    assert!(
+        told.contains("too big: mtu") && told.contains(&fits.to_string()),
+        "{told}\n{}",
+        lab.drops_text()
+    );
+    assert!(lab.drops("packet-too-big") >= 2, "{}", lab.drops_text());
+    lab.run_in(
+        "dn",
+        &format!("ip route flush cache; ip -6 route flush cache; ping -c 2 -W 5 -M do -s {} {v4}", fits - 28),
+    );
+    lab.run_in("dn", &format!("ping -c 2 -W 5 -M do -s {} {v6}", fits - 48));
+
+    // TCP with segments that fit no tunnel: downlink they must shrink, uplink the gNB fragments what it sends to N3.
+    lab.ue(&format!("ip link set ue0 mtu {LINK_MTU}"));
+    lab.run_in("dn", "ip route flush cache; ip -6 route flush cache");
+    let before = lab.drops("packet-too-big");
+    for family in ["-4", "-6"] {
+        let got = lab.ue(&format!("curl -sS --fail {family} http://dn/bytes/20000000 | wc -c"));
+        assert_eq!(got.trim(), "20000000");
+        lab.ue(&format!("ping -c 2 -W 5 -s {} {family} dn", LINK_MTU - 48));
+    }
+    assert!(lab.drops("packet-too-big") > before, "no segment was too big: {}", lab.drops_text());
+    lab.end();
+}
+
+#[test]
+fn fragments_pass_both_ways() {
+    if lacking(&[]) {
+        return;
+    }
+    let _alone = alone();
+    let lab = Lab::start("frag", &[]);
+    for size in [1500, 4000, 20000] {
+        lab.ue(&format!("ping -c 3 -i 0.2 -W 5 -s {size} -4 dn"));
+        lab.ue(&format!("ping -c 3 -i 0.2 -W 5 -s {size} -6 dn"));
+    }
+    for address in lab.ue_addresses() {
+        lab.run_in("dn", &format!("ping -c 3 -i 0.2 -W 5 -s 4000 {address}"));
+    }
+    lab.end();
+}
+
+/// Sends an IP packet through an interface without asking the kernel's routing: an ICMP echo request.
+const CRAFT: &str = r#"
+import socket, struct, sys
+source, target = (socket.inet_aton(a) for a in sys.argv[1:3])
+def summed(b):
+    s = sum(struct.unpack("!%dH" % (len(b) // 2), b))
+    while s >> 16: s = (s & 0xffff) + (s >> 16)
+    return ~s & 0xffff
+icmp = struct.pack("!BBHHH", 8, 0, 0, 1, 1)
+icmp = icmp[:2] + struct.pack("!H", summed(icmp)) + icmp[4:]
+head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(icmp), 1, 0, 64, 1, 0) + source + target
+head = head[:10] + struct.pack("!H", summed(head)) + head[12:]
+s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0x0800)
+for _ in range(5): s.sendto(head + icmp, ("ue0", 0x0800))
+"#;
+
+#[test]
+fn a_ue_reaches_neither_others_nor_the_upf_itself() {
+    if lacking(&["python3"]) {
+        return;
+    }
+    let _alone = alone();
+    let lab = Lab::start("drops", &[]);
+    let directory = Directory::new("drops");
+    let script = directory.0.join("craft.py");
+    std::fs::write(&script, CRAFT).unwrap();
+    let [v4, v6] = lab.ue_addresses();
+    let craft = |source: &str, target: &str| {
+        lab.ue(&format!("python3 {} {source} {target}", script.display()));
+    };
+    /// The drop is counted when the packet is through: that takes a moment.
+    fn grows(lab: &Lab, reason: &str, from: u64, by: u64) {
+        let until = Instant::now() + Duration::from_secs(5);
+        while lab.drops(reason) < from + by {
+            assert!(
+                Instant::now() < until,
+                "{reason}: {from} and {by} more were awaited\n{}",
+                lab.drops_text()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    assert_eq!(lab.drops("spoofed-source") + lab.drops("own-address"), 0, "{}", lab.drops_text());
+
+    craft("10.45.77.77", "203.0.113.2");
+    grows(&lab, "spoofed-source", 0, 5);
+    let output = lab.try_in(
+        "ran",
+        "ip -6 address add 2001:db8:77::1/128 dev lo && ping -6 -c 3 -i 0.2 -W 1 -I 2001:db8:77::1 dn",
+    );
+    assert!(!output.status.success());
+    grows(&lab, "spoofed-source", 5, 3);
+
+    // N3, N4, N6; N3 and N6 over IPv6. None of them answers.
+    for target in ["192.0.2.1", "198.51.100.1", "203.0.113.1"] {
+        let from = lab.drops("own-address");
+        craft(&v4, target);
+        grows(&lab, "own-address", from, 5);
+    }
+    for target in ["2001:db8:3::1", "2001:db8:6::1"] {
+        let from = lab.drops("own-address");
+        assert!(
+            !lab.try_in("ran", &format!("ping -6 -c 3 -i 0.2 -W 1 -I ue0 -I {v6} {target}")).status.success()
+        );
+        grows(&lab, "own-address", from, 3);
+    }
+    // And the session still works.
+    lab.ue("ping -c 1 -W 5 dn");
+    lab.end();
+}
+
+#[test]
+fn tshark_finds_nothing_wrong() {
+    if lacking(&["tshark", "curl", "python3"]) {
+        return;
+    }
+    let _alone = alone();
+    let directory = Directory::new("capture");
+    let to = directory.0.to_str().unwrap();
+    let lab = Lab::start("judge", &["--capture", to, "--smf", "open5gs"]);
+    let [v4, v6] = lab.ue_addresses();
+    for family in ["-4", "-6"] {
+        lab.ue(&format!("ping -c 3 -i 0.2 -W 5 {family} dn && ping -c 2 -i 0.2 -W 5 -s 4000 {family} dn"));
+        lab.ue(&format!("curl -sS --fail -o /dev/null {family} http://dn/bytes/1000000"));
+    }
+    // Answers that Millrace makes itself: echo, frag needed, packet too big, an error indication.
+    lab.run_in("ran", "ping -c 1 -W 5 -4 upf-n3 && ping -c 1 -W 5 -6 upf-n3");
+    lab.run_in("dn", "ping -c 1 -W 5 -4 upf-n6 && ping -c 1 -W 5 -6 upf-n6");
+    for (address, headers) in [(&v4, 28), (&v6, 48)] {
+        let size = LINK_MTU - headers;
+        assert!(!lab.try_in("dn", &format!("ping -c 1 -W 1 -M do -s {size} {address}")).status.success());
+    }
+    // A G-PDU for a tunnel that nobody has, from a port that is not the gNB's.
+    let stray = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); \
+                 s.sendto(bytes.fromhex('30ff0004deadbeef64617461'), ('192.0.2.1', 2152))";
+    lab.run_in("ran", &format!("python3 -c \"{stray}\""));
+    std::thread::sleep(Duration::from_millis(300));
+    lab.end();
+
+    let tshark = |file: &str, filter: &str| {
+        let path = ["pcapng", "pcap"]
+            .iter()
+            .map(|end| directory.0.join(format!("{file}.{end}")))
+            .find(|p| p.exists());
+        let checked = ["ip", "udp", "tcp"].map(|protocol| format!("-o{protocol}.check_checksum:TRUE"));
+        let output = Command::new("tshark")
+            .arg("-r")
+            .arg(path.unwrap())
+            .args(checked)
+            .args(["-Y", filter])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // An error's severity is 0x800000 (epan/proto.h).
+    for file in ["n3", "n4", "n6"] {
+        let wrong = tshark(file, "_ws.malformed || _ws.expert.severity >= 0x800000");
+        assert_eq!(wrong, "", "{file}");
+    }
+    let count = |file: &str, filter: &str| tshark(file, filter).lines().count();
+    let least = [
+        ("n3", "gtp.message == 0xff && ip.src == 192.0.2.1 && gtp.ext_hdr.pdu_ses_con.pdu_type == 0", 500),
+        ("n3", "gtp.message == 0xff && ip.dst == 192.0.2.1", 50),
+        ("n3", "gtp.message == 0x1a && ip.src == 192.0.2.1", 1),
+        ("n6", "icmp.type == 3 && icmp.code == 4", 1),
+        ("n6", "icmpv6.type == 2", 1),
+        // Association and session: set up, established, modified, deleted, released; and all answered with success.
+        ("n4", "pfcp.cause == 1", 5),
+    ];
+    for (file, filter, least) in least {
+        let found = count(file, filter);
+        assert!(found >= least, "{file}: {filter}: {found} packets, at least {least} were expected");
+    }
+    assert_eq!(count("n4", "pfcp.cause > 1"), 0);
+    assert!(directory.0.join("upf.log").exists());
+}
+
+#[test]
+fn nothing_survives_sigkill() {
+    if lacking(&[]) {
+        return;
+    }
+    let _alone = alone();
+    let mut lab = Lab::start("kill", &[]);
+    let namespace = format!("{}-ran", lab.name);
+    let mut lingering = Command::new("ip")
+        .args(["netns", "exec", &namespace, "sleep", "600"])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(left_of(&lab.name).len() >= 8, "{:?}", left_of(&lab.name));
+    lab.signal("KILL");
+    lab.child.wait().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while !left_of(&lab.name).is_empty() {
+        assert!(Instant::now() < until, "left: {:?}", left_of(&lab.name));
+        // Until it is waited for, what was killed is a process still.
+        let _ = lingering.try_wait();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(lingering.wait().unwrap().code(), None, "killed");
+}
+
+#[test]
+fn the_lab_tells_when_its_upf_dies() {
+    if lacking(&[]) {
+        return;
+    }
+    let _alone = alone();
+    let mut lab = Lab::start("dies", &[]);
+    let pid = lab.ctl("version")["pid"].as_u64().unwrap();
+    assert!(Command::new("sh").args(["-c", &format!("kill -KILL {pid}")]).status().unwrap().success());
+    assert_eq!(lab.child.wait().unwrap().code(), Some(1));
+    assert_eq!(left_of(&lab.name), Vec::<String>::new());
+}
+
+#[test]
+fn every_smf_s_session_carries_traffic() {
+    if lacking(&[]) {
+        return;
+    }
+    let _alone = alone();
+    for habit in lab::Habit::ALL {
+        let name = format!("t{}-{}", std::process::id(), habit.name());
+        let has_v6 = matches!(habit, lab::Habit::Plain | lab::Habit::Open5gs);
+        let script = format!(
+            "ping -c 3 -i 0.2 -W 5 -4 dn{}",
+            if has_v6 { " && ping -c 3 -i 0.2 -W 5 -6 dn" } else { "" }
+        );
+        let args = ["lab", "--name", &name, "--smf", habit.name(), "run", "--", "sh", "-c", &script];
+        let output = millrace(&args).output().unwrap();
+        assert!(output.status.success(), "{}: {}", habit.name(), said(&output));
+        let expected = if has_v6 { 2 } else { 1 };
+        assert_eq!(said(&output).matches("3 received").count(), expected, "{}", habit.name());
+    }
+}
+
+#[test]
+fn af_xdp_carries_traffic() {
+    if lacking(&[]) {
+        return;
+    }
+    let _alone = alone();
+    let name = format!("t{}-xdp", std::process::id());
+    let script = "ping -c 3 -i 0.2 -W 5 -4 dn && ping -c 3 -i 0.2 -W 5 -s 3000 -6 dn";
+    let args = ["lab", "--name", &name, "--driver", "af-xdp", "run", "--", "sh", "-c", script];
+    let output = millrace(&args).output().unwrap();
+    let said = said(&output);
+    if said.contains("the UPF failed") && said.contains("net_af_xdp") {
+        println!("skipped: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn what_can_t_be_done_is_said() {
+    let ends = |args: &[&str], code: i32, words: &str| {
+        let output = millrace(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(said(&output).contains(words), "{}", said(&output));
+    };
+    ends(&["lab", "--name", "a/b", "run", "--", "true"], 2, "can't name a lab");
+    ends(&["lab", "--driver", "tap"], 2, "use af-packet or af-xdp");
+    ends(&["lab", "--smf", "nobody"], 2, "no SMF that can be imitated");
+    ends(&["lab", "run", "--", "no-such-program"], 127, "no-such-program");
+    if lacking(&["setpriv"]) {
+        return;
+    }
+    let _alone = alone();
+    let name = format!("t{}-taken", std::process::id());
+    let taken = format!("{name}-dn");
+    let ip = |args: &[&str]| assert!(Command::new("ip").args(args).status().unwrap().success());
+    ip(&["netns", "add", &taken]);
+    ends(&["lab", "--name", &name, "run", "--", "true"], 1, &taken);
+    assert!(Path::new("/run/netns").join(&taken).exists(), "it is somebody else's");
+    ip(&["netns", "delete", &taken]);
+    assert_eq!(left_of(&name), Vec::<String>::new());
+
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(binary())
+        .args(["lab", "run", "--", "true"])
+        .output()
+        .unwrap();
+    if said(&output).contains("setpriv: ") {
+        println!("skipped: another user can't run the binary: {}", said(&output));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("needs root"), "{}", said(&output));
+}
