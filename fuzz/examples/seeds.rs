@@ -24,10 +24,10 @@ fn main() -> std::io::Result<()> {
         ("packet", packets()),
         ("gtpu", gtpu()),
         ("sdf", texts()),
-        ("session_store", scripts(16, 300)),
+        ("session_store", after_sessions(&[0, 0], 16, 300)),
         ("pfcp_node", scripts(12, 300)),
         ("datapath_packets", scripts(12, 300)),
-        ("n4_and_packets", scripts(24, 400)),
+        ("n4_and_packets", after_sessions(&[0x90, 1, 1], 24, 300)),
         ("config", configurations()),
         ("ctl", lines()),
         ("pcap", captures()?),
@@ -143,6 +143,14 @@ fn scripts(count: u64, length: usize) -> Vec<Vec<u8>> {
         state.to_be_bytes()[3]
     };
     (0..count).map(|_| (0..length).map(|_| next()).collect()).collect()
+}
+
+/// Scripts that begin with some everyday sessions: `step` is what the target wants to hear before an establishment.
+fn after_sessions(step: &[u8], count: u64, length: usize) -> Vec<Vec<u8>> {
+    // For `requests::everyday`: IPv4, IPv6, both; forwarded or, the last, buffered.
+    let sessions = [8, 8 | 2, 8 | 6, 0].map(|octet| [0xc0 | octet, 0, octet, 0x20 | octet, 0]);
+    let begin: Vec<u8> = sessions.iter().flat_map(|session| [step, session].concat()).collect();
+    scripts(count, length).into_iter().map(|script| [&begin[..], &script].concat()).collect()
 }
 
 fn configurations() -> Vec<Vec<u8>> {

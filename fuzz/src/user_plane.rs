@@ -191,13 +191,11 @@ impl UserPlane {
     pub fn settle(&mut self, store: &Store) {
         for _ in 0..2 {
             for at in 0..2 {
-                let (mut mine, mut others) = (Vec::new(), Vec::new());
-                for (shard, port, frame) in self.workers[at].out.hand_off.drain(..) {
-                    // A shard that nobody needed yet has no owner: either worker says so.
-                    let owner = self.owners[shard.index()].unwrap_or(1 - at);
-                    if owner == at { mine.push((port, frame)) } else { others.push((port, frame)) }
+                let mut handed: [Vec<(u16, MemFrame)>; 2] = Default::default();
+                for (shard, port, frame) in std::mem::take(&mut self.workers[at].out.hand_off) {
+                    handed[self.owner(shard)].push((port, frame));
                 }
-                for (owner, mut frames) in [(at, mine), (1 - at, others)] {
+                for (owner, mut frames) in handed.into_iter().enumerate() {
                     if frames.is_empty() {
                         continue;
                     }
