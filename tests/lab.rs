@@ -324,13 +324,21 @@ fn fragments_pass_both_ways() {
     }
     let _alone = alone();
     let lab = Lab::start("frag", &[]);
+    // Over IPv6 only the sender makes fragments: the data network first has to learn what fits through the tunnel.
+    lab.try_in("ran", &format!("ping -c 1 -W 1 -s {LINK_MTU} -6 dn"));
+    // `ping` itself is content with one answer.
+    let all_return = |namespace: &str, args: &str| {
+        let report = lab.run_in(namespace, &format!("ping -c 3 -i 0.2 -W 5 {args}"));
+        assert!(report.contains(" 3 received"), "{args}: {report}{}", lab.drops_text());
+    };
     for size in [1500, 4000, 20000] {
-        lab.ue(&format!("ping -c 3 -i 0.2 -W 5 -s {size} -4 dn"));
-        lab.ue(&format!("ping -c 3 -i 0.2 -W 5 -s {size} -6 dn"));
+        all_return("ran", &format!("-s {size} -4 dn"));
+        all_return("ran", &format!("-s {size} -6 dn"));
     }
     for address in lab.ue_addresses() {
-        lab.run_in("dn", &format!("ping -c 3 -i 0.2 -W 5 -s 4000 {address}"));
+        all_return("dn", &format!("-s 4000 {address}"));
     }
+    assert_eq!(lab.drops("malformed"), 0, "{}", lab.drops_text());
     lab.end();
 }
 
@@ -428,7 +436,7 @@ fn tshark_finds_nothing_wrong() {
     }
     // A G-PDU for a tunnel that nobody has, from a port that is not the gNB's.
     let stray = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); \
-                 s.sendto(bytes.fromhex('30ff0004deadbeef64617461'), ('192.0.2.1', 2152))";
+                 s.sendto(bytes.fromhex('30ff0014deadbeef4500001400000000403b347f0a2d0001cb007102'), ('192.0.2.1', 2152))";
     lab.run_in("ran", &format!("python3 -c \"{stray}\""));
     std::thread::sleep(Duration::from_millis(300));
     lab.end();
@@ -438,7 +446,9 @@ fn tshark_finds_nothing_wrong() {
             .iter()
             .map(|end| directory.0.join(format!("{file}.{end}")))
             .find(|p| p.exists());
-        let checked = ["ip", "udp", "tcp"].map(|protocol| format!("-o{protocol}.check_checksum:TRUE"));
+        // On the loopback interface, N4's, the kernel leaves UDP's checksum out.
+        let on = if file == "n4" { "FALSE" } else { "TRUE" };
+        let checked = ["ip", "udp", "tcp"].map(|protocol| format!("-o{protocol}.check_checksum:{on}"));
         let output = Command::new("tshark")
             .arg("-r")
             .arg(path.unwrap())

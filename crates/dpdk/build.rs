@@ -75,6 +75,22 @@ fn pkg_config(arguments: &[&str]) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
 }
 
+/// A copy of the AF_PACKET driver that calls the shim's `mr_setsockopt`, which says why, instead of `setsockopt`.
+fn own_af_packet(library: &str) -> String {
+    const NAME: &str = "millrace_net_af_packet";
+    let out = std::env::var("OUT_DIR").unwrap_or_default();
+    let copy = format!("{out}/lib{NAME}.a");
+    let status =
+        Command::new("objcopy").args(["--redefine-sym", "setsockopt=mr_setsockopt", library, &copy]).status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => fail(&format!("objcopy of {library} failed ({status})")),
+        Err(error) => fail(&format!("objcopy (binutils) can't be run ({error})")),
+    }
+    println!("cargo::rustc-link-search=native={out}");
+    NAME.into()
+}
+
 fn main() {
     println!("cargo::rerun-if-changed=shim/shim.c");
     println!("cargo::rerun-if-changed=build.rs");
@@ -110,7 +126,9 @@ fn main() {
         if !Path::new(&file).exists() {
             fail(&format!("{file} is missing (DPDK_LINK=dynamic links shared libraries)"));
         }
-        println!("cargo::rustc-link-lib=static:-bundle,+whole-archive=rte_{library}");
+        let library =
+            if *library == "net_af_packet" { own_af_packet(&file) } else { format!("rte_{library}") };
+        println!("cargo::rustc-link-lib=static:-bundle,+whole-archive={library}");
     }
     for library in SYSTEM {
         println!("cargo::rustc-link-lib=dylib={library}");

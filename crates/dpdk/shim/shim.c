@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <linux/if_packet.h>
 #include <unistd.h>
 
 #include <rte_dev.h>
@@ -404,4 +405,22 @@ int mr_port_stats(uint16_t port, struct mr_port_stats *out)
 	out->tx_bytes = stats.obytes;
 	out->tx_errors = stats.oerrors;
 	return 0;
+}
+
+/*
+ * What net_af_packet calls in place of setsockopt (build.rs redirects it). The driver joins its sockets to a fanout group with
+ * PACKET_FANOUT_FLAG_DEFRAG: the kernel then puts IPv4 fragments together before it hands them over, and the driver cuts what
+ * doesn't fit into a frame of its ring, so that every packet in fragments arrives broken. Fragments are the datapath's business.
+ * All fragments of a packet still go to one queue: the kernel leaves ports out of the hash of any of them.
+ */
+int mr_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+{
+	unsigned int fanout;
+
+	if (level == SOL_PACKET && option == PACKET_FANOUT && length == sizeof(fanout)) {
+		memcpy(&fanout, value, sizeof(fanout));
+		fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
+		value = &fanout;
+	}
+	return setsockopt(fd, level, option, value, length);
 }

@@ -271,6 +271,44 @@ fn af_packet_queues_body() {
 }
 
 #[test]
+fn af_packet_leaves_fragments_alone() {
+    alone("af_packet_fragments_body", true);
+}
+
+#[test]
+#[ignore = "run by `af_packet_leaves_fragments_alone` in a namespace of its own"]
+fn af_packet_fragments_body() {
+    veth(1500);
+    let eal = start(&[]);
+    let mut port = open(&eal, &DeviceSpec::new("n3", "net_af_packet0,iface=here"));
+    let (mut rx, _tx) = port.take_queue(0).unwrap();
+    let mut far = Peer::new(open(&eal, &DeviceSpec::new("far", "net_af_packet9,iface=there")));
+    // Three fragments of one IPv4 packet, too long together for a frame of the ring.
+    let fragment = |offset: u16, more: u16| {
+        let [high, low] = (offset / 8 | more << 13).to_be_bytes();
+        let mut packet = vec![0xff; 12];
+        packet.extend([
+            8, 0, 0x45, 0, 0x05, 0xdc, 0x12, 0x34, high, low, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ]);
+        let sum: u32 = packet[14..34].chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(c[1])).sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        packet[24..26].copy_from_slice(&sum.to_be_bytes());
+        packet.resize(1514, low);
+        packet
+    };
+    let sent = [fragment(0, 1), fragment(1480, 1), fragment(2960, 0)];
+    sent.iter().for_each(|packet| far.inject(packet));
+    let mut frames = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while frames.len() < sent.len() && Instant::now() < deadline {
+        rx.rx_burst(&mut frames, 64);
+    }
+    let got: Vec<_> = frames.iter().map(|frame| frame.bytes().to_vec()).collect();
+    assert_eq!(got, sent);
+}
+
+#[test]
 fn af_packet_jumbo() {
     alone("af_packet_jumbo_body", true);
 }
