@@ -94,7 +94,8 @@ pub struct LabCounts {
     pub downlink_dropped: u64,
     /// G-PDUs for a tunnel that we don't have; answered with an error indication.
     pub unknown_teid: u64,
-    /// G-PDUs without a downlink PDU session container, dropped: on N3 it is mandatory (TS 38.415).
+    /// G-PDUs without a downlink PDU session container. On N3 it is mandatory (TS 38.415), but a UPF whose SMF gives no QER
+    /// knows no QFI; gNBs deliver such packets on the session's default bearer, and so do we.
     pub no_container: u64,
     /// Datagrams that aren't GTP-U, or not from the UPF.
     pub stray: u64,
@@ -241,14 +242,16 @@ impl<D: PacketDevice> LabGnb<D> {
                     gtpu_message::emit_error_indication(&mut self.reply, 0, &error, Some(peer.port()));
                     let _ = self.socket.send_to(&self.reply, self.gtpu_address());
                 }
-                MessageType::G_PDU => match view.pdu_session() {
-                    Ok(Some(PduSession::Downlink(_))) => match self.device.write(view.payload()) {
+                MessageType::G_PDU => {
+                    if !matches!(view.pdu_session(), Ok(Some(PduSession::Downlink(_)))) {
+                        self.counts.no_container += 1;
+                    }
+                    match self.device.write(view.payload()) {
                         Ok(()) => self.counts.downlink += 1,
                         // The interface is down, or refuses what isn't IP.
                         Err(_) => self.counts.downlink_dropped += 1,
-                    },
-                    _ => self.counts.no_container += 1,
-                },
+                    }
+                }
                 MessageType::ECHO_REQUEST => {
                     self.counts.echo_requests += 1;
                     self.reply.clear();
@@ -363,6 +366,7 @@ mod tests {
         let expected = LabCounts {
             unknown_teid: 1,
             no_container: 1,
+            downlink: 1,
             stray: 2,
             echo_requests: 1,
             end_markers: 1,
