@@ -130,7 +130,7 @@ mod tests {
         for there in ["sh", "/bin/sh"] {
             assert!(is_there(Path::new(there)), "{there}");
         }
-        for missing in ["no-such-program-in-path", "/etc/hostname", "./sh", ""] {
+        for missing in ["no-such-program-in-path", "/etc", "/proc/version", "./sh", ""] {
             assert!(!is_there(Path::new(missing)), "{missing}");
         }
     }

@@ -157,16 +157,14 @@ impl Namespaces {
     /// What the names of the lab mean to programs that `ip netns exec` starts.
     fn name_hosts(namespace: &str) -> Result<(), LabError> {
         let etc = Self::etc(namespace);
-        let mut hosts = String::from("127.0.0.1 localhost\n::1 localhost\n");
         let names: [(&dyn std::fmt::Display, &dyn std::fmt::Display, &str); 4] = [
             (&address::DN, &address::DN_V6, "dn"),
             (&address::GNB, &address::GNB_V6, "gnb"),
             (&address::UPF_N3, &address::UPF_N3_V6, "upf-n3"),
             (&address::UPF_N6, &address::UPF_N6_V6, "upf-n6"),
         ];
-        for (v4, v6, name) in names {
-            hosts.push_str(&format!("{v4} {name}\n{v6} {name}\n"));
-        }
+        let lines = names.map(|(v4, v6, name)| format!("{v4} {name}\n{v6} {name}\n")).concat();
+        let hosts = format!("127.0.0.1 localhost\n::1 localhost\n{lines}");
         fs::create_dir_all(&etc)
             .and_then(|()| fs::write(etc.join("hosts"), hosts))
             .and_then(|()| {
@@ -277,7 +275,9 @@ mod tests {
         let taken = names.create(|_| Ok(()));
         // Its own name is known in it, and the link carries packets: a neighbour entry comes from a real exchange.
         let ping = run("ip", &format!("netns exec {} ping -c 1 -W 5 dn", names.dn));
-        let sees = Namespaces::inside(&names.upf, || fs::read_to_string("/proc/net/dev").unwrap()).unwrap();
+        let sees =
+            Namespaces::inside(&names.upf, || fs::read_to_string("/proc/thread-self/net/dev").unwrap())
+                .unwrap();
         let mut lingering =
             Command::new("ip").args(["netns", "exec", &names.ran, "sleep", "60"]).spawn().unwrap();
         while !run_says(&format!("netns pids {}", names.ran)).contains(&lingering.id().to_string()) {}
