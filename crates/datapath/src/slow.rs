@@ -84,14 +84,12 @@ impl<F: Frame> Datapath<F> {
         };
         let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
         let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
-        let uplink_tunnel = tunnel.is_some()
-            && candidates(&rules, tunnel).next().is_some_and(|(_, pdr)| pdr.source.is_uplink());
-        let source = if uplink_tunnel {
-            source_of(&rules, forward::inner_source(frame.bytes(), meta))
-        } else {
-            SourceOf::Ue
+        let source = match tunnel {
+            Some(_) => source_of(&rules, forward::inner_source(frame.bytes(), meta)),
+            None => SourceOf::Ue,
         };
-        if source == SourceOf::Stranger {
+        // Where all rules of the tunnel are the UE's own, a stranger's packet is refused before it leaves a trace.
+        if source == SourceOf::Stranger && candidates(&rules, tunnel).all(|(_, pdr)| pdr.source.is_uplink()) {
             self.refuse(meta, Reason::SpoofedSource);
             return;
         }
@@ -103,7 +101,16 @@ impl<F: Frame> Datapath<F> {
                 return;
             }
         };
-        let Some(pdr) = rules.pdrs.get(pdr_index as usize) else { return };
+        let Some(pdr) = rules.pdrs.get(pdr_index as usize) else {
+            self.refuse(meta, Reason::NoRule);
+            return;
+        };
+        // A tunnel may serve rules of both directions: then it is the rule that says whose packet this claims to be.
+        let source = if pdr.source.is_uplink() { source } else { SourceOf::Ue };
+        if source == SourceOf::Stranger {
+            self.refuse(meta, Reason::SpoofedSource);
+            return;
+        }
         let forward = match rules.fars.get(pdr.far as usize).map(|far| far.action) {
             Some(Action::Forward(forward)) => forward,
             Some(Action::ForwardUnresolved) => {

@@ -510,3 +510,33 @@ fn any_bytes_whatever_are_survived() {
     }
     assert!(worker.datapath.counters().dropped_total() > 1000);
 }
+
+#[test]
+fn a_ue_may_not_lie_about_its_address_where_a_tunnel_serves_both_directions() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let mut both = (*rules(UE, to_gnb(77))).clone();
+    // The first rule of the tunnel is a downlink one that this packet doesn't match.
+    let mut from_core = both.pdrs[0].clone();
+    from_core.id = PdrId(3);
+    from_core.precedence = 0;
+    from_core.source = Source::Core;
+    from_core.far = 1;
+    from_core.filters = [SdfFilter {
+        protocol: Some(6),
+        source: None,
+        destination: None,
+        source_ports: Box::default(),
+        destination_ports: Box::default(),
+        tos: None,
+        spi: None,
+        flow_label: None,
+    }]
+    .into();
+    both.pdrs = [from_core, both.pdrs[0].clone(), both.pdrs[1].clone()].into();
+    worker.install(&Arc::new(both), Transition::default());
+    let send = |source| gtpu(MessageType::G_PDU, teid(UE)).build(&inner(source, HOST, 20));
+    worker.process(0, &[send(Ipv4Addr::new(10, 45, 0, 99))]);
+    assert_eq!(worker.dropped(Reason::SpoofedSource), 1);
+    worker.process(0, &[send(UE)]);
+    assert_eq!(worker.sent(1).len(), 1);
+}
