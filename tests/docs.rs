@@ -1,0 +1,76 @@
+//! Pages of docs/ that say what the code says: written from it, and compared with it here.
+//!
+//! `UPDATE_DOCS=1 cargo test --test docs` writes them anew.
+#![allow(clippy::unwrap_used)]
+
+use control::n4::N4Counters;
+use datapath::Reason;
+use pfcp::node::NodeCounters;
+use std::fmt::Write;
+use std::path::Path;
+
+const HOW: &str = "UPDATE_DOCS=1 cargo test --test docs";
+
+/// A table of names and meanings.
+fn table(heading: &str, rows: impl IntoIterator<Item = (&'static str, &'static str)>) -> String {
+    let mut text = format!("| {heading} | meaning |\n|---|---|\n");
+    for (name, meaning) in rows {
+        let meaning = meaning.trim();
+        assert!(!name.contains('|') && !meaning.contains('|'), "`{name}` would break the table");
+        writeln!(text, "| `{name}` | {meaning} |").unwrap();
+    }
+    text
+}
+
+/// Writes the page, or compares it with what it should be.
+fn page(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    if written == text {
+        return;
+    }
+    let line = written.lines().zip(text.lines()).position(|(a, b)| a != b).unwrap_or_default();
+    panic!("docs/{name} is not what the code says, from line {} on; write it anew with: {HOW}", line + 1);
+}
+
+#[test]
+fn drop_reasons() {
+    let rows = Reason::ALL.iter().map(|reason| (reason.label(), reason.meaning()));
+    let text = format!(
+        "# Why a packet was not forwarded\n\n\
+         Every dropped packet is counted under one of these names: for the whole UPF in `millrace ctl drops`, for one session in\n\
+         `millrace ctl session SEID`. A session's own list has only drops of packets that were recognised as its own.\n\n\
+         {}\n\
+         This page is written from `crates/datapath/src/reason.rs` by `{HOW}`.\n",
+        table("reason", rows)
+    );
+    page("drop-reasons.md", &text);
+}
+
+#[test]
+fn counters() {
+    let (node, n4) = (NodeCounters::default(), N4Counters::default());
+    let rows = |each: Vec<(&'static str, &'static str, u64)>| {
+        each.into_iter().map(|(name, meaning, _)| (name, meaning))
+    };
+    let text = format!(
+        "# What N4 counts\n\n\
+         All counters begin at 0 when the process starts. They are kept in the process; `millrace ctl` does not show them yet, but\n\
+         `millrace ctl peers` says for each SMF how many requests came and how many were refused. What happens to packets is in\n\
+         [drop-reasons.md](drop-reasons.md).\n\n\
+         ## The PFCP node\n\n\
+         Messages and associations (`pfcp::node::NodeCounters`).\n\n\
+         {}\n\
+         ## Sessions and reports\n\n\
+         What session requests led to (`control::n4::N4Counters`).\n\n\
+         {}\n\
+         This page is written from the two structures by `{HOW}`.\n",
+        table("counter", rows(node.each().collect())),
+        table("counter", rows(n4.each().collect()))
+    );
+    page("counters.md", &text);
+}
