@@ -253,6 +253,45 @@ fn strangers_get_cause_72_and_may_ask_again_after_they_associated() {
     assert_eq!(upf.handed_out.len(), 1);
 }
 
+/// A restarted SMF counts its requests from the beginning, from the same port.
+#[test]
+fn a_restarted_peers_requests_are_not_taken_for_repetitions() {
+    let mut upf = End::new(Role::Up, "127.0.0.1:8805", |_| {});
+    let from: SocketAddr = "127.0.0.2:8805".parse().unwrap();
+    let set_up = |upf: &mut End, milli: u64, recovery: u32| {
+        let mut smf =
+            End::new(Role::Cp, "127.0.0.2:8805", |config| config.recovery = RecoveryTimeStamp(recovery));
+        smf.node.associate(Nanos(milli), upf.address, &mut smf.out).unwrap();
+        let request = smf.out.datagrams().next().unwrap().1.to_vec();
+        upf.take(Nanos(milli), from, &request);
+    };
+    set_up(&mut upf, 1, 5);
+    upf.take(Nanos(2), from, &DELETION);
+    upf.take(Nanos(3), from, &DELETION);
+    set_up(&mut upf, 4, 5);
+    assert_eq!((upf.handed_out[&1], upf.out.events.len()), (1, 1), "repetitions: {:?}", upf.out.events);
+    assert_eq!(upf.node.counters().replayed_replies, 2);
+    // The same number, message and port, but another start.
+    set_up(&mut upf, 5, 6);
+    let peer = only_peer(&upf);
+    assert_eq!(upf.out.events[1..], [Event::PeerRestarted(peer)]);
+    upf.take(Nanos(6), from, &DELETION);
+    upf.take(Nanos(7), from, &DELETION);
+    assert_eq!(upf.handed_out[&1], 2);
+    // Released, and associated again with the very same octets.
+    let release = [0x20, 9, 0, 13, 0, 0, 3, 0, 0, 60, 0, 5, 0, 127, 0, 0, 2];
+    upf.out.clear();
+    upf.take(Nanos(8), from, &release);
+    upf.take(Nanos(9), from, &release);
+    let answers: Vec<_> = upf.out.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(upf.out.events, [Event::PeerReleased(peer)]);
+    set_up(&mut upf, 10, 6);
+    assert_eq!(upf.node.peers().count(), 1);
+    upf.take(Nanos(11), from, &DELETION);
+    assert_eq!(upf.handed_out[&1], 3);
+}
+
 #[test]
 fn limits_hold() {
     let mut upf = End::new(Role::Up, "127.0.0.1:8805", |config| {

@@ -29,13 +29,13 @@ use crate::ids::{Seid, SequenceNumber};
 use crate::ie::{NodeId, RecoveryTimeStamp};
 use crate::message::{
     AssociationReleaseRequest, AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse,
-    AssociationUpdateRequest, AssociationUpdateResponse, HeartbeatRequest, HeartbeatResponse, NodeReportResponse,
-    PfdManagementResponse, SessionDeletionResponse, SessionEstablishmentResponse, SessionModificationResponse,
-    SessionReportResponse, SessionSetDeletionResponse,
+    AssociationUpdateRequest, AssociationUpdateResponse, HeartbeatRequest, HeartbeatResponse,
+    NodeReportResponse, PfdManagementResponse, SessionDeletionResponse, SessionEstablishmentResponse,
+    SessionModificationResponse, SessionReportResponse, SessionSetDeletionResponse,
 };
 use crate::message_type::MessageType;
 use peer::Peers;
-use replies::{Key, ReplyCache, Seen};
+use replies::{Key, Likeness, ReplyCache, Seen};
 use std::net::SocketAddr;
 use tables::Nanos;
 use transactions::{Due, Purpose, Transaction, Transactions};
@@ -77,6 +77,7 @@ pub struct RequestHandle {
     /// Who asks.
     pub peer: PeerId,
     key: Key,
+    likeness: Likeness,
 }
 
 /// Why a request of the owner's was not sent.
@@ -160,7 +161,11 @@ impl Node {
             Err(HeaderError::Version { sequence, .. }) => {
                 self.counters.wrong_version += 1;
                 if let Some(sequence) = sequence {
-                    out.write(from, &Header::node(MessageType::VERSION_NOT_SUPPORTED_RESPONSE, sequence), |_| {});
+                    out.write(
+                        from,
+                        &Header::node(MessageType::VERSION_NOT_SUPPORTED_RESPONSE, sequence),
+                        |_| {},
+                    );
                 }
                 return Incoming::Nothing;
             }
@@ -201,7 +206,16 @@ impl Node {
             return Incoming::Nothing;
         }
         let key = Key { from, sequence: header.sequence.0, message_type: kind };
-        match self.replies.see(now, key) {
+        // The life of a peer ends with its restart: what it asked for before is forgotten, by it and by us. An association set-up
+        // begins one: it is told from that of an earlier life by the Recovery Time Stamp in it, or by the release between.
+        let life = peer.and_then(|id| self.peers.get(id)).map(|peer| peer.life);
+        let sets_up = kind == MessageType::ASSOCIATION_SETUP_REQUEST;
+        if sets_up && life.is_none() {
+            self.replies.forget(&key);
+        }
+        let life = life.filter(|_| !sets_up);
+        let likeness = Likeness::new(header.seid.unwrap_or_default(), body, life);
+        match self.replies.see(now, key, likeness) {
             Seen::InProgress => {
                 self.counters.duplicates_in_progress += 1;
                 self.peers.count(peer, |peer| peer.repeated += 1);
@@ -215,7 +229,7 @@ impl Node {
             }
             Seen::New => {}
         }
-        if kind == MessageType::ASSOCIATION_SETUP_REQUEST {
+        if sets_up {
             self.associate_with_peer(now, from, key, body, out);
             return Incoming::Nothing;
         }
@@ -228,7 +242,12 @@ impl Node {
             self.counters.requests += 1;
             self.peers.count(Some(peer), |peer| peer.requests += 1);
             let seid = header.seid.unwrap_or_default();
-            return Incoming::Request { handle: RequestHandle { peer, key }, message_type: kind, seid, body };
+            return Incoming::Request {
+                handle: RequestHandle { peer, key, likeness },
+                message_type: kind,
+                seid,
+                body,
+            };
         }
         self.node_request(now, peer, key, kind, body, out);
         Incoming::Nothing
@@ -245,7 +264,9 @@ impl Node {
             | MessageType::SESSION_ESTABLISHMENT_REQUEST
             | MessageType::SESSION_MODIFICATION_REQUEST
             | MessageType::SESSION_DELETION_REQUEST => self.config.role == Role::Up,
-            MessageType::NODE_REPORT_REQUEST | MessageType::SESSION_REPORT_REQUEST => self.config.role == Role::Cp,
+            MessageType::NODE_REPORT_REQUEST | MessageType::SESSION_REPORT_REQUEST => {
+                self.config.role == Role::Cp
+            }
             _ => false,
         }
     }
@@ -274,11 +295,13 @@ impl Node {
 
     /// A peer said when it started; another time than before means that it has forgotten its sessions (§6.2.3, TS 23.007 §19A).
     fn heard_recovery(&mut self, now: Nanos, id: PeerId, recovery: RecoveryTimeStamp, out: &mut Output) {
+        let life = self.peers.new_life();
         if let Some(peer) = self.peers.get_mut(id)
             && peer.recovery != recovery
         {
             peer.recovery = recovery;
             peer.since = now;
+            peer.life = life;
             self.counters.peer_restarts += 1;
             self.abandon_requests(id, out);
             out.events.push(Event::PeerRestarted(id));
@@ -289,7 +312,14 @@ impl Node {
     fn associate_with_peer(&mut self, now: Nanos, from: SocketAddr, key: Key, body: &[u8], out: &mut Output) {
         let cause = match AssociationSetupRequest::decode(body) {
             Ok(request) => {
-                match self.peer_associates(now, from, request.node_id, request.recovery, request.session_retention, out) {
+                match self.peer_associates(
+                    now,
+                    from,
+                    request.node_id,
+                    request.recovery,
+                    request.session_retention,
+                    out,
+                ) {
                     Ok(_) => Cause::ACCEPTED,
                     Err(cause) => cause,
                 }
@@ -326,12 +356,14 @@ impl Node {
     ) -> Result<PeerId, Cause> {
         if let Some(id) = self.peers.named(&node_id) {
             self.peers.moved(&self.config, id, from);
+            let life = self.peers.new_life();
             if let Some(peer) = self.peers.get_mut(id) {
                 let restarted = peer.recovery != recovery || !retain;
                 peer.recovery = recovery;
                 peer.since = now;
                 peer.last_heard = now;
                 if restarted {
+                    peer.life = life;
                     self.counters.peer_restarts += 1;
                     self.abandon_requests(id, out);
                     out.events.push(Event::PeerRestarted(id));
@@ -371,25 +403,45 @@ impl Node {
                     Err(error) => (error.cause, false),
                 };
                 let response = AssociationUpdateResponse { node_id, cause };
-                self.reply(key, MessageType::ASSOCIATION_UPDATE_RESPONSE, None, |out| response.encode(out), out);
+                self.reply(
+                    key,
+                    MessageType::ASSOCIATION_UPDATE_RESPONSE,
+                    None,
+                    |out| response.encode(out),
+                    out,
+                );
                 if wants_release && self.config.role == Role::Cp {
                     self.release(now, peer, out);
                 }
             }
             MessageType::ASSOCIATION_RELEASE_REQUEST => {
                 let response = AssociationReleaseResponse { node_id, cause: Cause::ACCEPTED };
-                self.reply(key, MessageType::ASSOCIATION_RELEASE_RESPONSE, None, |out| response.encode(out), out);
+                self.reply(
+                    key,
+                    MessageType::ASSOCIATION_RELEASE_RESPONSE,
+                    None,
+                    |out| response.encode(out),
+                    out,
+                );
                 self.drop_peer(peer, out);
             }
             MessageType::PFD_MANAGEMENT_REQUEST => {
                 // Application detection by PFDs is not offered (feature PFDM): say so rather than accept and ignore.
-                let response = PfdManagementResponse { cause: Cause::SERVICE_NOT_SUPPORTED, offending_ie: None };
+                let response =
+                    PfdManagementResponse { cause: Cause::SERVICE_NOT_SUPPORTED, offending_ie: None };
                 self.reply(key, MessageType::PFD_MANAGEMENT_RESPONSE, None, |out| response.encode(out), out);
             }
             MessageType::SESSION_SET_DELETION_REQUEST => {
                 // No session carries an FQ-CSID here, so that the set is empty and its deletion a success.
-                let response = SessionSetDeletionResponse { node_id, cause: Cause::ACCEPTED, offending_ie: None };
-                self.reply(key, MessageType::SESSION_SET_DELETION_RESPONSE, None, |out| response.encode(out), out);
+                let response =
+                    SessionSetDeletionResponse { node_id, cause: Cause::ACCEPTED, offending_ie: None };
+                self.reply(
+                    key,
+                    MessageType::SESSION_SET_DELETION_RESPONSE,
+                    None,
+                    |out| response.encode(out),
+                    out,
+                );
             }
             MessageType::NODE_REPORT_REQUEST => {
                 let response = NodeReportResponse { node_id, cause: Cause::ACCEPTED, offending_ie: None };
@@ -414,7 +466,13 @@ impl Node {
                     created_pdrs: Vec::new(),
                     failed_rule: None,
                 };
-                self.reply(key, MessageType::SESSION_ESTABLISHMENT_RESPONSE, none, |out| response.encode(out), out);
+                self.reply(
+                    key,
+                    MessageType::SESSION_ESTABLISHMENT_RESPONSE,
+                    none,
+                    |out| response.encode(out),
+                    out,
+                );
             }
             MessageType::SESSION_MODIFICATION_REQUEST => {
                 let response = SessionModificationResponse {
@@ -424,11 +482,24 @@ impl Node {
                     usage_reports: Vec::new(),
                     failed_rule: None,
                 };
-                self.reply(key, MessageType::SESSION_MODIFICATION_RESPONSE, none, |out| response.encode(out), out);
+                self.reply(
+                    key,
+                    MessageType::SESSION_MODIFICATION_RESPONSE,
+                    none,
+                    |out| response.encode(out),
+                    out,
+                );
             }
             MessageType::SESSION_DELETION_REQUEST => {
-                let response = SessionDeletionResponse { cause, offending_ie: None, usage_reports: Vec::new() };
-                self.reply(key, MessageType::SESSION_DELETION_RESPONSE, none, |out| response.encode(out), out);
+                let response =
+                    SessionDeletionResponse { cause, offending_ie: None, usage_reports: Vec::new() };
+                self.reply(
+                    key,
+                    MessageType::SESSION_DELETION_RESPONSE,
+                    none,
+                    |out| response.encode(out),
+                    out,
+                );
             }
             MessageType::SESSION_REPORT_REQUEST => {
                 let response = SessionReportResponse { cause, offending_ie: None, drop_buffered: false };
@@ -436,11 +507,23 @@ impl Node {
             }
             MessageType::ASSOCIATION_UPDATE_REQUEST => {
                 let response = AssociationUpdateResponse { node_id, cause };
-                self.reply(key, MessageType::ASSOCIATION_UPDATE_RESPONSE, None, |out| response.encode(out), out);
+                self.reply(
+                    key,
+                    MessageType::ASSOCIATION_UPDATE_RESPONSE,
+                    None,
+                    |out| response.encode(out),
+                    out,
+                );
             }
             MessageType::ASSOCIATION_RELEASE_REQUEST => {
                 let response = AssociationReleaseResponse { node_id, cause };
-                self.reply(key, MessageType::ASSOCIATION_RELEASE_RESPONSE, None, |out| response.encode(out), out);
+                self.reply(
+                    key,
+                    MessageType::ASSOCIATION_RELEASE_RESPONSE,
+                    None,
+                    |out| response.encode(out),
+                    out,
+                );
             }
             MessageType::PFD_MANAGEMENT_REQUEST => {
                 let response = PfdManagementResponse { cause, offending_ie: None };
@@ -477,6 +560,10 @@ impl Node {
         encode: impl FnOnce(&mut Vec<u8>),
         out: &mut Output,
     ) {
+        // A peer that was restarted may have used the number again, and must not take this for the answer.
+        if self.replies.is_of_another(&handle.key, handle.likeness) {
+            return;
+        }
         self.reply(handle.key, kind, Some(seid), encode, out);
     }
 

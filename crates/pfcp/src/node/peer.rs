@@ -35,6 +35,8 @@ pub struct Peer {
     pub repeated: u64,
     /// Requests of ours that were sent to it again.
     pub retransmitted: u64,
+    /// Changes when it has forgotten its requests and sessions.
+    pub(super) life: u64,
     /// When the next heartbeat is due; `None` while one waits for its response.
     pub(super) next_heartbeat: Option<Nanos>,
 }
@@ -46,11 +48,18 @@ pub(super) struct Peers {
     by_node: HashMap<NodeId, PeerId>,
     by_address: HashMap<SocketAddr, PeerId>,
     last_id: u32,
+    last_life: u64,
 }
 
 impl Peers {
     pub fn len(&self) -> usize {
         self.by_id.len()
+    }
+
+    /// A number that no life of a peer had before.
+    pub const fn new_life(&mut self) -> u64 {
+        self.last_life += 1;
+        self.last_life
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Peer> {
@@ -95,6 +104,7 @@ impl Peers {
     ) -> PeerId {
         self.last_id += 1;
         let id = PeerId(self.last_id);
+        let life = self.new_life();
         let next_heartbeat = (config.heartbeat_interval > 0).then(|| now.plus(config.heartbeat_interval));
         self.by_node.insert(node_id.clone(), id);
         self.by_address.insert(config.peer_key(from), id);
@@ -110,6 +120,7 @@ impl Peers {
             requests: 0,
             repeated: 0,
             retransmitted: 0,
+            life,
             next_heartbeat,
         };
         self.by_id.insert(id, peer);

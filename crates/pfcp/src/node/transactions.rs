@@ -84,9 +84,15 @@ impl Transactions {
     }
 
     /// The request that this response answers: same number, next message type, same address.
-    pub fn finish(&mut self, sequence: u32, message_type: MessageType, from: SocketAddr) -> Option<Transaction> {
+    pub fn finish(
+        &mut self,
+        sequence: u32,
+        message_type: MessageType,
+        from: SocketAddr,
+    ) -> Option<Transaction> {
         let transaction = self.waiting.get(&sequence)?;
-        let answers = transaction.message_type.response() == Some(message_type) && transaction.to.ip() == from.ip();
+        let answers =
+            transaction.message_type.response() == Some(message_type) && transaction.to.ip() == from.ip();
         if answers { self.waiting.remove(&sequence) } else { None }
     }
 
@@ -118,8 +124,12 @@ impl Transactions {
     /// Drops what waits for this peer; returns the owner's tokens.
     pub fn abandon(&mut self, peer: PeerId) -> Vec<Transaction> {
         let theirs = |transaction: &Transaction| transaction.peer == Some(peer);
-        let numbers: Vec<u32> =
-            self.waiting.iter().filter(|(_, transaction)| theirs(transaction)).map(|(&number, _)| number).collect();
+        let numbers: Vec<u32> = self
+            .waiting
+            .iter()
+            .filter(|(_, transaction)| theirs(transaction))
+            .map(|(&number, _)| number)
+            .collect();
         numbers.iter().filter_map(|number| self.waiting.remove(number)).collect()
     }
 
