@@ -30,6 +30,8 @@ pub enum Trigger {
     VolumeQuota,
     /// TIMQU: the time quota is exhausted.
     TimeQuota,
+    /// QUVTI: the quota's validity ended.
+    QuotaValidity,
     /// START: the first packet of the rule's traffic was seen.
     StartOfTraffic,
     /// IMMER: asked for by the SMF (Query URR).

@@ -16,6 +16,7 @@ pub(super) const fn trigger(trigger: Trigger) -> UsageReportTrigger {
         Trigger::TimeThreshold => UsageReportTrigger::TIMTH,
         Trigger::VolumeQuota => UsageReportTrigger::VOLQU,
         Trigger::TimeQuota => UsageReportTrigger::TIMQU,
+        Trigger::QuotaValidity => UsageReportTrigger::QUVTI,
         Trigger::StartOfTraffic => UsageReportTrigger::START,
         Trigger::Immediate => UsageReportTrigger::IMMER,
         Trigger::Termination => UsageReportTrigger::TERMR,
@@ -103,5 +104,10 @@ impl Starts {
     /// The session is gone.
     pub fn forget(&mut self, seid: Seid) {
         self.0.remove(&seid);
+    }
+
+    /// Sessions with rules.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 }

@@ -26,7 +26,7 @@ counters! {
     deleted = "sessions-deleted",
     /// Sessions removed because their association ended or their SMF restarted.
     sessions_swept = "sessions-swept",
-    /// Session requests refused; the response says why.
+    /// Session requests refused, for whatever reason; the response says why.
     refused = "requests-refused",
     /// Session requests whose IEs can't be read or lack a mandatory one.
     malformed = "requests-malformed",
@@ -40,7 +40,9 @@ counters! {
     reports = "reports-sent",
     /// Usage added to a report that waits until the SMF has answered the one before.
     reports_coalesced = "reports-coalesced",
-    /// Reports that found no room among the outstanding requests, or whose SMF is gone.
+    /// Reports that waited because as many requests as allowed were outstanding.
+    reports_queued = "reports-queued",
+    /// Reports that could not be sent, and associations from our side that could not be asked for.
     reports_not_sent = "reports-not-sent",
     /// Reports that the SMF never answered.
     reports_unanswered = "reports-unanswered",

@@ -19,19 +19,25 @@ impl FarEnds {
         Self { known: HashMap::new(), limit }
     }
 
-    /// Whether these would still fit.
-    pub fn have_room(&self, wanted: impl Iterator<Item = OuterHeaderCreation>) -> bool {
+    /// Whether all of these would still fit.
+    pub fn have_room(&self, wanted: impl Iterator<Item = IpAddr>) -> bool {
         let mut new: Vec<IpAddr> = Vec::new();
-        for header in wanted {
-            let address = header.ipv4.map(IpAddr::V4).or(header.ipv6.map(IpAddr::V6));
-            if let Some(address) = address
-                && !self.known.contains_key(&address)
-                && !new.contains(&address)
-            {
+        for address in wanted {
+            if !self.known.contains_key(&address) && !new.contains(&address) {
                 new.push(address);
             }
         }
         new.is_empty() || self.known.len() + new.len() <= self.limit
+    }
+
+    /// Whether there is no room for any more.
+    pub fn is_full(&self) -> bool {
+        self.known.len() >= self.limit
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.known.len()
     }
 
     /// A session has these rules from now on.
@@ -52,4 +58,9 @@ impl FarEnds {
             }
         }
     }
+}
+
+/// The far end that an Outer Header Creation names.
+pub(super) fn far_end(header: &OuterHeaderCreation) -> Option<IpAddr> {
+    header.ipv4.map(IpAddr::V4).or(header.ipv6.map(IpAddr::V6))
 }

@@ -21,12 +21,12 @@ use crate::n4::far_ends::FarEnds;
 use crate::n4::reports::Reports;
 use crate::n4::timers::Timers;
 use datapath::command::{Command, Event, Token};
+use pfcp::Seid;
 use pfcp::header::Datagram;
 use pfcp::ie::FSeid;
 use pfcp::node::{Incoming, Node, NodeConfig, Output};
-use pfcp::Seid;
-use session::store::{DirectoryChange, Store, Sweep};
 use session::ShardId;
+use session::store::{DirectoryChange, Store, Sweep};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use tables::Nanos;
@@ -75,6 +75,21 @@ impl WallClock {
     pub const fn ntp(self, at: Nanos) -> pfcp::ie::NtpSeconds {
         pfcp::ie::NtpSeconds((self.ntp_at_zero + at.0 / Nanos::SECOND) as u32)
     }
+}
+
+/// What [`N4`] remembers beside the sessions; without sessions and requests all of it is zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Held {
+    /// Orders that workers have not answered.
+    pub orders: usize,
+    /// Reports that wait or are on their way, and beginnings of measurements.
+    pub reports: usize,
+    /// Timers of usage reporting and of notifications.
+    pub timers: usize,
+    /// gNBs and UPFs that sessions send to.
+    pub far_ends: usize,
+    /// Associations that are gone and whose sessions are being removed.
+    pub sweeps: usize,
 }
 
 /// The UPF's N4.
@@ -177,6 +192,17 @@ impl N4 {
         self.pending.len()
     }
 
+    /// What is remembered beside the sessions themselves.
+    pub fn held(&self) -> Held {
+        Held {
+            orders: self.pending.len(),
+            reports: self.reports.len(),
+            timers: self.timers.len(),
+            far_ends: self.far_ends.len(),
+            sweeps: self.sweeps.len(),
+        }
+    }
+
     /// Takes a datagram.
     pub fn receive(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         for message in Datagram::new(datagram) {
@@ -185,7 +211,10 @@ impl N4 {
                 Incoming::Request { handle, message_type, seid, body } => {
                     self.request(now, handle, message_type, seid, body);
                 }
-                Incoming::Response { token, body, .. } => self.report_answered(now, Seid(token), body),
+                Incoming::Response { token, body, .. } => {
+                    self.report_answered(now, Seid(token), body);
+                    self.send_queued(now);
+                }
             }
             self.lives(now);
         }
@@ -221,6 +250,7 @@ impl N4 {
         self.greet(now);
         self.sweep();
         self.fire_timers(now);
+        self.send_queued(now);
     }
 
     /// When [`N4::tick`] has something to do next.
@@ -263,7 +293,9 @@ impl N4 {
                     self.remove_population(peer);
                 }
                 pfcp::node::Event::PeerLost(peer) => self.log_peer(peer, "does not answer heartbeats"),
-                pfcp::node::Event::TimedOut { peer: Some(_), token } => self.report_given_up(now, Seid(token)),
+                pfcp::node::Event::TimedOut { peer: Some(_), token } => {
+                    self.report_given_up(now, Seid(token))
+                }
                 pfcp::node::Event::TimedOut { peer: None, .. } => {}
             }
         }
@@ -323,12 +355,6 @@ impl N4 {
 
     fn announce(&mut self, changes: Vec<DirectoryChange>) {
         self.orders.extend(changes.into_iter().map(Order::All));
-    }
-
-    /// A session is gone: so are its timers and reports.
-    fn forget(&mut self, seid: Seid) {
-        self.timers.forget(seid);
-        self.reports.forget(seid);
     }
 
     fn own_fseid(&self, seid: Seid) -> FSeid {

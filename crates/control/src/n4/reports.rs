@@ -6,27 +6,35 @@
 
 use super::convert::{self, Starts};
 use super::{N4, Order, Pending};
-use datapath::command::Command;
+use datapath::command::{Command, Transition};
 use packet::{Dscp, Qfi, Teid};
 use pfcp::ie::{FTeid, UsageReport, UsageReportTrigger};
 use pfcp::message::{DownlinkDataReport, SessionReportRequest, SessionReportResponse};
 use pfcp::message_type::MessageType;
-use pfcp::{Cause, PdrId, Seid};
+use pfcp::{Cause, PdrId, Seid, UrrId};
+use session::rules::Rules;
 use session::usage::Usage;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use tables::Nanos;
+use tables::wheel::TimerId;
 
 /// Error indications of one session that are remembered while a report is on its way: more are repetitions.
 const MAX_ERROR_INDICATIONS: usize = 16;
+/// The unit of Downlink Data Notification Delay (§8.2.28), in nanoseconds.
+const DELAY_UNIT: u64 = 50_000_000;
+
+/// Usage that was measured and not told yet, with all the reasons to tell it.
+pub(super) type Measured = (Usage, UsageReportTrigger);
 
 /// What there is to tell an SMF about a session.
 #[derive(Debug, Default)]
 struct Waiting {
-    usage: Vec<(Usage, UsageReportTrigger)>,
+    usage: Vec<Measured>,
     downlink: Option<DownlinkDataReport>,
     errors: Vec<FTeid>,
-    /// A report is on its way; what is here waits for its answer.
+    /// A report is on its way, or has its place in the queue of those that find no room among the outstanding requests;
+    /// what is here waits.
     sent: bool,
 }
 
@@ -36,84 +44,153 @@ impl Waiting {
     }
 }
 
+/// Packets wait for a rule, and the SMF was told or will be: once, however often the session changes meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    pdr: PdrId,
+    /// Paging policy and QFI of the first packet.
+    service: (Option<Dscp>, Option<Qfi>),
+    /// When the SMF is told, if not at once.
+    timer: Option<TimerId>,
+}
+
 /// Reports that wait or are on their way, and when measurements began.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     waiting: HashMap<Seid, Waiting>,
+    episodes: HashMap<Seid, Vec<Episode>>,
+    /// Sessions whose report found no room among the outstanding requests. Each is here at most once.
+    queue: VecDeque<Seid>,
+    /// Sessions that are being deleted: what was measured and not told yet belongs in the response.
+    leaving: HashMap<Seid, Vec<Measured>>,
     pub starts: Starts,
 }
 
 impl Reports {
-    /// The session is gone, and its last measurement was reported.
-    pub fn forget(&mut self, seid: Seid) {
-        self.waiting.remove(&seid);
-        self.starts.forget(seid);
+    /// What waits to be told of a rule: it goes with the report that is being made of it now.
+    pub fn take_usage(&mut self, seid: Seid, urr: UrrId) -> Option<Measured> {
+        let usage = &mut self.waiting.get_mut(&seid)?.usage;
+        let at = usage.iter().position(|(known, _)| known.urr == urr)?;
+        Some(usage.swap_remove(at))
     }
 
-    /// The session is being deleted: what waits goes unsaid, what is measured will be in the response.
-    pub fn forget_waiting(&mut self, seid: Seid) {
-        self.waiting.remove(&seid);
+    /// The session is being deleted: what waits, and what its shard still reports, goes into the response.
+    pub fn leave(&mut self, seid: Seid) {
+        let waiting = self.waiting.remove(&seid).unwrap_or_default();
+        self.leaving.insert(seid, waiting.usage);
     }
+
+    /// The shard has deleted it: what was measured and not told, together with its last reports.
+    pub fn left(&mut self, seid: Seid, last: &[Usage]) -> Vec<Measured> {
+        let mut usage = self.leaving.remove(&seid).unwrap_or_default();
+        for last in last {
+            merge(&mut usage, last);
+        }
+        usage
+    }
+
+    /// What is remembered of sessions, for tests that look for leaks.
+    pub fn len(&self) -> usize {
+        self.waiting.len() + self.episodes.len() + self.queue.len() + self.leaving.len() + self.starts.len()
+    }
+}
+
+/// Adds usage to what waits; says whether it was added to a report of the same rule.
+fn merge(waiting: &mut Vec<Measured>, new: &Usage) -> bool {
+    let bits = convert::trigger(new.trigger);
+    let known = waiting.iter_mut().find(|(known, _)| known.urr == new.urr);
+    let is_known = known.is_some();
+    if let Some((known, triggers)) = known {
+        convert::add(known, new);
+        triggers.0 |= bits.0;
+    } else {
+        waiting.push((*new, bits));
+    }
+    is_known
 }
 
 impl N4 {
     /// Shards reported usage.
     pub(super) fn usage(&mut self, now: Nanos, seid: Seid, usage: &[Usage]) {
-        if self.store.get(seid).is_none() || usage.is_empty() {
+        if usage.is_empty() {
+            return;
+        }
+        if self.store.get(seid).is_none() {
+            if let Some(leaving) = self.reports.leaving.get_mut(&seid) {
+                for new in usage {
+                    merge(leaving, new);
+                }
+            }
             return;
         }
         let waiting = self.reports.waiting.entry(seid).or_default();
         for new in usage {
-            let bits = convert::trigger(new.trigger);
-            match waiting.usage.iter_mut().find(|(known, _)| known.urr == new.urr) {
-                Some((known, triggers)) => {
-                    convert::add(known, new);
-                    triggers.0 |= bits.0;
-                    self.counters.reports_coalesced += 1;
-                }
-                None => waiting.usage.push((*new, bits)),
-            }
+            self.counters.reports_coalesced += u64::from(merge(&mut waiting.usage, new));
         }
         self.send_report(now, seid);
     }
 
     /// A packet waits for a UE without a tunnel (§5.2.3.1).
-    pub(super) fn downlink_data(
-        &mut self,
-        now: Nanos,
-        seid: Seid,
-        pdr: PdrId,
-        qfi: Option<Qfi>,
-        dscp: Dscp,
-    ) {
+    pub(super) fn downlink_data(&mut self, now: Nanos, seid: Seid, pdr: PdrId, qfi: Option<Qfi>, dscp: Dscp) {
         let Some(session) = self.store.get(seid) else { return };
-        // With a BAR that asks for a delay, the SMF is told later, if the packet then still waits (§8.2.28).
-        let delay = session.rules().pdrs.iter().any(|rule| rule.id == pdr);
-        let delay = delay.then(|| self.store.bar(seid, pdr)).flatten().and_then(|bar| bar.delay).unwrap_or(0);
-        let report = DownlinkDataReport { pdrs: vec![pdr], service: Some((Some(dscp), qfi)) };
-        if delay > 0 && self.timers.notify_later(now.plus(u64::from(delay) * 50_000_000), seid, pdr) {
+        // The rule may forward again by now. A shard tells anew after every change of the session; the SMF has been told.
+        let told =
+            self.reports.episodes.get(&seid).is_some_and(|all| all.iter().any(|known| known.pdr == pdr));
+        if told || !session.rules().buffers(pdr) {
             return;
         }
-        self.notify(now, seid, report);
+        // With a BAR that asks for a delay, the SMF is told later, if the packet then still waits (§8.2.28).
+        let delay = self.store.bar(seid, pdr).and_then(|bar| bar.delay).unwrap_or(0);
+        let timer = match delay {
+            0 => None,
+            delay => self.timers.notify_later(now.plus(u64::from(delay) * DELAY_UNIT), seid, pdr),
+        };
+        let episode = Episode { pdr, service: (Some(dscp), qfi), timer };
+        self.reports.episodes.entry(seid).or_default().push(episode);
+        if timer.is_none() {
+            self.notify(now, seid, pdr);
+        }
     }
 
     /// Tells the SMF that packets wait.
-    pub(super) fn notify(&mut self, now: Nanos, seid: Seid, report: DownlinkDataReport) {
-        if self.store.get(seid).is_none() {
-            return;
-        }
+    pub(super) fn notify(&mut self, now: Nanos, seid: Seid, pdr: PdrId) {
+        let episode =
+            self.reports.episodes.get_mut(&seid).and_then(|all| all.iter_mut().find(|e| e.pdr == pdr));
+        let Some(episode) = episode else { return };
+        episode.timer = None;
+        let service = Some(episode.service);
         let waiting = self.reports.waiting.entry(seid).or_default();
         match &mut waiting.downlink {
-            Some(known) => {
-                for pdr in report.pdrs {
-                    if !known.pdrs.contains(&pdr) {
-                        known.pdrs.push(pdr);
-                    }
-                }
-            }
-            None => waiting.downlink = Some(report),
+            Some(known) => known.pdrs.push(pdr),
+            None => waiting.downlink = Some(DownlinkDataReport { pdrs: vec![pdr], service }),
         }
         self.send_report(now, seid);
+    }
+
+    /// The session has these rules now: those that no longer buffer, or whose packets were discarded, begin anew when they do.
+    pub(super) fn end_episodes(&mut self, seid: Seid, rules: &Rules, discarded: bool) {
+        let Some(episodes) = self.reports.episodes.get_mut(&seid) else { return };
+        let timers = &mut self.timers;
+        let mut ended = Vec::new();
+        episodes.retain(|episode| {
+            let goes_on = !discarded && rules.buffers(episode.pdr);
+            if !goes_on {
+                ended.push(episode.pdr);
+                timers.cancel_notification(episode.timer);
+            }
+            goes_on
+        });
+        if episodes.is_empty() {
+            self.reports.episodes.remove(&seid);
+        }
+        if let Some(waiting) = self.reports.waiting.get_mut(&seid)
+            && let Some(report) = &mut waiting.downlink
+        {
+            report.pdrs.retain(|pdr| !ended.contains(pdr));
+            if report.pdrs.is_empty() {
+                waiting.downlink = None;
+            }
+        }
     }
 
     /// The far end of a tunnel doesn't know it (§5.2.4).
@@ -145,6 +222,12 @@ impl N4 {
         let Some(session) = self.store.get(seid) else { return };
         let (cp_seid, population) = (session.cp_fseid().seid, session.peer());
         let Some(&peer) = self.associations.get(&population) else { return };
+        if self.node.outstanding() >= self.node.config().max_outstanding {
+            waiting.sent = true;
+            self.reports.queue.push_back(seid);
+            self.counters.reports_queued += 1;
+            return;
+        }
         let usage = std::mem::take(&mut waiting.usage);
         let mut usage_reports: Vec<UsageReport> = Vec::with_capacity(usage.len());
         for (usage, triggers) in &usage {
@@ -162,30 +245,54 @@ impl N4 {
         let kind = MessageType::SESSION_REPORT_REQUEST;
         // The token of the transaction is the session: there is one at most.
         let encode = |out: &mut Vec<u8>| request.encode(out);
-        match self.node.request(now, peer, kind, cp_seid, seid.0, encode, &mut self.output) {
-            Ok(_) => self.counters.reports += 1,
-            Err(_) => {
-                self.counters.reports_not_sent += 1;
-                self.reports.waiting.remove(&seid);
+        if self.node.request(now, peer, kind, cp_seid, seid.0, encode, &mut self.output).is_ok() {
+            self.counters.reports += 1;
+        } else {
+            self.counters.reports_not_sent += 1;
+            self.reports.waiting.remove(&seid);
+        }
+    }
+
+    /// Requests have ended: reports that found no room go out, as many as there is room for.
+    pub(super) fn send_queued(&mut self, now: Nanos) {
+        while self.node.outstanding() < self.node.config().max_outstanding {
+            let Some(seid) = self.reports.queue.pop_front() else { return };
+            if let Some(waiting) = self.reports.waiting.get_mut(&seid) {
+                waiting.sent = false;
+                self.send_report(now, seid);
             }
         }
     }
 
     /// The SMF answered a report.
     pub(super) fn report_answered(&mut self, now: Nanos, seid: Seid, body: &[u8]) {
-        let Some(waiting) = self.reports.waiting.get_mut(&seid) else { return };
-        waiting.sent = false;
-        match SessionReportResponse::decode(body) {
-            Ok(response) if response.cause == Cause::SESSION_NOT_FOUND => {
-                self.counters.unknown_to_smf += 1;
-                self.drop_session(seid);
-            }
-            Ok(_) => self.send_report(now, seid),
-            Err(_) => {
-                self.counters.malformed += 1;
-                self.send_report(now, seid);
-            }
+        let response = SessionReportResponse::decode(body);
+        self.counters.malformed += u64::from(response.is_err());
+        let (unknown, discard) = response.map_or((false, false), |response| {
+            (response.cause == Cause::SESSION_NOT_FOUND, response.drop_buffered)
+        });
+        if unknown && self.store.get(seid).is_some() {
+            self.counters.unknown_to_smf += 1;
+            self.drop_session(seid);
+        } else if discard {
+            self.discard_buffered(seid);
         }
+        if let Some(waiting) = self.reports.waiting.get_mut(&seid) {
+            waiting.sent = false;
+            self.send_report(now, seid);
+        }
+    }
+
+    /// DROBU in the answer to a report (§7.5.9): the packets that wait are not wanted.
+    fn discard_buffered(&mut self, seid: Seid) {
+        let Some(session) = self.store.get(seid) else { return };
+        let rules = session.rules().clone();
+        self.end_episodes(seid, &rules, true);
+        let transition = Transition { drop_buffered: true, ..Transition::default() };
+        let token = self.token(Pending::Nobody);
+        let shard = rules.place.shard;
+        self.orders
+            .push(Order::Shard(shard, Command::Install { token, rules, transition, query: Box::default() }));
     }
 
     /// The SMF never answered a report: what it said is lost, what came later goes out.
@@ -194,6 +301,21 @@ impl N4 {
         if let Some(waiting) = self.reports.waiting.get_mut(&seid) {
             waiting.sent = false;
             self.send_report(now, seid);
+        }
+    }
+
+    /// A session is gone, and nobody waits for its last measurement: so are its timers and reports.
+    pub(super) fn forget(&mut self, seid: Seid) {
+        self.timers.forget(seid);
+        self.reports.waiting.remove(&seid);
+        self.reports.starts.forget(seid);
+        self.forget_episodes(seid);
+    }
+
+    /// Nothing waits for this session's packets any more.
+    pub(super) fn forget_episodes(&mut self, seid: Seid) {
+        for episode in self.reports.episodes.remove(&seid).unwrap_or_default() {
+            self.timers.cancel_notification(episode.timer);
         }
     }
 

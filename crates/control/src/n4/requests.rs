@@ -1,18 +1,21 @@
 //! Session requests: establishment, modification, deletion.
 
-use super::convert;
-use super::{N4, Order, Pending};
+use super::far_ends::far_end;
+use super::{N4, Order, Pending, convert};
 use datapath::command::{Command, Transition};
+use pfcp::ie::{ApplyAction, OuterHeaderCreation, UsageReport};
 use pfcp::message::{
     SessionDeletionResponse, SessionEstablishmentRequest, SessionEstablishmentResponse,
     SessionModificationRequest, SessionModificationResponse,
 };
 use pfcp::message_type::MessageType;
 use pfcp::node::RequestHandle;
-use pfcp::{Cause, DecodeError, RuleId, Seid};
+use pfcp::{Cause, DecodeError, FarId, Ies, RuleId, Seid, ie_type};
 use session::refusal::Refusal;
+use session::store::Session;
 use session::timing::Sequences;
 use session::usage::Usage;
+use std::net::IpAddr;
 use tables::Nanos;
 
 /// A request that was carried out here and waits for the shard.
@@ -46,7 +49,7 @@ impl Denial {
     /// More gNBs and UPFs than the configuration allows.
     const FAR_ENDS: Self = Self {
         cause: Cause::NO_RESOURCES,
-        offending_ie: Some(pfcp::ie_type::OUTER_HEADER_CREATION),
+        offending_ie: Some(ie_type::OUTER_HEADER_CREATION),
         failed_rule: None,
     };
 }
@@ -59,7 +62,11 @@ impl From<DecodeError> for Denial {
 
 impl From<&Refusal> for Denial {
     fn from(refusal: &Refusal) -> Self {
-        Self { cause: refusal.cause(), offending_ie: refusal.offending_ie(), failed_rule: refusal.failed_rule() }
+        Self {
+            cause: refusal.cause(),
+            offending_ie: refusal.offending_ie(),
+            failed_rule: refusal.failed_rule(),
+        }
     }
 }
 
@@ -87,7 +94,7 @@ impl N4 {
             Ok(request) => request,
             Err(error) => {
                 self.counters.malformed += 1;
-                return self.refuse_establishment(handle, Seid(0), error.into());
+                return self.refuse_establishment(handle, cp_seid_of(body), error.into());
             }
         };
         let cp_seid = request.cp_fseid.seid;
@@ -95,15 +102,15 @@ impl N4 {
             let refusal = Refusal::UnknownPeer;
             return self.refuse_establishment(handle, cp_seid, (&refusal).into());
         };
-        let wanted = request.create_fars.iter().filter_map(|far| far.forwarding.as_ref());
-        if !self.far_ends.have_room(wanted.filter_map(|forwarding| forwarding.outer_header_creation)) {
+        let wanted =
+            request.create_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
+        if !self.far_ends.have_room(wanted.filter_map(|header| far_end(&header))) {
             self.counters.too_many_far_ends += 1;
             return self.refuse_establishment(handle, cp_seid, Denial::FAR_ENDS);
         }
         let established = match self.store.establish(&request, population) {
             Ok(established) => established,
             Err(refusal) => {
-                self.refused(handle.peer);
                 tracing::debug!(%refusal, "session establishment refused");
                 return self.refuse_establishment(handle, cp_seid, (&refusal).into());
             }
@@ -132,6 +139,7 @@ impl N4 {
     }
 
     fn refuse_establishment(&mut self, handle: RequestHandle, cp_seid: Seid, denial: Denial) {
+        self.refused(handle.peer);
         let response = SessionEstablishmentResponse {
             node_id: self.node.config().node_id.clone(),
             cause: denial.cause,
@@ -156,9 +164,7 @@ impl N4 {
                 return self.refuse_modification(handle, cp_seid, error.into());
             }
         };
-        let created = request.create_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
-        let updated = request.update_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
-        if !self.far_ends.have_room(created.chain(updated)) {
+        if !self.have_far_ends(seid, &request) {
             self.counters.too_many_far_ends += 1;
             return self.refuse_modification(handle, cp_seid, Denial::FAR_ENDS);
         }
@@ -166,7 +172,6 @@ impl N4 {
         let modified = match self.store.modify(seid, &request) {
             Ok(modified) => modified,
             Err(refusal) => {
-                self.refused(handle.peer);
                 tracing::debug!(%refusal, "session modification refused");
                 return self.refuse_modification(handle, cp_seid, (&refusal).into());
             }
@@ -177,6 +182,7 @@ impl N4 {
         if let Some(before) = before {
             self.far_ends.release(&before);
         }
+        self.end_episodes(seid, &rules, modified.drop_buffered);
         if !self.timers.update(now, seid, &modified.timings) {
             self.counters.timers_full += 1;
         }
@@ -200,6 +206,7 @@ impl N4 {
     }
 
     fn refuse_modification(&mut self, handle: RequestHandle, cp_seid: Seid, denial: Denial) {
+        self.refused(handle.peer);
         let response = SessionModificationResponse {
             cause: denial.cause,
             offending_ie: denial.offending_ie,
@@ -211,26 +218,51 @@ impl N4 {
         self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
     }
 
+    /// Whether there is room for all the gNBs and UPFs that the session would send to.
+    fn have_far_ends(&self, seid: Seid, request: &SessionModificationRequest<'_>) -> bool {
+        let created =
+            request.create_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
+        let updated =
+            request.update_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
+        let named: Vec<OuterHeaderCreation> = created.chain(updated).collect();
+        let mut wanted: Vec<IpAddr> = named.iter().filter_map(far_end).collect();
+        // A FAR that begins to forward into the tunnel that it had before takes a place without naming it. Unpacking the
+        // session costs, and only matters where places are short.
+        if self.far_ends.is_full() {
+            let resumed = |far: FarId| {
+                let forwards =
+                    |action: Option<ApplyAction>| action.is_some_and(|action| action.has(ApplyAction::FORW));
+                request.update_fars.iter().any(|update| update.id == far && forwards(update.apply_action))
+            };
+            let model = self.store.get(seid).and_then(Session::model).unwrap_or_default();
+            let fars = model.fars.iter().filter(|far| resumed(far.id));
+            wanted.extend(fars.filter_map(|far| far.outer_header).map(|header| header.peer));
+        }
+        self.far_ends.have_room(wanted.into_iter())
+    }
+
     fn delete(&mut self, handle: RequestHandle, seid: Seid) {
         let deleted = self.session_of_peer(handle, seid).and_then(|_| self.store.delete(seid).ok());
         let Some(deleted) = deleted else {
-            let response = SessionDeletionResponse {
-                cause: Cause::SESSION_NOT_FOUND,
-                offending_ie: None,
-                usage_reports: Vec::new(),
-            };
-            let kind = MessageType::SESSION_DELETION_RESPONSE;
-            return self.node.respond(handle, kind, Seid(0), |out| response.encode(out), &mut self.output);
+            return self.refuse_deletion(handle, Seid(0), Cause::SESSION_NOT_FOUND);
         };
         self.counters.deleted += 1;
         self.far_ends.release(&deleted.rules);
         self.timers.forget(seid);
-        self.reports.forget_waiting(seid);
+        self.forget_episodes(seid);
+        self.reports.leave(seid);
         let (cp_seid, session) = (deleted.cp_fseid.seid, deleted.rules.place);
         let response = Response::Deletion(deleted.sequences);
         let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response }));
         self.announce(deleted.directory);
         self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
+    }
+
+    fn refuse_deletion(&mut self, handle: RequestHandle, cp_seid: Seid, cause: Cause) {
+        self.refused(handle.peer);
+        let response = SessionDeletionResponse { cause, offending_ie: None, usage_reports: Vec::new() };
+        let kind = MessageType::SESSION_DELETION_RESPONSE;
+        self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
     }
 
     /// The SMF's SEID of a session, if it is this SMF's: nobody touches another's (free5GC and Open5GS users were hit by that).
@@ -257,7 +289,12 @@ impl N4 {
         self.drop_session(seid);
         match response {
             Response::Establishment(_) => self.refuse_establishment(handle, cp_seid, denial),
-            Response::Modification(_) | Response::Deletion(_) => self.refuse_modification(handle, cp_seid, denial),
+            Response::Modification(_) => self.refuse_modification(handle, cp_seid, denial),
+            Response::Deletion(_) => {
+                self.reports.left(seid, &[]);
+                self.reports.starts.forget(seid);
+                self.refuse_deletion(handle, cp_seid, denial.cause);
+            }
         }
     }
 
@@ -272,10 +309,18 @@ impl N4 {
             }
             Response::Modification(mut response) => {
                 for usage in usage {
+                    // What waits behind an unanswered report was measured before: it belongs to this one, above all where the
+                    // rule is gone and there will be no other.
+                    let (mut usage, mut triggers) = (*usage, convert::trigger(usage.trigger));
+                    if let Some((earlier, reasons)) = self.reports.take_usage(seid, usage.urr) {
+                        convert::add(&mut usage, &earlier);
+                        triggers.0 |= reasons.0;
+                    }
                     let number = self.store.next_sequence(seid, usage.urr).unwrap_or_default();
                     let start = self.reports.starts.report(seid, usage.urr, now);
-                    let trigger = convert::trigger(usage.trigger);
-                    response.usage_reports.push(convert::report(self.wall, now, usage, trigger, start, number));
+                    response
+                        .usage_reports
+                        .push(convert::report(self.wall, now, &usage, triggers, start, number));
                 }
                 // Reports of removed rules needed the old starts; from here on the new rules count.
                 if let Some(session) = self.store.get(seid) {
@@ -285,21 +330,28 @@ impl N4 {
                 self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
             }
             Response::Deletion(mut sequences) => {
-                let mut response = SessionDeletionResponse {
-                    cause: Cause::ACCEPTED,
-                    offending_ie: None,
-                    usage_reports: Vec::with_capacity(usage.len()),
-                };
-                for usage in usage {
+                let usage = self.reports.left(seid, usage);
+                let mut usage_reports: Vec<UsageReport> = Vec::with_capacity(usage.len());
+                for (usage, triggers) in &usage {
                     let number = sequences.next(usage.urr, usize::MAX, |_| true);
                     let start = self.reports.starts.report(seid, usage.urr, now);
-                    let trigger = convert::trigger(usage.trigger);
-                    response.usage_reports.push(convert::report(self.wall, now, usage, trigger, start, number));
+                    usage_reports.push(convert::report(self.wall, now, usage, *triggers, start, number));
                 }
                 self.reports.starts.forget(seid);
+                let response =
+                    SessionDeletionResponse { cause: Cause::ACCEPTED, offending_ie: None, usage_reports };
                 let kind = MessageType::SESSION_DELETION_RESPONSE;
                 self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
             }
         }
     }
+}
+
+/// The SMF's SEID in an establishment request that can't be read as a whole, so that the refusal finds its way; 0 if not even that
+/// is there.
+fn cp_seid_of(body: &[u8]) -> Seid {
+    let fseid = Ies::new(body).map_while(Result::ok).find(|ie| ie.kind == ie_type::F_SEID);
+    // A flags octet, then the SEID (§8.2.37).
+    let seid = fseid.and_then(|ie| ie.value.get(1..)?.first_chunk::<8>().copied());
+    Seid(seid.map_or(0, u64::from_be_bytes))
 }

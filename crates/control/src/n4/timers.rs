@@ -2,7 +2,6 @@
 
 use super::{N4, Order, Pending};
 use datapath::command::{Command, Transition};
-use pfcp::message::DownlinkDataReport;
 use pfcp::{PdrId, Seid, UrrId};
 use session::timing::UrrTiming;
 use session::usage::Trigger;
@@ -22,6 +21,23 @@ enum Kind {
     Threshold,
     Quota,
     Validity,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Period, Self::Threshold, Self::Quota, Self::Validity];
+
+    const fn time(self, timing: &UrrTiming) -> Option<Duration> {
+        match self {
+            Self::Period => timing.period,
+            Self::Threshold => timing.time_threshold,
+            Self::Quota => timing.time_quota,
+            Self::Validity => timing.quota_validity,
+        }
+    }
+
+    const fn is_of_quota(self) -> bool {
+        matches!(self, Self::Quota | Self::Validity)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,31 +68,28 @@ impl Timers {
         self.wheel.next_event()
     }
 
-    /// The session's URRs now have these times. A rule whose times did not change keeps its running clocks. False: there was no
-    /// room for a timer.
+    /// The session's URRs now have these times. A clock whose time did not change keeps running; those of a quota begin again with
+    /// every new quota. False: there was no room for a timer.
     pub fn update(&mut self, now: Nanos, seid: Seid, timings: &[UrrTiming]) -> bool {
         if timings.is_empty() && !self.running.contains_key(&seid) {
             return true;
         }
-        let old = self.running.remove(&seid).unwrap_or_default();
-        let (kept, changed): (Vec<_>, Vec<_>) =
-            old.into_iter().partition(|running| timings.contains(&running.timing));
-        for running in changed {
-            self.cancel(running);
-        }
-        let mut running = kept;
+        let mut old = self.running.remove(&seid).unwrap_or_default();
+        let mut all = Vec::with_capacity(timings.len());
         let mut room = true;
         for timing in timings {
-            if running.iter().any(|known| known.timing == *timing) {
-                continue;
-            }
+            let before =
+                old.iter().position(|running| running.timing.urr == timing.urr).map(|at| old.swap_remove(at));
             let mut timers = Vec::new();
-            for (kind, after) in [
-                (Kind::Period, timing.period),
-                (Kind::Threshold, timing.time_threshold),
-                (Kind::Quota, timing.time_quota),
-                (Kind::Validity, timing.quota_validity),
-            ] {
+            for kind in Kind::ALL {
+                let after = kind.time(timing);
+                if let Some(before) = &before
+                    && kind.time(&before.timing) == after
+                    && (!kind.is_of_quota() || before.timing.quota_generation == timing.quota_generation)
+                {
+                    timers.extend(before.timers.iter().filter(|(known, _)| *known == kind));
+                    continue;
+                }
                 let Some(after) = after else { continue };
                 let timer = Timer::Urr { seid, urr: timing.urr, kind };
                 match self.wheel.insert(now.plus(nanos(after)), timer) {
@@ -84,17 +97,37 @@ impl Timers {
                     Err(_) => room = false,
                 }
             }
-            running.push(Running { timing: *timing, timers });
+            for (_, id) in before.iter().flat_map(|before| &before.timers) {
+                if !timers.iter().any(|(_, kept)| kept == id) {
+                    self.wheel.cancel(*id);
+                }
+            }
+            all.push(Running { timing: *timing, timers });
         }
-        if !running.is_empty() {
-            self.running.insert(seid, running);
+        for gone in old {
+            self.cancel(gone);
+        }
+        if !all.is_empty() {
+            self.running.insert(seid, all);
         }
         room
     }
 
-    /// Tells about waiting packets later; false if there is no room.
-    pub fn notify_later(&mut self, at: Nanos, seid: Seid, pdr: PdrId) -> bool {
-        self.wheel.insert(at, Timer::Notify { seid, pdr }).is_ok()
+    /// Tells about waiting packets later; `None` if there is no room.
+    pub fn notify_later(&mut self, at: Nanos, seid: Seid, pdr: PdrId) -> Option<TimerId> {
+        self.wheel.insert(at, Timer::Notify { seid, pdr }).ok()
+    }
+
+    /// Doesn't, after all.
+    pub fn cancel_notification(&mut self, timer: Option<TimerId>) {
+        if let Some(id) = timer {
+            self.wheel.cancel(id);
+        }
+    }
+
+    /// Timers that are set.
+    pub const fn len(&self) -> usize {
+        self.wheel.len()
     }
 
     /// The session is gone.
@@ -112,15 +145,12 @@ impl Timers {
 
     /// Starts a clock that has run out again, if it is one that repeats.
     fn again(&mut self, now: Nanos, seid: Seid, urr: UrrId, kind: Kind) {
-        let running = self.running.get_mut(&seid).and_then(|all| all.iter_mut().find(|r| r.timing.urr == urr));
+        let running =
+            self.running.get_mut(&seid).and_then(|all| all.iter_mut().find(|r| r.timing.urr == urr));
         let Some(running) = running else { return };
         running.timers.retain(|(known, _)| *known != kind);
-        let after = match kind {
-            Kind::Period => running.timing.period,
-            Kind::Threshold => running.timing.time_threshold,
-            Kind::Quota | Kind::Validity => None,
-        };
-        if let Some(after) = after
+        if !kind.is_of_quota()
+            && let Some(after) = kind.time(&running.timing)
             && let Ok(id) = self.wheel.insert(now.plus(nanos(after)), Timer::Urr { seid, urr, kind })
         {
             running.timers.push((kind, id));
@@ -141,12 +171,7 @@ impl N4 {
         for timer in due {
             match timer {
                 Timer::Urr { seid, urr, kind } => self.urr_due(now, seid, urr, kind),
-                Timer::Notify { seid, pdr } => {
-                    // The rule may forward again by now: then nothing waits.
-                    if self.store.get(seid).is_some_and(|session| session.rules().buffers(pdr)) {
-                        self.notify(now, seid, DownlinkDataReport { pdrs: vec![pdr], service: None });
-                    }
-                }
+                Timer::Notify { seid, pdr } => self.notify(now, seid, pdr),
             }
         }
     }
@@ -158,9 +183,10 @@ impl N4 {
         let trigger = match kind {
             Kind::Period => Trigger::Periodic,
             Kind::Threshold => Trigger::TimeThreshold,
-            Kind::Quota | Kind::Validity => Trigger::TimeQuota,
+            Kind::Quota => Trigger::TimeQuota,
+            Kind::Validity => Trigger::QuotaValidity,
         };
-        if matches!(kind, Kind::Quota | Kind::Validity)
+        if kind.is_of_quota()
             && let Some(rules) = self.store.set_blocked(seid, urr, true)
         {
             let token = self.token(Pending::Nobody);
