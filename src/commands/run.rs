@@ -86,7 +86,7 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
 fn failure(error: &UpfError) -> Failure {
     let exit = match error {
         UpfError::Listen { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Exit::Privilege,
-        UpfError::Listen { .. } | UpfError::Net { .. } | UpfError::Pool(_) => Exit::Usage,
+        UpfError::Listen { .. } | UpfError::NoAddress | UpfError::Net { .. } | UpfError::Pool(_) => Exit::Usage,
         UpfError::Engine(engine::EngineError::Pin { .. } | engine::EngineError::NoQueue { .. }) => Exit::Usage,
         _ => Exit::Failed,
     };

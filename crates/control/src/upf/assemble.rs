@@ -100,8 +100,11 @@ pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
         ipv6: pool.ipv6.clone(),
         excluded: Vec::new(),
     });
-    let mut own: Vec<IpAddr> =
-        config.interfaces.iter().flat_map(|interface| interface.addresses.iter().map(|a| a.0.addr())).collect();
+    let mut own: Vec<IpAddr> = config
+        .interfaces
+        .iter()
+        .flat_map(|interface| interface.addresses.iter().map(|a| a.0.addr()))
+        .collect();
     own.push(config.n4.listen.ip());
     let rules = config.limits.rules_per_session as usize;
     let limits = session::config::Limits {
@@ -177,6 +180,16 @@ pub(super) fn wall_clock(clock: &Tsc) -> WallClock {
     WallClock { ntp_at_zero: (NTP_AT_1970 + now).saturating_sub(clock.now().0 / Nanos::SECOND) }
 }
 
+/// The address in F-SEIDs: where N4 listens, or else the Node ID.
+pub(super) fn n4_address(config: &Config, listen: IpAddr) -> Option<IpAddr> {
+    let node = match config.node_id {
+        NodeId::V4(address) => Some(IpAddr::V4(address)),
+        NodeId::V6(address) => Some(IpAddr::V6(address)),
+        NodeId::Fqdn(_) => None,
+    };
+    [Some(listen), node].into_iter().flatten().find(|address| !address.is_unspecified())
+}
+
 /// What each worker's datapath is told. Limits of the whole process are divided among the workers.
 pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapath::Config {
     let workers = usize::from(config.workers.workers().max(1));
@@ -193,12 +206,12 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
 }
 
 /// Where workers run.
-pub(super) fn engine(config: &Config, options: &Options) -> EngineConfig {
+pub(super) fn engine(config: &Config, options: Options) -> EngineConfig {
     let cores = match &config.workers {
         Placement::Count(count) => vec![None; usize::from(*count)],
         Placement::Cores(cores) => cores.iter().map(|&core| Some(usize::from(core))).collect(),
     };
     let defaults = EngineConfig::default();
-    let on_thread_start = options.on_thread_start.clone().unwrap_or_else(|| defaults.on_thread_start.clone());
+    let on_thread_start = options.on_thread_start.unwrap_or_else(|| defaults.on_thread_start.clone());
     EngineConfig { cores, idle: options.idle, on_thread_start, ..defaults }
 }

@@ -2,8 +2,8 @@
 
 use super::Upf;
 use crate::ctl::{
-    CtlError, DropLine, ErrorCode, FarLine, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine,
-    SessionPage, SessionQuery, TunnelEnd, UrrLine, Version, WorkerLine,
+    CtlError, DropLine, ErrorCode, FarLine, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail,
+    SessionLine, SessionPage, SessionQuery, TunnelEnd, UrrLine, Version, WorkerLine,
 };
 use datapath::Counters;
 use engine::WorkerReport;
@@ -27,28 +27,41 @@ pub(super) fn version(upf: &Upf) -> Version {
 
 pub(super) fn sessions(upf: &Upf, query: &SessionQuery) -> SessionPage {
     let mut page = SessionPage { total: 0, offset: query.offset, sessions: Vec::new() };
-    for session in upf.n4.store().iter() {
-        let line = line(upf, session);
-        if !matches(session, &line, query) {
-            continue;
-        }
-        if page.total >= query.offset && page.sessions.len() < query.limit as usize {
-            page.sessions.push(line);
+    let matching = upf.n4.store().iter().filter(|session| matches(upf, session, query));
+    let (offset, limit) = (query.offset as usize, query.limit as usize);
+    if query.ue.is_none() && query.peer.is_none() && query.network_instance.is_none() {
+        // All of a million sessions match, and N4 waits meanwhile: those on the page are enough.
+        page.total = upf.n4.store().counts().sessions as u64;
+        page.sessions.extend(matching.skip(offset).take(limit).map(|session| line(upf, session)));
+        return page;
+    }
+    for session in matching {
+        if page.total >= query.offset && page.sessions.len() < limit {
+            page.sessions.push(line(upf, session));
         }
         page.total += 1;
     }
     page
 }
 
-fn matches(session: &Session, line: &SessionLine, query: &SessionQuery) -> bool {
+/// Cheap questions first: a network instance is in the session's packed part.
+fn matches(upf: &Upf, session: &Session, query: &SessionQuery) -> bool {
     let rules = session.rules();
     let holds = |address: &IpAddr| match address {
         IpAddr::V4(address) => rules.ue_ipv4 == Some(*address),
         IpAddr::V6(address) => rules.ue_ipv6.is_some_and(|prefix| prefix.contains(address)),
     };
     query.ue.as_ref().is_none_or(holds)
-        && query.peer.as_ref().is_none_or(|peer| *peer == line.peer)
-        && query.network_instance.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&line.network_instance))
+        && query.peer.as_ref().is_none_or(|peer| *peer == peer_of(upf, session))
+        && query
+            .network_instance
+            .as_ref()
+            .is_none_or(|name| name.eq_ignore_ascii_case(&instance(upf, session)))
+}
+
+/// The Node ID of its SMF; empty while the session is being removed because its association ended.
+fn peer_of(upf: &Upf, session: &Session) -> String {
+    upf.n4.association_of(session).map(|peer| node_id(&peer.node_id)).unwrap_or_default()
 }
 
 fn line(upf: &Upf, session: &Session) -> SessionLine {
@@ -56,7 +69,7 @@ fn line(upf: &Upf, session: &Session) -> SessionLine {
     SessionLine {
         seid: rules.seid.into(),
         cp_seid: session.cp_fseid().seid.into(),
-        peer: upf.n4.association_of(session).map(|peer| node_id(&peer.node_id)).unwrap_or_default(),
+        peer: peer_of(upf, session),
         ue_ipv4: rules.ue_ipv4,
         ue_ipv6: rules.ue_ipv6.map(|prefix| prefix.to_string()),
         network_instance: instance(upf, session),
@@ -92,7 +105,8 @@ pub(super) fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlErr
     let snapshot = upf.inspect(rules.place);
     let snapshot = snapshot
         .ok_or_else(|| CtlError::new(ErrorCode::Unavailable, "the session's worker does not answer"))?;
-    let counted = |id| snapshot.pdrs.iter().find(|(pdr, _, _)| *pdr == id).map_or((0, 0), |&(_, p, b)| (p, b));
+    let counted =
+        |id| snapshot.pdrs.iter().find(|(pdr, _, _)| *pdr == id).map_or((0, 0), |&(_, p, b)| (p, b));
     let measured = |id| snapshot.urrs.iter().find(|(urr, _)| *urr == id).map(|(_, v)| *v).unwrap_or_default();
     let pdrs = rules.pdrs.iter().map(|pdr| {
         let (packets, bytes) = counted(pdr.id);

@@ -53,6 +53,9 @@ pub enum UpfError {
         /// Why.
         source: std::io::Error,
     },
+    /// SMFs are told an address at which they reach each session.
+    #[error("[n4] listen is the unspecified address, and [node] id is not an address: SMFs must be told one")]
+    NoAddress,
     /// The control socket.
     #[error(transparent)]
     Ctl(#[from] CtlBindError),
@@ -68,7 +71,7 @@ pub enum UpfError {
         source: NetError,
     },
     /// UE address pools that can't be.
-    #[error("UE address pools: {0:?}")]
+    #[error("UE address pools: {0}")]
     Pool(PoolError),
     /// The configuration has another number of ports than were opened.
     #[error("{configured} ports are configured, {open} are open")]
@@ -131,17 +134,19 @@ impl Upf {
         let mut net = assemble::net(config, &macs)?;
         let seed = assemble::random()?;
         let socket = listen(config.n4.listen)?;
-        let address = socket.local_addr()?;
-        let store = session::store::Store::new(assemble::sessions(config, seed as u32)).map_err(UpfError::Pool)?;
+        let address = assemble::n4_address(config, socket.local_addr()?.ip()).ok_or(UpfError::NoAddress)?;
+        let store =
+            session::store::Store::new(assemble::sessions(config, seed as u32)).map_err(UpfError::Pool)?;
         let node = assemble::node(config, &options);
         let wall = assemble::wall_clock(&clock);
         let datapath = assemble::datapath(config, net.view(), seed);
         let far_ends = usize::from(datapath.peers);
-        let n4 = N4::new(clock.now(), node, store, address.ip(), &config.n4.associate_with, far_ends, wall);
-        let engine = assemble::engine(config, &options);
+        let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
+        let no_ctl = options.no_ctl;
+        let engine = assemble::engine(config, options);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
-        let ctl = if options.no_ctl {
+        let ctl = if no_ctl {
             None
         } else {
             Some(CtlServer::start(&config.socket, Arc::new(jobs.backend()), Timeouts::default())?)
