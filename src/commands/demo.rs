@@ -89,7 +89,9 @@ struct Screen {
 impl Screen {
     fn show(&mut self, stage: Stage<'_>) {
         match stage {
-            Stage::Serving(n4) => self.line(&format!("UPF up: in-memory N3 and N6, N4 on {n4}; establishing sessions")),
+            Stage::Serving(n4) => {
+                self.line(&format!("UPF up: in-memory N3 and N6, N4 on {n4}; establishing sessions"))
+            }
             Stage::Established(batch) => self.line(&format!(
                 "{} sessions established at {:.0}/s; traffic both ways",
                 batch.accepted, batch.requests_per_second

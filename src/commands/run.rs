@@ -35,7 +35,10 @@ pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 
 #[cfg(not(feature = "dpdk"))]
 fn serve(_: &Config, _: &Args) -> Result<(), Failure> {
-    Err(Failure::new(Exit::Device, "this build has no DPDK (cargo feature `dpdk`), and so no ports to run on"))
+    Err(Failure::new(
+        Exit::Device,
+        "this build has no DPDK (cargo feature `dpdk`), and so no ports to run on",
+    ))
 }
 
 #[cfg(feature = "dpdk")]
@@ -84,10 +87,17 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
 
 #[cfg(feature = "dpdk")]
 fn failure(error: &UpfError) -> Failure {
+    use engine::EngineError::{NoQueue, Pin};
+
     let exit = match error {
-        UpfError::Listen { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Exit::Privilege,
-        UpfError::Listen { .. } | UpfError::NoAddress | UpfError::Net { .. } | UpfError::Pool(_) => Exit::Usage,
-        UpfError::Engine(engine::EngineError::Pin { .. } | engine::EngineError::NoQueue { .. }) => Exit::Usage,
+        UpfError::Listen { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Exit::Privilege
+        }
+        UpfError::Listen { .. }
+        | UpfError::NoAddress
+        | UpfError::Net { .. }
+        | UpfError::Pool(_)
+        | UpfError::Engine(Pin { .. } | NoQueue { .. }) => Exit::Usage,
         _ => Exit::Failed,
     };
     Failure::new(exit, error.to_string())
@@ -96,7 +106,8 @@ fn failure(error: &UpfError) -> Failure {
 /// Packets that each port's pool must have beside those in its queues: what is buffered for UEs, and some in hand.
 #[cfg(feature = "dpdk")]
 fn frames(config: &Config, port: &control::config::Port) -> u32 {
-    let descriptors = u32::from(port.queues) * (u32::from(port.rx_descriptors) + u32::from(port.tx_descriptors));
+    let descriptors =
+        u32::from(port.queues) * (u32::from(port.rx_descriptors) + u32::from(port.tx_descriptors));
     descriptors + config.limits.buffered_packets + 4_096 + u32::from(config.workers.workers()) * 512
 }
 

@@ -130,7 +130,8 @@ pub fn run(
     let (n3, n6) = (MemLink::new(wires.n3, rig::MTU), MemLink::new(wires.n6, rig::MTU));
     let mut time = || clock.now();
     let mut world = World::new(n3, n6, &facts, &network, world, &mut time)?;
-    let traffic = world.run(config.seconds * Nanos::SECOND, &mut time, |progress| tell(Stage::Traffic(progress)));
+    let traffic =
+        world.run(config.seconds * Nanos::SECOND, &mut time, |progress| tell(Stage::Traffic(progress)));
 
     done.store(true, Ordering::Relaxed);
     let mut smf = serving.join().map_err(|_| DemoError::SmfDied)??;
@@ -182,6 +183,9 @@ fn cycles(reports: &[WorkerReport], port: usize, clock: &Tsc) -> f64 {
     nanos as f64 * clock.hz() as f64 / 1e9 / packets.max(1) as f64
 }
 
+/// A row of the table: what it shows of a direction.
+type Figure<'a> = &'a dyn Fn(&DirectionReport) -> String;
+
 impl fmt::Display for DemoReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let traffic = &self.traffic;
@@ -189,13 +193,18 @@ impl fmt::Display for DemoReport {
         writeln!(
             f,
             "{} sessions established at {:.0}/s over N4; {} for {:.1} s",
-            self.establishment.accepted, self.establishment.requests_per_second, traffic.profile, traffic.seconds
+            self.establishment.accepted,
+            self.establishment.requests_per_second,
+            traffic.profile,
+            traffic.seconds
         )?;
         writeln!(f)?;
         writeln!(f, "{:22} {:>14} {:>14}", "", "uplink", "downlink")?;
         let mut row = |name: &str, up: String, down: String| writeln!(f, "{name:22} {up:>14} {down:>14}");
-        let both = |figure: &dyn Fn(&DirectionReport) -> String| (figure(&traffic.uplink), figure(&traffic.downlink));
-        let rows: [(&str, &dyn Fn(&DirectionReport) -> String); 9] = [
+        let both = |figure: &dyn Fn(&DirectionReport) -> String| {
+            (figure(&traffic.uplink), figure(&traffic.downlink))
+        };
+        let rows: [(&str, Figure<'_>); 9] = [
             ("packets/s", &|d| format!("{:.0}", d.packets_per_second)),
             ("Gbit/s (inner IP)", &|d| format!("{:.2}", d.bits_per_second / 1e9)),
             ("packets sent", &|d| d.sent_packets.to_string()),

@@ -94,7 +94,8 @@ pub fn run(config: &ForwardConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Re
             let (mut whole, mut port, mut rate) = (Vec::new(), Vec::new(), Vec::new());
             // One run to warm up; port and whole in turn, so that both meet the same neighbours on the machine.
             for run in 0..=config.runs {
-                let cycles = bench.forward(ReplayRx::new(source.clone()), u16::from(!uplink), config.packets)?;
+                let cycles =
+                    bench.forward(ReplayRx::new(source.clone()), u16::from(!uplink), config.packets)?;
                 let own = bench.port_alone(ReplayRx::new(source.clone()), config.packets);
                 if run > 0 {
                     whole.push(cycles);
@@ -361,6 +362,9 @@ mod tests {
         }
         let counters = bench.datapath.counters();
         assert_eq!(counters.sent, 20 * SLICE as u64);
-        assert_eq!((counters.uplink.packets, counters.downlink.packets), (10 * SLICE as u64, 10 * SLICE as u64));
+        assert_eq!(
+            (counters.uplink.packets, counters.downlink.packets),
+            (10 * SLICE as u64, 10 * SLICE as u64)
+        );
     }
 }

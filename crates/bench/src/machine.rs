@@ -38,7 +38,8 @@ impl Machine {
                 .map(|(_, value)| value.trim().to_owned())
                 .unwrap_or_default()
         };
-        let number = |text: String| text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+        let number =
+            |text: String| text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0u64);
         Self {
             cpu: field(&cpuinfo, "model name"),
             cores: std::thread::available_parallelism().map_or(1, usize::from),

@@ -80,7 +80,8 @@ pub fn run(config: &N4Config, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<
         for run in 0..config.runs {
             tell(&format!("{kept} sessions: run {} of {}", run + 1, config.runs));
             let figures = smf.measure(kept, config.requests)?;
-            for (rates, batch) in rates.iter_mut().zip([&figures.establish, &figures.modify, &figures.delete]) {
+            for (rates, batch) in rates.iter_mut().zip([&figures.establish, &figures.modify, &figures.delete])
+            {
                 clean(batch)?;
                 rates.push(batch.requests_per_second);
             }
@@ -101,7 +102,8 @@ pub fn run(config: &N4Config, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<
     }
     report.notes.push("2 PDR, 2 FAR, 1 QER, 1 URR a session; modify moves a session to another gNB".into());
     report.notes.push(
-        "bytes_per_session is the growth of the process' resident memory less the SMF model's own tables".into(),
+        "bytes_per_session is the growth of the process' resident memory less the SMF model's own tables"
+            .into(),
     );
     Ok(report)
 }

@@ -70,15 +70,17 @@ impl fmt::Display for Param {
 
 impl Measured {
     /// Summarises runs; without any, all figures are zero.
-    pub fn of(name: &'static str, unit: &'static str, params: &[(&'static str, Param)], runs: &[f64]) -> Self {
+    pub fn of(
+        name: &'static str,
+        unit: &'static str,
+        params: &[(&'static str, Param)],
+        runs: &[f64],
+    ) -> Self {
         let mut sorted = runs.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
-        let median = if sorted.len() % 2 == 1 {
-            at(sorted.len() / 2)
-        } else {
-            (at((sorted.len() / 2).saturating_sub(1)) + at(sorted.len() / 2)) / 2.0
-        };
+        let (below, above) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+        let median = f64::midpoint(at(below), at(above));
         Self {
             name,
             params: params.iter().cloned().collect(),
@@ -99,7 +101,9 @@ impl Report {
 
     /// The middle value of the first result with this name and these parameters.
     pub fn median(&self, name: &str, params: &[(&'static str, Param)]) -> Option<f64> {
-        let wanted = |m: &&Measured| m.name == name && params.iter().all(|(key, value)| m.params.get(key) == Some(value));
+        let wanted = |m: &&Measured| {
+            m.name == name && params.iter().all(|(key, value)| m.params.get(key) == Some(value))
+        };
         self.results.iter().find(wanted).map(|m| m.median)
     }
 }
@@ -110,7 +114,9 @@ impl fmt::Display for Report {
         let described: Vec<String> = self
             .results
             .iter()
-            .map(|m| m.params.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "))
+            .map(|m| {
+                m.params.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+            })
             .collect();
         let names = self.results.iter().map(|m| m.name.len()).max().unwrap_or(0).max(6);
         let params = described.iter().map(String::len).max().unwrap_or(0).max(10);

@@ -19,10 +19,8 @@ use std::thread::JoinHandle;
 /// The UPF's address on N3.
 pub const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The UPF's addresses on N6.
-pub const UPF_N6: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
-    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 1)),
-];
+pub const UPF_N6: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 1))];
 /// The MTU of both ports: tunnel headers must fit around packets of 1,500 bytes.
 pub const MTU: u16 = 9_000;
 /// Receive descriptors of each queue.
@@ -144,15 +142,13 @@ fn configuration(workers: u16, sessions: u32) -> String {
         via = "2001:db8:6::ffff"
         [[pool]]
         ipv4 = ["10.64.0.0/10"]
-        ipv6 = ["2001:db8:4000::/34"]
+        ipv6 = ["2001:db8:4000::/38"]
         [workers]
         count = {workers}
         [limits]
         sessions = {sessions}
         sessions-per-peer = {sessions}
-        teids = {teids}
         "#,
-        teids = sessions.saturating_mul(2).clamp(1, 16_777_216),
     )
 }
 

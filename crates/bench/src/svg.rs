@@ -80,7 +80,9 @@ fn render(
     for (index, (label, points)) in series.iter().enumerate() {
         let colour = Palette99::pick(index).to_rgba();
         chart
-            .draw_series(LineSeries::new(points.iter().map(|p| (p.0, p.1)), colour.stroke_width(2)).point_size(3))?
+            .draw_series(
+                LineSeries::new(points.iter().map(|p| (p.0, p.1)), colour.stroke_width(2)).point_size(3),
+            )?
             .label(label)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
         chart.draw_series(

@@ -1,5 +1,5 @@
 //! SMFs that come back, go, or speak over a bad network: whose sessions are removed, and that both sides agree in the end.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::type_complexity)]
 
 mod bench;
 

@@ -285,7 +285,7 @@ fn af_packet_fragments_body() {
     let mut far = Peer::new(open(&eal, &DeviceSpec::new("far", "net_af_packet9,iface=there")));
     // Three fragments of one IPv4 packet, too long together for a frame of the ring.
     let fragment = |offset: u16, more: u16| {
-        let [high, low] = (offset / 8 | more << 13).to_be_bytes();
+        let [high, low] = ((offset / 8) | (more << 13)).to_be_bytes();
         let mut packet = vec![0xff; 12];
         packet.extend([
             8, 0, 0x45, 0, 0x05, 0xdc, 0x12, 0x34, high, low, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
@@ -298,7 +298,9 @@ fn af_packet_fragments_body() {
         packet
     };
     let sent = [fragment(0, 1), fragment(1480, 1), fragment(2960, 0)];
-    sent.iter().for_each(|packet| far.inject(packet));
+    for packet in &sent {
+        far.inject(packet);
+    }
     let mut frames = Vec::new();
     let deadline = Instant::now() + Duration::from_secs(2);
     while frames.len() < sent.len() && Instant::now() < deadline {

@@ -136,13 +136,16 @@ impl Engine {
         let map = ShardMap::round_robin(workers)?;
         let waker = Arc::new(Waker::new()?);
         let (mut to, mut from) = hand_off_mesh::<P::Frame>(workers, config.hand_off_ring);
-        let mut engine = Self { map, seats: Vec::with_capacity(workers), waker, early: VecDeque::new(), clock };
+        let mut engine =
+            Self { map, seats: Vec::with_capacity(workers), waker, early: VecDeque::new(), clock };
         for (number, &core) in config.cores.iter().enumerate() {
             let queue = number as u16;
             let mut queues = Vec::with_capacity(ports.len());
             for port in ports.iter_mut() {
                 let pair = port.take_queue(queue);
-                queues.push(pair.ok_or_else(|| EngineError::NoQueue { port: port.info().name.clone(), queue })?);
+                queues.push(
+                    pair.ok_or_else(|| EngineError::NoQueue { port: port.info().name.clone(), queue })?,
+                );
             }
             let pool = ports.first_mut().ok_or(EngineError::NoPorts)?.pool(queue);
             let mut state = Datapath::new(datapath.clone());
@@ -201,7 +204,8 @@ impl Engine {
     /// Announces that control is going to block on [`Engine::waker`]; false if it must not, since there are events already.
     pub fn about_to_sleep(&self) -> bool {
         self.waker.announce_sleep();
-        self.early.is_empty() && self.seats.iter().all(|seat| seat.answers.is_empty() && seat.waiting.is_empty())
+        self.early.is_empty()
+            && self.seats.iter().all(|seat| seat.answers.is_empty() && seat.waiting.is_empty())
     }
 
     /// Sends a command to the owner of the shard. Never blocks: what finds no room waits here, in order.
@@ -342,9 +346,12 @@ where
     })?;
     match (start.recv(), core) {
         (Ok(Ok(())), _) => Ok(thread),
-        (Ok(Err(source)), Some(core)) => {
-            Err(EngineError::Pin { worker: number, core, available: crate::placement::available_cores(), source })
-        }
+        (Ok(Err(source)), Some(core)) => Err(EngineError::Pin {
+            worker: number,
+            core,
+            available: crate::placement::available_cores(),
+            source,
+        }),
         _ => Err(EngineError::WorkerDead(number)),
     }
 }

@@ -46,7 +46,9 @@ impl Idle {
     pub fn wait(&mut self) {
         self.empty = self.empty.saturating_add(1);
         match self.policy {
-            IdlePolicy::Adaptive { sleep } if self.empty > POLLS_BEFORE_SLEEP => std::thread::park_timeout(sleep),
+            IdlePolicy::Adaptive { sleep } if self.empty > POLLS_BEFORE_SLEEP => {
+                std::thread::park_timeout(sleep);
+            }
             IdlePolicy::Adaptive { .. } if self.empty > POLLS_BEFORE_YIELD => std::thread::yield_now(),
             _ => std::hint::spin_loop(),
         }

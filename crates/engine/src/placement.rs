@@ -40,7 +40,8 @@ pub struct InvalidWorkerCount(pub usize);
 
 /// The cores that this process may run on.
 pub fn available_cores() -> Vec<usize> {
-    sched_getaffinity(None).map_or_else(|_| vec![0], |set| (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect())
+    sched_getaffinity(None)
+        .map_or_else(|_| vec![0], |set| (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect())
 }
 
 /// Pins the calling thread to one core.

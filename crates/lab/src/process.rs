@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn tails_and_codes() {
         let log = std::env::temp_dir().join(format!("millrace-tail-{}", std::process::id()));
-        let text: String = (0..5000).map(|line| format!("line {line}\n")).collect();
+        let text = (0..5000).fold(String::new(), |text, line| text + &format!("line {line}\n"));
         std::fs::write(&log, text).unwrap();
         assert_eq!(tail(&log, 2), "line 4998\nline 4999");
         std::fs::write(&log, "one").unwrap();

@@ -379,7 +379,9 @@ impl Check<'_> {
             IpNet::V6(net) if net.prefix_len() > 64 => {
                 Some("each UE gets a /64, so the prefix is a /64 or greater")
             }
-            IpNet::V6(net) if net.prefix_len() < 32 => Some("a pool is a /32 or smaller"),
+            IpNet::V6(net) if net.prefix_len() < 38 => {
+                Some("a pool is a /38 or smaller: 2^26 subscribers' /64s")
+            }
             _ => None,
         };
         if let Some(why) = size {

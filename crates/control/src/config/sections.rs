@@ -322,9 +322,6 @@ pub struct Limits {
     /// SDF filters in one PDR.
     #[schemars(range(min = 1, max = 256))]
     pub filters_per_pdr: u32,
-    /// Local tunnel endpoints (F-TEIDs).
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub teids: u32,
     /// Downlink packets that wait for their UE, all sessions together.
     #[schemars(range(min = 0, max = 16_777_216))]
     pub buffered_packets: u32,
@@ -356,7 +353,6 @@ impl Default for Limits {
             peers: 256,
             rules_per_session: 64,
             filters_per_pdr: 16,
-            teids: 4_194_304,
             buffered_packets: 16_384,
             buffered_packets_per_session: 64,
             replies: 65_536,

@@ -294,7 +294,7 @@ impl N4 {
                 }
                 pfcp::node::Event::PeerLost(peer) => self.log_peer(peer, "does not answer heartbeats"),
                 pfcp::node::Event::TimedOut { peer: Some(_), token } => {
-                    self.report_given_up(now, Seid(token))
+                    self.report_given_up(now, Seid(token));
                 }
                 pfcp::node::Event::TimedOut { peer: None, .. } => {}
             }

@@ -3,7 +3,14 @@
 //!
 //! What N4 orders reaches the worker, and what the worker tells reaches N4, unless the test holds orders back. After each
 //! step the datapath's frames are accounted for.
-#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::missing_panics_doc, missing_docs)]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    clippy::wrong_self_convention
+)]
+#![allow(missing_docs)]
 
 mod requests;
 mod smf;
