@@ -75,8 +75,8 @@
 //!
 //! # Cost
 //!
-//! `examples/cycles.rs` prints cycles per packet for 1 k, 64 k and 1 M sessions with a QER and a URR per direction. A
-//! session takes two lines of 64 bytes, an index entry of 10 to 20, its books (about 300 bytes) and its shared rules.
+//! `millrace bench forward` prints cycles per packet from one session to a million, with a QER and a URR per direction. A
+//! session takes two lines of 64 bytes, an index entry of 10 to 20, its books and its shared rules.
 //!
 //! # When not to use it
 //!

@@ -1,0 +1,190 @@
+//! Two workers on in-memory NICs that know nothing of GTP-U: every uplink packet reaches one worker, and leaves through the
+//! owner of its session.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use datapath::command::{Command, Event, Token, Transition};
+use datapath::net::{Interface, Net, Roles};
+use datapath::{Counters, Datapath};
+use engine::{Engine, EngineConfig, EngineError};
+use io::Frame;
+use io::mem::{MemConfig, MemFrame, MemNic, MemWire, RssMode};
+use packet::{MacAddr, PacketBuilder, Teid};
+use pfcp::{FarId, PdrId};
+use session::rules::{Action, Destination, Far, Forward, Pdr, Rules, Source, Tunnel};
+use session::{SessionRef, TeidRef};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tables::clock::Tsc;
+
+const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
+const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
+const GNB_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 2]);
+const ROUTER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 2]);
+const SESSIONS: u32 = 64;
+
+fn nic(mac: MacAddr, queues: u16) -> (MemNic, MemWire) {
+    let rss = RssMode::Outer;
+    MemNic::new(MemConfig { mac, queues, rss, mtu: 9_000, ..MemConfig::default() }).unwrap()
+}
+
+fn network() -> Net {
+    let mut net = Net::new();
+    let interface = |name: &str, port, mac, address: &str, roles| Interface {
+        name: name.into(),
+        port,
+        vlan: None,
+        mac,
+        mtu: 9_000,
+        roles,
+        addresses: vec![address.parse().unwrap()],
+        network_instances: Vec::new(),
+    };
+    let (n3, n6) = (Roles { n3: true, ..Roles::default() }, Roles { n6: true, ..Roles::default() });
+    net.add_interface(interface("n3", 0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
+    net.add_interface(interface("n6", 1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
+    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
+    net.learn(0, "192.0.2.2".parse().unwrap(), GNB_MAC);
+    net.learn(1, "203.0.113.254".parse().unwrap(), ROUTER_MAC);
+    net
+}
+
+fn ue(index: u32) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a2d_0001 + index)
+}
+
+fn tunnel(index: u32) -> Tunnel {
+    let shard = Datapath::<MemFrame>::shard_of(IpAddr::V4(ue(index)));
+    let place = TeidRef { shard, slot: index as u16 };
+    Tunnel { teid: place.teid(1), place }
+}
+
+fn rules(index: u32) -> Rules {
+    let tunnel = tunnel(index);
+    let place = SessionRef { shard: tunnel.place.shard, slot: index };
+    let forward = Forward { destination: Destination::Core, outer_header: None, transport_marking: None };
+    Rules {
+        place,
+        seid: place.seid(1),
+        ue_ipv4: Some(ue(index)),
+        ue_ipv6: None,
+        framed_ipv4: Box::default(),
+        framed_ipv6: Box::default(),
+        pdrs: [Pdr {
+            id: PdrId(1),
+            precedence: 1,
+            source: Source::Access,
+            tunnel: Some(tunnel),
+            qfis: Box::default(),
+            filters: Box::default(),
+            outer_header_removal: true,
+            far: 0,
+            qers: Box::default(),
+            urrs: Box::default(),
+        }]
+        .into(),
+        fars: [Far { id: FarId(1), action: Action::Forward(forward) }].into(),
+        qers: Box::default(),
+        urrs: Box::default(),
+    }
+}
+
+fn packet(teid: Teid, source: Ipv4Addr, number: u32) -> MemFrame {
+    let bytes = PacketBuilder::new()
+        .ethernet(N3_MAC, GNB_MAC)
+        .ipv4([192, 0, 2, 2].into(), [192, 0, 2, 1].into())
+        .udp_without_checksum(2152, 2152)
+        .gtpu(teid)
+        .ipv4(source, [198, 51, 100, 1].into())
+        .udp(1_000, 2_000)
+        .build(&number.to_be_bytes());
+    MemFrame::copy_of(&bytes).unwrap()
+}
+
+/// Waits until `done` says so; a minute is more than a loaded machine needs.
+fn wait(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !done() {
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn start(workers: usize, queues: u16) -> (Result<Engine, EngineError>, Vec<MemNic>, MemWire, MemWire) {
+    let ((n3, n3_wire), (n6, n6_wire)) = (nic(N3_MAC, queues), nic(N6_MAC, queues));
+    let mut ports = vec![n3, n6];
+    let config = EngineConfig { cores: vec![None; workers], ..EngineConfig::default() };
+    let datapath = datapath::Config::new(network().view());
+    (Engine::start(&mut ports, &config, &datapath, Tsc::process()), ports, n3_wire, n6_wire)
+}
+
+#[test]
+fn packets_reach_the_owner_of_their_session_in_order_and_none_is_lost() {
+    let (engine, _ports, mut n3, mut n6) = start(2, 2);
+    let mut engine = engine.unwrap();
+    for index in 0..SESSIONS {
+        let rules = Arc::new(rules(index));
+        let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
+        engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
+    }
+    let mut applied = 0;
+    wait("sessions", || {
+        engine.flush();
+        engine.drain(|_, event| applied += u32::from(matches!(event, Event::Applied { .. })));
+        applied == SESSIONS
+    });
+    // The NIC hashes the gNB's address only: all packets arrive at one worker, half of the sessions belong to the other.
+    let (mut sent, mut arrived) = (0, 0);
+    let mut received = vec![Vec::new(); SESSIONS as usize];
+    let mut waiting: Vec<MemFrame> = Vec::new();
+    let mut out: Vec<MemFrame> = Vec::new();
+    let total = 20_000;
+    wait("packets", || {
+        while waiting.len() < 32 && sent < total && sent < arrived + 512 {
+            let index = sent % SESSIONS;
+            waiting.push(packet(tunnel(index).teid, ue(index), sent));
+            sent += 1;
+        }
+        n3.offer(&mut waiting);
+        n6.collect(&mut out, 64);
+        for frame in out.drain(..) {
+            let bytes = frame.bytes();
+            assert_eq!((&bytes[..6], &bytes[6..12]), (&ROUTER_MAC.0[..], &N6_MAC.0[..]));
+            let source = u32::from_be_bytes(bytes[26..30].try_into().unwrap());
+            let number = u32::from_be_bytes(bytes[42..46].try_into().unwrap());
+            received[(source - u32::from(ue(0))) as usize].push(number);
+            arrived += 1;
+        }
+        arrived == total
+    });
+    for numbers in &received {
+        assert!(numbers.is_sorted(), "packets of one session were reordered");
+    }
+    let live = engine.reports().unwrap();
+    assert_eq!(live.iter().map(|report| report.sessions).sum::<usize>(), SESSIONS as usize);
+    let reports = engine.stop().unwrap();
+    let mut sum = Counters::default();
+    for report in &reports {
+        assert_eq!(report.counters.balance(), 0);
+        sum.merge(&report.counters);
+    }
+    assert_eq!((sum.received, sum.sent, sum.dropped_total()), (total.into(), total.into(), 0));
+    let handed_off: u64 = reports.iter().map(|report| report.load.handed_off).sum();
+    let taken_over: u64 = reports.iter().map(|report| report.load.taken_over).sum();
+    assert_eq!(handed_off, taken_over);
+    assert!(handed_off > u64::from(total) / 4, "only {handed_off} packets were handed off");
+}
+
+#[test]
+fn more_workers_than_queues_is_an_error_that_says_so() {
+    let (engine, ..) = start(2, 1);
+    match engine {
+        Err(error @ EngineError::NoQueue { queue: 1, .. }) => {
+            assert!(error.to_string().contains("as many queues"));
+        }
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it started"),
+    }
+    let (engine, ..) = start(0, 1);
+    assert!(matches!(engine, Err(EngineError::Workers(_))));
+}
