@@ -9,7 +9,10 @@ use serde_json::Value as Json;
 pub fn schema() -> Json {
     let mut schema = schemars::schema_for!(File);
     schema.insert("title".into(), "Millrace configuration".into());
-    schema.to_value()
+    let mut schema = schema.to_value();
+    // The same text whether or not some other crate of a build turns serde_json's `preserve_order` on.
+    schema.sort_all_objects();
+    schema
 }
 
 /// Numbers outside the bounds that the schema gives them, and lists of a length that it does not allow.
