@@ -126,9 +126,8 @@ impl<P: Port> Worker<P> {
         let mut stopping = false;
         loop {
             let now = self.clock.now();
-            let mut work = self.receive(now, &mut burst);
-            work += self.take_over(now);
-            work += self.obey(now, &mut stopping);
+            let packets = self.receive(now, &mut burst) + self.take_over(now);
+            let mut work = packets + self.obey(now, &mut stopping);
             if now >= next_tick {
                 next_tick = now.plus(TICK);
                 self.datapath.tick(now, &mut self.out, &mut self.pool);
@@ -140,7 +139,10 @@ impl<P: Port> Worker<P> {
             self.load.total_nanos = after.since(started);
             if work > 0 {
                 self.load.busy_nanos += after.since(now);
-                self.idle.busy();
+                // Only packets keep a worker awake: control wakes it for orders, and needs the processor more where there are few.
+                if packets > 0 {
+                    self.idle.busy();
+                }
                 continue;
             }
             self.load.empty_polls += 1;
