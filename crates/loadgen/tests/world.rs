@@ -42,8 +42,10 @@ fn serve(upf: &PerfectUpf, ports: [(MemRx, MemTx); 2], addresses: &[Vec<IpAddr>;
         for frame in frames.drain(..) {
             match stations[0].hear(frame.bytes()) {
                 Reaction::Reply(reply) => to_n3.push(copy(&reply)),
-                Reaction::Heard => {}
-                Reaction::NotMine => to_n6.push(copy(&upf.uplink(frame.bytes()))),
+                Reaction::NotMine if common::is_g_pdu(frame.bytes()) => {
+                    to_n6.push(copy(&upf.uplink(frame.bytes())));
+                }
+                Reaction::Heard | Reaction::NotMine => {}
             }
         }
         n6.0.rx_burst(&mut frames, 64);

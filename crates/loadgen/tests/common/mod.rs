@@ -154,6 +154,23 @@ impl PerfectUpf {
     }
 }
 
+/// Whether a frame on N3 is a user's packet in an undamaged tunnel. On a wire that damages frames a gNB also answers what it took for
+/// something else; a packet that should have been one of these is missed by the account of packets.
+pub fn is_g_pdu(frame: &[u8]) -> bool {
+    let Some((ethernet, packet)) = frame.split_first_chunk::<14>() else { return false };
+    let kind = EtherType(u16::from_be_bytes([ethernet[12], ethernet[13]]));
+    let intact = match kind {
+        EtherType::IPV4 => Ipv4View::parse(packet).is_ok_and(|ip| {
+            ip.checksum_ok() && ip.protocol() == IpProtocol::UDP && ip.total_len() == packet.len()
+        }),
+        EtherType::IPV6 => Ipv6View::parse(packet)
+            .is_ok_and(|ip| ip.next_header() == IpProtocol::UDP && ip.total_len() == packet.len()),
+        _ => false,
+    };
+    let header = if kind == EtherType::IPV4 { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN };
+    intact && packet.get(header + udp::HEADER_LEN + 1) == Some(&0xff)
+}
+
 fn ip(kind: EtherType, bytes: &[u8]) -> (IpAddr, IpAddr, &[u8], packet::checksum::Sum) {
     if kind == EtherType::IPV4 {
         let ip = Ipv4View::parse(bytes).unwrap();
