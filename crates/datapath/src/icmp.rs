@@ -33,7 +33,9 @@ impl<F: Frame> Datapath<F> {
         trouble: Trouble,
     ) {
         let from_ue = meta.internal || meta.kind == Kind::Tunnel;
-        if from_ue && self.network.view.route(forward::inner_source(frame.bytes(), meta)) != HopId::UE {
+        let sender = self.network.view.route(forward::inner_source(frame.bytes(), meta));
+        // A forged sender that is ourselves hears nothing either.
+        if (from_ue && sender != HopId::UE) || sender == HopId::OWN {
             return;
         }
         if !self.limits.icmp.allow(cx.now) {

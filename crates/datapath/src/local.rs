@@ -81,6 +81,12 @@ impl<F: Frame> Datapath<F> {
         mut frame: F,
     ) {
         let place = meta.l3 as usize..meta.l3 as usize + meta.len as usize;
+        // Whatever we said to it would go to ourselves, by way of the network.
+        let source = forward::inner_source(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
+        if self.network.view.is_own(source) {
+            self.counters.drop(Reason::MartianSource);
+            return;
+        }
         if meta.v6 && self.neighbour_discovery(cx, meta, &frame) {
             return;
         }

@@ -49,6 +49,7 @@ reasons! {
     UnknownEtherType = "unknown-ethertype", "Neither IPv4, IPv6 nor ARP (LLDP, STP and their like land here).";
     UnknownVlan = "unknown-vlan", "No interface is configured for this port and VLAN. Add one to the configuration or prune the VLAN on the switch.";
     UnsupportedProtocol = "unsupported-protocol", "A packet to one of our own addresses that is neither GTP-U nor an ICMP message we answer.";
+    MartianSource = "martian-source", "A packet to one of our own addresses that claims to come from one of them (RFC 1812 §5.3.7): a loop or a forgery.";
     IgnoredMulticast = "ignored-multicast", "Link-local multicast that a UPF has no part in (router solicitations on N6, MLD, mDNS).";
     // GTP-U.
     GtpuVersion = "gtpu-version", "Not GTPv1-U (GTP' or another version). The peer speaks something else on port 2152.";

@@ -540,3 +540,26 @@ fn a_ue_may_not_lie_about_its_address_where_a_tunnel_serves_both_directions() {
     worker.process(0, &[send(UE)]);
     assert_eq!(worker.sent(1).len(), 1);
 }
+
+#[test]
+fn nobody_who_calls_himself_us_is_answered() {
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let echo = packet::icmpv4::Echo { request: true, identifier: 5, sequence: 6 };
+    let other_own = Ipv4Addr::new(203, 0, 113, 1);
+    let ping = PacketBuilder::new().ethernet(N3, GNB).ipv4(other_own, N3_IP).icmpv4_echo(echo).build(b"me");
+    worker.process(0, &[ping]);
+    assert_eq!(worker.dropped(Reason::MartianSource), 1);
+    // A packet for a UE on its last hop, first from a host, then from ourselves: only the host hears of it.
+    for (source, answers) in [(HOST, 1), (N3_IP, 0)] {
+        let mut last_hop = downlink(64);
+        last_hop[26] = 1;
+        last_hop[30..34].copy_from_slice(&source.octets());
+        last_hop[28..30].fill(0);
+        let sum = packet::checksum::ipv4_header(&last_hop[18..38]);
+        last_hop[28..30].copy_from_slice(&sum.to_be_bytes());
+        worker.process(1, &[last_hop]);
+        assert_eq!(worker.sent(1).len(), answers, "{source}");
+    }
+    assert_eq!(worker.dropped(Reason::TtlExpired), 2);
+}

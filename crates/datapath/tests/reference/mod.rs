@@ -325,7 +325,7 @@ impl Reference {
 
     /// A packet without a tunnel: from the data network, another UE, or ourselves.
     fn towards_ue(&mut self, arrival: Arrival) {
-        let (_, destination) = addresses(&arrival.packet);
+        let (source, destination) = addresses(&arrival.packet);
         let key = self.subscribers.iter().find_map(|(key, s)| {
             let r = &s.rules;
             let held = match destination {
@@ -340,6 +340,8 @@ impl Reference {
             let own = self.world.own.contains(&destination);
             let reason = if own && arrival.from.is_none() {
                 Reason::OwnAddress
+            } else if own && self.world.own.contains(&source) {
+                Reason::MartianSource
             } else if own {
                 Reason::UnsupportedProtocol
             } else {
@@ -622,9 +624,8 @@ impl Reference {
     fn complain(&mut self, arrival: &Arrival, too_big: Option<usize>) {
         let (source, _) = addresses(&arrival.packet);
         let to_ue = arrival.from.is_none() || arrival.tunnel.is_some();
-        if to_ue
-            && (self.world.own.contains(&source) || !self.world.pools.iter().any(|p| p.contains(&source)))
-        {
+        let is_ue = self.world.pools.iter().any(|p| p.contains(&source));
+        if self.world.own.contains(&source) || (to_ue && !is_ue) {
             return;
         }
         // From the interface that the packet came from; what comes from no interface is answered from the first.
