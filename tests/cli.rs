@@ -161,6 +161,19 @@ impl CtlBackend for Fake {
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
         Ok(Vec::new())
     }
+    fn n4(&self) -> Result<N4Status, CtlError> {
+        let peers = vec![N4PeerLine {
+            node_id: "smf.example.org".into(),
+            address: ([192, 0, 2, 10], 8805).into(),
+            associated_since: "2026-11-21T23:18:29Z".into(),
+            recovery: "2026-11-21T08:00:00Z".into(),
+            sessions: 5,
+            outstanding: 2,
+        }];
+        let counters =
+            vec![N4CounterLine::new(N4Layer::Sessions, ("reports-sent", "Session reports sent.", 7))];
+        Ok(N4Status { peers, counters })
+    }
     fn stop(&self) -> Result<(), CtlError> {
         Ok(())
     }
@@ -189,6 +202,15 @@ fn ctl_asks_a_running_upf() {
     let (stdout, _) = ends(&ask(&["ctl", "sessions", "--ue", "10.0.0.1", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(json["sessions"][0]["seid"], "0x0000000000001234");
+    assert_eq!(
+        ends(&ask(&["ctl", "n4"]), 0).0,
+        "NODE ID          ADDRESS          ASSOCIATED SINCE      STARTED               SESSIONS  OUTSTANDING\n\
+         smf.example.org  192.0.2.10:8805  2026-11-21T23:18:29Z  2026-11-21T08:00:00Z         5            2\n\n\
+         COUNT  OF        COUNTER       MEANING\n    7  sessions  reports-sent  Session reports sent.\n"
+    );
+    let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&json["counters"][0]["value"], &json["peers"][0]["outstanding"]), (&7.into(), &2.into()));
     let (_, stderr) = ends(&ask(&["ctl", "session", "0x2a"]), 1);
     assert_eq!(stderr, "error: there is no session 0x000000000000002a\n");
 }

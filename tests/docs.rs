@@ -59,9 +59,8 @@ fn counters() {
     };
     let text = format!(
         "# What N4 counts\n\n\
-         All counters begin at 0 when the process starts. They are kept in the process; `millrace ctl` does not show them yet, but\n\
-         `millrace ctl peers` says for each SMF how many requests came and how many were refused. What happens to packets is in\n\
-         [drop-reasons.md](drop-reasons.md).\n\n\
+         `millrace ctl n4` shows all of them; they begin at 0 when the process starts. `millrace ctl peers` says for each SMF how\n\
+         many requests came and how many were refused. What happens to packets is in [drop-reasons.md](drop-reasons.md).\n\n\
          ## The PFCP node\n\n\
          Messages and associations (`pfcp::node::NodeCounters`).\n\n\
          {}\n\

@@ -60,6 +60,8 @@ enum Command {
     Workers,
     /// Show SMFs.
     Peers,
+    /// Show what N4 counts, and its associations.
+    N4,
     /// Stop the UPF.
     Stop,
 }
@@ -80,6 +82,7 @@ impl Command {
             Self::Drops => Request::Drops,
             Self::Workers => Request::Workers,
             Self::Peers => Request::Peers,
+            Self::N4 => Request::N4,
             Self::Stop => Request::Stop,
         }
     }
@@ -125,6 +128,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Workers { workers } => self::workers(workers),
         Answer::Peers { peers } if peers.is_empty() => "No SMF is associated.\n".into(),
         Answer::Peers { peers } => self::peers(peers),
+        Answer::N4(status) => n4(status),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -406,6 +410,42 @@ fn peers(peers: &[PeerLine]) -> String {
         ]);
     }
     table.to_string()
+}
+
+fn n4(status: &N4Status) -> String {
+    let mut peers = Table::new(&[
+        ("NODE ID", Left),
+        ("ADDRESS", Left),
+        ("ASSOCIATED SINCE", Left),
+        ("STARTED", Left),
+        ("SESSIONS", Right),
+        ("OUTSTANDING", Right),
+    ]);
+    for peer in &status.peers {
+        peers.row([
+            peer.node_id.clone(),
+            peer.address.to_string(),
+            peer.associated_since.clone(),
+            peer.recovery.clone(),
+            peer.sessions.to_string(),
+            peer.outstanding.to_string(),
+        ]);
+    }
+    let mut counters = Table::new(&[("COUNT", Right), ("OF", Left), ("COUNTER", Left), ("MEANING", Left)]);
+    for counter in &status.counters {
+        let layer = match counter.layer {
+            N4Layer::Node => "node",
+            N4Layer::Sessions => "sessions",
+        };
+        counters.row([
+            counter.value.to_string(),
+            layer.into(),
+            counter.counter.clone(),
+            counter.meaning.clone(),
+        ]);
+    }
+    let peers = if status.peers.is_empty() { "No SMF is associated.\n".into() } else { peers.to_string() };
+    format!("{peers}\n{counters}")
 }
 
 #[cfg(test)]

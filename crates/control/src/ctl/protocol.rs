@@ -107,6 +107,8 @@ pub enum Request {
     Workers,
     /// Associated SMFs.
     Peers,
+    /// What N4 counts, and the state of each association.
+    N4,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -166,6 +168,8 @@ pub enum Answer {
         /// In order of Node ID.
         peers: Vec<PeerLine>,
     },
+    /// To [`Request::N4`].
+    N4(N4Status),
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.
@@ -479,4 +483,60 @@ pub struct PeerLine {
     pub repeated: u64,
     /// Our own requests that were sent again.
     pub retransmitted: u64,
+}
+
+/// N4 as it stands.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct N4Status {
+    /// In order of Node ID.
+    pub peers: Vec<N4PeerLine>,
+    /// Every counter, in the order of the documentation.
+    pub counters: Vec<N4CounterLine>,
+}
+
+/// An association.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct N4PeerLine {
+    /// Node ID.
+    pub node_id: String,
+    /// Where its requests come from.
+    pub address: SocketAddr,
+    /// Since when the association stands: UTC as in RFC 3339.
+    pub associated_since: String,
+    /// Its Recovery Time Stamp: when it says that it started, likewise.
+    pub recovery: String,
+    /// Its sessions.
+    pub sessions: u64,
+    /// Requests of ours that it has not answered yet.
+    pub outstanding: u64,
+}
+
+/// Which part of N4 counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum N4Layer {
+    /// The PFCP node: messages and associations.
+    Node,
+    /// Sessions and reports.
+    Sessions,
+}
+
+/// A counter of N4.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct N4CounterLine {
+    /// Who counts.
+    pub layer: N4Layer,
+    /// Its label.
+    pub counter: String,
+    /// What it means.
+    pub meaning: String,
+    /// Since the process started.
+    pub value: u64,
+}
+
+impl N4CounterLine {
+    /// From what `each` of the counters tells.
+    pub fn new(layer: N4Layer, (label, meaning, value): (&str, &str, u64)) -> Self {
+        Self { layer, counter: label.into(), meaning: meaning.trim().into(), value }
+    }
 }

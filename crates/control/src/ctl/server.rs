@@ -27,6 +27,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn workers(&self) -> Result<Vec<WorkerLine>, CtlError>;
     /// All SMFs.
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError>;
+    /// N4's counters and associations.
+    fn n4(&self) -> Result<N4Status, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -251,6 +253,7 @@ impl Server {
             Request::Drops => Answer::Drops { drops: backend.drops()? },
             Request::Workers => Answer::Workers { workers: backend.workers()? },
             Request::Peers => Answer::Peers { peers: backend.peers()? },
+            Request::N4 => Answer::N4(backend.n4()?),
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

@@ -47,6 +47,18 @@ impl CtlBackend for Fake {
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
         Ok(Vec::new())
     }
+    fn n4(&self) -> Result<N4Status, CtlError> {
+        let peers = vec![N4PeerLine {
+            node_id: "smf.example.org".into(),
+            address: ([192, 0, 2, 10], 8805).into(),
+            associated_since: "2026-11-21T23:18:29Z".into(),
+            recovery: "2026-11-21T08:00:00Z".into(),
+            sessions: 5,
+            outstanding: 2,
+        }];
+        let counters = vec![N4CounterLine::new(N4Layer::Node, ("timeouts", " Given up.", 7))];
+        Ok(N4Status { peers, counters })
+    }
     fn stop(&self) -> Result<(), CtlError> {
         self.stopped.store(true, Ordering::Relaxed);
         Ok(())
@@ -120,6 +132,7 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Ports).unwrap(), Answer::Ports { ports } if ports.len() == 1));
     assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
     assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
+    assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
 }
 
 #[test]
@@ -137,7 +150,7 @@ fn lines_are_as_documented() {
     let server = start(&directory, SHORT);
     insta::assert_snapshot!(raw(
         server.path(),
-        b"{\"ask\":\"version\"}\n{\"ask\":\"sessions\",\"limit\":1}\n{\"ask\":\"session\",\"seid\":\"0x2\"}\n\
+        b"{\"ask\":\"version\"}\n{\"ask\":\"n4\"}\n{\"ask\":\"sessions\",\"limit\":1}\n{\"ask\":\"session\",\"seid\":\"0x2\"}\n\
           {\"ask\":\"session\",\"seid\":3}\n{\"ask\":\"drops\"}\n\n{\"ask\":\"weather\"}\n{\"ask\":\"session\"}\n\
           {\"ask\":\"session\",\"seid\":-1}\n{\"ask\":\"sessions\",\"limits\":1}\nnonsense\n\xff\xfe\n{\"ask\":\"stop\"}"
     ));

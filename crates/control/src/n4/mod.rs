@@ -167,6 +167,11 @@ impl N4 {
         &self.node
     }
 
+    /// How it tells time.
+    pub const fn wall(&self) -> WallClock {
+        self.wall
+    }
+
     /// What was counted.
     pub const fn counters(&self) -> &N4Counters {
         &self.counters

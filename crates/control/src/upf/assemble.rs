@@ -1,5 +1,6 @@
 //! From the configuration to what each part is told.
 
+use super::calendar::NTP_AT_1970;
 use super::{Options, UpfError};
 use crate::config::{Config, NodeId, Placement, Role};
 use crate::n4::WallClock;
@@ -16,9 +17,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tables::Nanos;
 use tables::clock::Tsc;
-
-/// Seconds between 1900, where NTP begins, and 1970 (RFC 5905 §6).
-const NTP_AT_1970: u64 = 2_208_988_800;
 
 /// Eight random bytes of the kernel's: what strangers must not guess.
 pub(super) fn random() -> std::io::Result<u64> {

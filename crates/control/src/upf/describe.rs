@@ -1,9 +1,11 @@
 //! The UPF's state as the control socket tells it.
 
 use super::Upf;
+use super::calendar::utc;
 use crate::ctl::{
-    CtlError, DropLine, ErrorCode, FarLine, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail,
-    SessionLine, SessionPage, SessionQuery, TunnelEnd, UrrLine, Version, WorkerLine,
+    CtlError, DropLine, ErrorCode, FarLine, N4CounterLine, N4Layer, N4PeerLine, N4Status, PdrLine, PeerLine,
+    QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, TunnelEnd, UrrLine, Version,
+    WorkerLine,
 };
 use datapath::Counters;
 use engine::WorkerReport;
@@ -282,4 +284,21 @@ pub(super) fn peers(upf: &Upf) -> Vec<PeerLine> {
         .collect();
     lines.sort_by(|a, b| a.node_id.cmp(&b.node_id));
     lines
+}
+
+pub(super) fn n4(upf: &Upf) -> N4Status {
+    let (node, wall) = (upf.n4.node(), upf.n4.wall());
+    let line = |peer: &pfcp::node::Peer| N4PeerLine {
+        node_id: node_id(&peer.node_id),
+        address: peer.address,
+        associated_since: utc(wall.ntp(peer.since).0),
+        recovery: utc(peer.recovery.0),
+        sessions: upf.n4.sessions_of(peer.id) as u64,
+        outstanding: node.outstanding_to(peer.id) as u64,
+    };
+    let mut peers: Vec<_> = node.peers().map(line).collect();
+    peers.sort_by(|a, b| a.node_id.cmp(&b.node_id));
+    let of_node = node.counters().each().map(|counter| N4CounterLine::new(N4Layer::Node, counter));
+    let of_n4 = upf.n4.counters().each().map(|counter| N4CounterLine::new(N4Layer::Sessions, counter));
+    N4Status { peers, counters: of_node.chain(of_n4).collect() }
 }

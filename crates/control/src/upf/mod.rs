@@ -6,6 +6,7 @@
 
 mod assemble;
 mod backend;
+mod calendar;
 mod describe;
 
 pub use backend::Backend;

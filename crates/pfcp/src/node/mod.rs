@@ -144,6 +144,11 @@ impl Node {
         self.transactions.len()
     }
 
+    /// Those of them to this peer.
+    pub fn outstanding_to(&self, peer: PeerId) -> usize {
+        self.transactions.to(peer)
+    }
+
     /// Takes one message of a datagram, as [`crate::header::Datagram`] yields them.
     pub fn receive<'a>(
         &mut self,

@@ -53,6 +53,11 @@ impl Transactions {
         self.waiting.len()
     }
 
+    /// How many wait for this peer.
+    pub fn to(&self, peer: PeerId) -> usize {
+        self.waiting.values().filter(|transaction| transaction.peer == Some(peer)).count()
+    }
+
     /// A sequence number that no request waits under: 24 bits, not 0.
     pub fn next_sequence(&mut self) -> u32 {
         loop {
