@@ -19,6 +19,12 @@ impl Traffic {
         self.bytes += bytes as u64;
     }
 
+    /// One packet.
+    #[inline(always)]
+    pub(crate) const fn of(bytes: usize) -> Self {
+        Self { packets: 1, bytes: bytes as u64 }
+    }
+
     /// The sum of both.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
@@ -153,6 +159,15 @@ impl Counters {
     pub(crate) fn arrived(&mut self, interface: u16, traffic: Traffic) {
         if let Some(interface) = self.interfaces.get_mut(interface as usize) {
             interface.received = interface.received.plus(traffic);
+        }
+    }
+
+    /// Counts frames put into the outbox.
+    #[inline(always)]
+    pub(crate) fn sent(&mut self, interface: u16, traffic: Traffic) {
+        self.sent += traffic.packets;
+        if let Some(interface) = self.interfaces.get_mut(interface as usize) {
+            interface.sent = interface.sent.plus(traffic);
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::command::{Command, Event, SessionSnapshot};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
+use crate::forward::Link;
 use crate::fragment::{FragmentFlows, Reassembly};
 use crate::limiter::Limiter;
 use crate::network::{Context, Network};
@@ -50,6 +51,8 @@ pub struct Datapath<F: Frame> {
     pub(crate) arisen: Vec<F>,
     metas: Vec<Meta>,
     probes: Vec<Option<Probe>>,
+    /// Where the packets leave that their records served.
+    pub(crate) links: Vec<Link>,
     /// Of the last outer IPv4 header.
     pub(crate) identification: u16,
     /// Reused by everything that builds packets of our own.
@@ -74,6 +77,7 @@ impl<F: Frame> Datapath<F> {
             arisen: Vec::with_capacity(BURST),
             metas: Vec::with_capacity(4 * BURST),
             probes: Vec::with_capacity(4 * BURST),
+            links: Vec::with_capacity(4 * BURST),
             scratch: Vec::with_capacity(2048),
             identification: 0,
             network,
@@ -284,14 +288,18 @@ impl<F: Frame> Datapath<F> {
             }
         }
         let mut metas = std::mem::take(&mut self.metas);
-        for (meta, frame) in metas.iter().zip(burst.drain(..)) {
-            self.dispatch(cx, meta, frame, port);
+        let served = self.serve_first(cx, &metas, burst);
+        for (meta, frame) in metas.iter().skip(served).zip(burst.drain(..)) {
+            if let Err(frame) = self.serve_one(cx, meta, frame) {
+                self.dispatch(cx, meta, frame, port);
+            }
         }
         metas.clear();
         self.metas = metas;
     }
 
-    #[inline(always)]
+    /// Whatever a record didn't serve.
+    #[inline(never)]
     fn dispatch<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
@@ -300,16 +308,19 @@ impl<F: Frame> Datapath<F> {
         port: Option<u16>,
     ) {
         match meta.kind {
-            Kind::Tunnel | Kind::Plain => {
-                if self.shards.get(meta.shard as usize).is_none_or(Option::is_none) {
-                    self.elsewhere(cx, meta, frame, port);
-                } else if meta.kind == Kind::Tunnel {
-                    self.tunnel(cx, meta, frame);
-                } else {
-                    self.plain(cx, meta, frame);
-                }
+            Kind::Tunnel | Kind::Plain
+                if self.shards.get(meta.shard as usize).is_none_or(Option::is_none) =>
+            {
+                self.elsewhere(cx, meta, frame, port);
             }
-            _ => self.branch(cx, meta, frame),
+            Kind::Tunnel => self.tunnel(cx, meta, frame),
+            Kind::Plain => self.plain(cx, meta, frame),
+            Kind::Bad(reason) => self.counters.drop(reason),
+            Kind::Signalling => self.signalling(cx, meta, &frame),
+            Kind::UnknownExtension(_) => self.unknown_extension(cx, meta, &frame),
+            Kind::Arp => self.arp(cx, meta, frame),
+            Kind::Local => self.local(cx, meta, frame),
+            Kind::OuterFragment => self.outer_fragment(cx, meta, frame),
         }
     }
 
@@ -319,21 +330,6 @@ impl<F: Frame> Datapath<F> {
         self.metas.clear();
         self.metas.push(meta);
         self.run(cx, &mut vec![frame], Some(port));
-    }
-
-    /// Everything that isn't a user's packet.
-    #[cold]
-    #[inline(never)]
-    fn branch<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta, frame: F) {
-        match meta.kind {
-            Kind::Bad(reason) => self.counters.drop(reason),
-            Kind::Signalling => self.signalling(cx, meta, &frame),
-            Kind::UnknownExtension(_) => self.unknown_extension(cx, meta, &frame),
-            Kind::Arp => self.arp(cx, meta, frame),
-            Kind::Local => self.local(cx, meta, frame),
-            Kind::OuterFragment => self.outer_fragment(cx, meta, frame),
-            Kind::Tunnel | Kind::Plain => {}
-        }
     }
 
     /// A packet of a shard that another worker owns.

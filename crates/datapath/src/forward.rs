@@ -4,16 +4,19 @@
 //! cache. Whatever a record can't decide goes to [`crate::slow`], which decides by the session's rules.
 
 use crate::Reason;
-use crate::datapath::Datapath;
+use crate::counters::Traffic;
+use crate::datapath::{Datapath, destination6};
 use crate::egress::Egress;
-use crate::network::{Context, Way};
-use crate::parse::{Meta, NO_QFI, internal_header};
-use crate::peer::{Outer, Peer};
+use crate::net::{HopId, NetView};
+use crate::network::{Context, Way, transmit};
+use crate::parse::{Kind, Meta, NO_QFI, internal_header};
+use crate::peer::Outer;
 use crate::record::{Record, coarse, flag};
 use io::{Frame, FramePool};
 use packet::IpProtocol;
 use packet::checksum::{self, Sum};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tables::Nanos;
 
 /// How a packet leaves in a tunnel.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +41,34 @@ impl Encapsulation {
             (Some(_), None) => 8,
             (Some(_), Some(_)) => 12,
         }
+    }
+
+    /// Octets in front of the UE's packet, layer 2 included.
+    #[inline(always)]
+    const fn front(&self, egress: &Egress, outer: &Outer) -> u8 {
+        egress.l2 + (outer.len() + self.extra()) as u8
+    }
+
+    /// Puts the packet of `length` octets at `inner` into the tunnel. False, and nothing done: the frame has no room.
+    #[inline(always)]
+    fn wrap<F: Frame>(
+        &self,
+        frame: &mut F,
+        egress: &Egress,
+        outer: &Outer,
+        inner: u16,
+        length: u16,
+        identification: u16,
+    ) -> bool {
+        if !strip(frame, inner, length, self.front(egress, outer)) {
+            return false;
+        }
+        let bytes = frame.bytes_mut();
+        egress.write(bytes, matches!(outer, Outer::V6 { .. }));
+        if let Some((_, packet)) = bytes.split_at_mut_checked(egress.l2 as usize) {
+            write_outer(packet, outer, self, length, identification);
+        }
+        true
     }
 
     /// What a record says of the packet.
@@ -78,128 +109,157 @@ pub(crate) enum Routed {
     Out(Egress),
 }
 
+/// The link that a finished frame leaves through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Link {
+    interface: u16,
+    port: u16,
+}
+
 impl<F: Frame> Datapath<F> {
-    /// A G-PDU.
+    /// Serves a burst's packets by their records, from the first to one that has to be asked about, and sends them. They
+    /// are made ready where they are: a burst of which all leave through one port isn't moved, but exchanged for
+    /// the port's empty list.
     #[inline(always)]
+    pub(crate) fn serve_first<P>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        metas: &[Meta],
+        burst: &mut Vec<F>,
+    ) -> usize {
+        self.links.clear();
+        let mut sent = Traffic::default();
+        for (meta, frame) in metas.iter().zip(burst.iter_mut()) {
+            let Some(link) = self.serve(cx.now, meta, frame) else { break };
+            sent.add(frame.len());
+            self.links.push(link);
+        }
+        let (links, counters) = (self.links.as_slice(), &mut self.counters);
+        let Some((first, others)) = links.split_first() else { return 0 };
+        match cx.out.transmit.get_mut(first.port as usize) {
+            Some(queue) if others.iter().all(|link| link == first) => {
+                if queue.is_empty() && links.len() == burst.len() {
+                    std::mem::swap(queue, burst);
+                } else {
+                    queue.extend(burst.drain(..links.len()));
+                }
+                counters.sent(first.interface, sent);
+            }
+            _ => {
+                for (link, frame) in links.iter().zip(burst.drain(..links.len())) {
+                    transmit(cx.out, counters, link.interface, link.port, frame);
+                }
+            }
+        }
+        links.len()
+    }
+
+    /// Serves one packet by its record and sends it; gives it back if it has to be asked about.
+    pub(crate) fn serve_one<P>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        mut frame: F,
+    ) -> Result<(), F> {
+        let Some(link) = self.serve(cx.now, meta, &mut frame) else { return Err(frame) };
+        transmit(cx.out, &mut self.counters, link.interface, link.port, frame);
+        Ok(())
+    }
+
+    /// Checks, enforces and transforms a packet where it is. `None`, and nothing done, if the record can't decide by itself
+    /// or the way out isn't known.
+    #[inline(always)]
+    fn serve(&mut self, now: Nanos, meta: &Meta, frame: &mut F) -> Option<Link> {
+        let shard = self.shards.get_mut(meta.shard as usize)?.as_deref_mut()?;
+        let record = match meta.kind {
+            Kind::Tunnel => {
+                shard.tunnels.get_mut(meta.slot as usize).filter(|record| record.teid == meta.teid)?
+            }
+            Kind::Plain => shard.downlink.get_mut(meta.slot as usize)?,
+            _ => return None,
+        };
+        if record.flags & flag::LIVE == 0 || !admits(record, meta, frame.bytes()) {
+            return None;
+        }
+        let (network, depth) = (&self.network, self.config.meter_burst);
+        let uplink = record.flags & flag::UPLINK != 0;
+        let egress = if record.flags & flag::OUTER != 0 {
+            let way = Encapsulation::of(record, meta);
+            let peer = network.peers.get(way.peer)?;
+            let egress = peer.egress.as_ref().filter(|egress| egress.resolved)?;
+            // What comes from a tunnel and goes into one isn't routed here: it keeps its TTL.
+            let routed = meta.kind == Kind::Plain;
+            if meta.len > room(egress, &peer.outer, &way)
+                || (routed && !ttl_allows(frame.bytes(), meta.inner, meta.v6))
+                || !has_room(frame, meta.inner, way.front(egress, &peer.outer))
+                || !enforce(record, meta.len, now, depth)
+            {
+                return None;
+            }
+            if routed {
+                decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
+            }
+            self.identification = self.identification.wrapping_add(1);
+            way.wrap(frame, egress, &peer.outer, meta.inner, meta.len, self.identification);
+            egress
+        } else {
+            // To the data network, by the inner destination; a downlink rule without a tunnel is for the session to judge.
+            if meta.kind == Kind::Plain {
+                return None;
+            }
+            let Way::Via(egress) = network.way(inner_route(&network.view, frame.bytes(), meta)) else {
+                return None;
+            };
+            if meta.len > egress.mtu
+                || !egress.resolved
+                || !ttl_allows(frame.bytes(), meta.inner, meta.v6)
+                || !has_room(frame, meta.inner, egress.l2)
+                || !enforce(record, meta.len, now, depth)
+            {
+                return None;
+            }
+            decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
+            strip(frame, meta.inner, meta.len, egress.l2);
+            egress.write(frame.bytes_mut(), meta.v6);
+            egress
+        };
+        self.counters.forwarded(uplink, meta.len);
+        Some(Link { interface: egress.interface, port: egress.port })
+    }
+
+    /// A G-PDU that its record didn't serve.
     pub(crate) fn tunnel<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
-        mut frame: F,
+        frame: F,
     ) {
-        let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize) else {
-            self.counters.drop(Reason::NotOwned);
-            return;
-        };
-        let record = match shard.tunnels.get_mut(meta.slot as usize) {
-            Some(record) if record.teid == meta.teid && meta.teid != 0 => record,
-            _ => {
-                self.unknown_teid(cx, meta, &frame);
-                return;
-            }
-        };
-        if !admits(record, meta, frame.bytes()) {
+        let shard = self.shards.get(meta.shard as usize).and_then(Option::as_deref);
+        let record = shard.and_then(|shard| shard.tunnels.get(meta.slot as usize));
+        if record.is_some_and(|record| record.teid == meta.teid && meta.teid != 0) {
             self.ask(cx, meta, frame);
-            return;
-        }
-        let flags = record.flags;
-        if flags & flag::OUTER != 0 {
-            let way = Encapsulation::of(record, meta);
-            let Some(peer) = self.network.peers.get(way.peer) else {
-                self.refuse(meta, Reason::NoRoute);
-                return;
-            };
-            if !fits(peer, &way, meta.len) {
-                self.ask(cx, meta, frame);
-                return;
-            }
-            if !enforce(record, meta.len, cx.now, self.config.meter_burst) {
-                self.ask(cx, meta, frame);
-                return;
-            }
-            self.counters.forwarded(flags & flag::UPLINK != 0, meta.len);
-            self.encapsulate(cx, &way, frame, meta.inner, meta.len);
-            return;
-        }
-        // To the data network, by the inner destination.
-        let hop = if meta.v6 {
-            let destination = crate::datapath::destination6(frame.bytes(), meta.inner);
-            self.network.view.route6(destination)
         } else {
-            let bytes =
-                frame.bytes().get(meta.inner as usize + 16..).and_then(|rest| rest.first_chunk::<4>());
-            self.network.view.route4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
-        };
-        let Way::Via(egress) = self.network.way(hop) else {
-            self.ask(cx, meta, frame);
-            return;
-        };
-        if meta.len > egress.mtu || !ttl_allows(frame.bytes(), meta.inner, meta.v6) {
-            self.ask(cx, meta, frame);
-            return;
-        }
-        if !enforce(record, meta.len, cx.now, self.config.meter_burst) {
-            self.ask(cx, meta, frame);
-            return;
-        }
-        decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
-        self.counters.forwarded(flags & flag::UPLINK != 0, meta.len);
-        if !strip(&mut frame, meta.inner, meta.len, egress.l2) {
-            self.counters.drop(Reason::NoHeadroom);
-            return;
-        }
-        egress.write(frame.bytes_mut(), meta.v6);
-        if egress.resolved {
-            crate::network::transmit(cx.out, &mut self.counters, egress.interface, egress.port, frame);
-        } else {
-            let egress = *egress;
-            self.network.send(cx, &mut self.counters, &egress, frame);
+            self.unknown_teid(cx, meta, &frame);
         }
     }
 
-    /// An IP packet to a UE.
-    #[inline(always)]
+    /// An IP packet to a UE that its record didn't serve.
     pub(crate) fn plain<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
-        mut frame: F,
+        frame: F,
     ) {
-        let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize) else {
-            self.counters.drop(Reason::NotOwned);
-            return;
-        };
-        let record = match shard.downlink.get_mut(meta.slot as usize) {
-            Some(record) if record.has(flag::LIVE) => record,
-            _ => {
-                self.unknown_ue(cx, meta, frame);
-                return;
-            }
-        };
-        if record.flags & flag::OUTER == 0 || !admits(record, meta, frame.bytes()) {
+        let shard = self.shards.get(meta.shard as usize).and_then(Option::as_deref);
+        let record = shard.and_then(|shard| shard.downlink.get(meta.slot as usize));
+        if record.is_some_and(|record| record.has(flag::LIVE)) {
             self.ask(cx, meta, frame);
-            return;
+        } else {
+            self.unknown_ue(cx, meta, frame);
         }
-        let way = Encapsulation::of(record, meta);
-        let Some(peer) = self.network.peers.get(way.peer) else {
-            self.refuse(meta, Reason::NoRoute);
-            return;
-        };
-        if !fits(peer, &way, meta.len) || !ttl_allows(frame.bytes(), meta.inner, meta.v6) {
-            self.ask(cx, meta, frame);
-            return;
-        }
-        if !enforce(record, meta.len, cx.now, self.config.meter_burst) {
-            self.ask(cx, meta, frame);
-            return;
-        }
-        decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
-        self.counters.forwarded(false, meta.len);
-        self.encapsulate(cx, &way, frame, meta.inner, meta.len);
     }
 
     /// Puts the UE's packet into a tunnel and sends it. It fits the MTU.
-    #[inline(always)]
     pub(crate) fn encapsulate<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
@@ -214,23 +274,12 @@ impl<F: Frame> Datapath<F> {
             self.counters.drop(Reason::NoRoute);
             return;
         };
-        let header = outer.len() + way.extra();
-        if !strip(&mut frame, inner, length, egress.l2 + header as u8) {
-            self.counters.drop(Reason::NoHeadroom);
-            return;
-        }
-        let v6 = matches!(outer, Outer::V6 { .. });
-        let bytes = frame.bytes_mut();
-        egress.write(bytes, v6);
-        if let Some((_, packet)) = bytes.split_at_mut_checked(egress.l2 as usize) {
-            self.identification = self.identification.wrapping_add(1);
-            write_outer(packet, outer, way, length, self.identification);
-        }
-        if egress.resolved {
-            crate::network::transmit(cx.out, &mut self.counters, egress.interface, egress.port, frame);
-        } else {
+        self.identification = self.identification.wrapping_add(1);
+        if way.wrap(&mut frame, egress, outer, inner, length, self.identification) {
             let egress = *egress;
             self.network.send(cx, &mut self.counters, &egress, frame);
+        } else {
+            self.counters.drop(Reason::NoHeadroom);
         }
     }
 
@@ -299,6 +348,12 @@ pub(crate) fn strip<F: Frame>(frame: &mut F, inner: u16, length: u16, front: u8)
     true
 }
 
+/// Whether [`strip`] will succeed.
+#[inline(always)]
+fn has_room<F: Frame>(frame: &F, inner: u16, front: u8) -> bool {
+    frame.headroom() + inner as usize >= front as usize
+}
+
 /// Makes a frame internal: the UE's packet behind an Ethernet header that was never on a wire.
 pub(crate) fn internalise<F: Frame>(frame: &mut F, meta: &Meta) -> bool {
     if !strip(frame, meta.inner, meta.len, 14) {
@@ -334,7 +389,7 @@ fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
 
 /// Meter and account, within the record. False, and nothing done, if the packet is to be judged by the session.
 #[inline(always)]
-fn enforce(record: &mut Record, length: u16, now: tables::Nanos, depth: u64) -> bool {
+fn enforce(record: &mut Record, length: u16, now: Nanos, depth: u64) -> bool {
     if record.credit < length as u32 {
         return false;
     }
@@ -348,12 +403,6 @@ fn enforce(record: &mut Record, length: u16, now: tables::Nanos, depth: u64) -> 
     record.packets += 1;
     record.last = coarse(now);
     true
-}
-
-/// Whether the packet with its headers fits the MTU towards the far end.
-#[inline(always)]
-pub(crate) fn fits(peer: &Peer, way: &Encapsulation, length: u16) -> bool {
-    peer.egress.as_ref().is_some_and(|egress| room(egress, &peer.outer, way) >= length)
 }
 
 /// The longest packet that fits.
@@ -381,6 +430,17 @@ pub(crate) fn decrement_ttl(frame: &mut [u8], inner: u16, v6: bool) {
         // The word (TTL, protocol) shrinks by 0x100, so the sum's complement grows by as much, with end-around carry.
         let sum = u16::from_be_bytes([*c0, *c1]) as u32 + 0x100;
         [*c0, *c1] = ((sum + (sum >> 16)) as u16).to_be_bytes();
+    }
+}
+
+/// What the route of the UE's packet leads to.
+#[inline(always)]
+fn inner_route(view: &NetView, frame: &[u8], meta: &Meta) -> HopId {
+    if meta.v6 {
+        view.route6(destination6(frame, meta.inner))
+    } else {
+        let bytes = frame.get(meta.inner as usize + 16..).and_then(|rest| rest.first_chunk::<4>());
+        view.route4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
     }
 }
 

@@ -69,7 +69,7 @@
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, meters, volumes; [`record`].
 //! - `shard`: sessions and how rules become records.
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
-//! - The way out: [`net`] and `routes` (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
+//! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
 //! - What is told: [`counters`], [`Reason`], [`Event`].
 //!
@@ -107,7 +107,6 @@ pub mod parse;
 mod peer;
 mod reason;
 pub mod record;
-mod routes;
 mod shard;
 mod slow;
 

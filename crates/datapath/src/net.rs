@@ -23,12 +23,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::routes::Routes;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 use packet::MacAddr;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use tables::{Lpm4, Lpm6};
 
 /// Interfaces, at most. The worker's counters and caches have one entry for each.
 pub const MAX_INTERFACES: usize = 256;
@@ -193,7 +193,8 @@ pub struct Net {
 struct Compiled {
     interfaces: Box<[Interface]>,
     hops: Box<[Hop]>,
-    routes: Routes,
+    routes4: Lpm4,
+    routes6: Lpm6,
     own: Box<[IpAddr]>,
 }
 
@@ -364,18 +365,20 @@ impl Net {
         for address in &own {
             table.insert(IpNet::from(*address), HopId::OWN);
         }
-        let mut v4: Vec<(Ipv4Net, HopId)> = Vec::new();
-        let mut v6: Vec<(Ipv6Net, HopId)> = Vec::new();
-        for (prefix, hop) in table {
-            match prefix {
-                IpNet::V4(prefix) => v4.push((prefix, hop)),
-                IpNet::V6(prefix) => v6.push((prefix, hop)),
-            }
+        // A prefix needs a node for each octet behind the first two, and there are no others: no insertion is refused.
+        let (mut routes4, mut routes6) = (Lpm4::new(2 * table.len()), Lpm6::new(14 * table.len()));
+        for (prefix, HopId(hop)) in table {
+            let inserted = match prefix {
+                IpNet::V4(prefix) => routes4.insert(prefix.network(), prefix.prefix_len(), hop),
+                IpNet::V6(prefix) => routes6.insert(prefix.network(), prefix.prefix_len(), hop),
+            };
+            debug_assert!(inserted.is_ok());
         }
         Compiled {
             interfaces: self.interfaces.clone().into(),
             hops: hops.into(),
-            routes: Routes::new(&v4, &v6),
+            routes4,
+            routes6,
             own: own.into(),
         }
     }
@@ -418,13 +421,13 @@ impl NetView {
     /// Longest-prefix match.
     #[inline(always)]
     pub fn route4(&self, destination: u32) -> HopId {
-        self.compiled.routes.lookup4(destination)
+        self.compiled.routes4.lookup(Ipv4Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
     }
 
     /// Longest-prefix match.
     #[inline(always)]
     pub fn route6(&self, destination: u128) -> HopId {
-        self.compiled.routes.lookup6(destination)
+        self.compiled.routes6.lookup(Ipv6Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
     }
 
     /// Longest-prefix match for either family.

@@ -1,7 +1,7 @@
 //! A worker's own copy of the network: its view, and all that is derived from it and from what the links told.
 
 use crate::command::Event;
-use crate::counters::Counters;
+use crate::counters::{Counters, Traffic};
 use crate::egress::Egress;
 use crate::neighbour::{Due, Held, Neighbours};
 use crate::net::{Hop, HopId, NetView};
@@ -368,10 +368,7 @@ pub fn transmit<F: Frame>(out: &mut Outbox<F>, counters: &mut Counters, interfac
         counters.drop(Reason::NoRoute);
         return;
     };
-    counters.sent += 1;
-    if let Some(interface) = counters.interfaces.get_mut(interface as usize) {
-        interface.sent.add(frame.len());
-    }
+    counters.sent(interface, Traffic::of(frame.len()));
     queue.push(frame);
 }
 

@@ -316,48 +316,58 @@ fn gtpu(message: &[u8], meta: Meta) -> Meta {
     {
         return inner(body, Meta { inner: meta.inner + 16, qfi: c1 & 0x3f, container: [c0, c1], ..meta });
     }
-    extended(flags, body, meta)
+    match extended(flags, body) {
+        Ok(Optional { length, qfi, container }) => {
+            let body = body.get(length as usize..).unwrap_or_default();
+            inner(body, Meta { inner: meta.inner + 8 + length, qfi, container, ..meta })
+        }
+        Err(kind) => Meta { kind, ..meta },
+    }
+}
+
+/// What the optional fields of a G-PDU say. Small, so that it is returned in registers: a [`Meta`] that went through
+/// memory on the way would be read back before its pieces have arrived there.
+struct Optional {
+    /// Octets behind the eight that every G-PDU has.
+    length: u16,
+    qfi: u8,
+    container: [u8; 2],
 }
 
 /// A G-PDU with any other optional fields (TS 29.281 §5.1, §5.2).
 #[inline(never)]
-fn extended(flags: u8, body: &[u8], mut meta: Meta) -> Meta {
-    let before = meta;
-    let bad = |reason| Meta { kind: Kind::Bad(reason), ..before };
-    let Some((&[_, _, _, first], mut rest)) = body.split_first_chunk::<4>() else {
-        return bad(Reason::Malformed);
-    };
+fn extended(flags: u8, body: &[u8]) -> Result<Optional, Kind> {
+    let bad = Err(Kind::Bad(Reason::Malformed));
+    let Some((&[_, _, _, first], mut rest)) = body.split_first_chunk::<4>() else { return bad };
+    let mut found = Optional { length: 4, qfi: NO_QFI, container: [0; 2] };
     let mut next = if flags & 4 == 0 { 0 } else { first };
-    let mut offset = 12;
     for _ in 0..MAX_EXTENSIONS {
         if next == 0 {
-            return inner(rest, Meta { inner: meta.inner + offset, ..meta });
+            return Ok(found);
         }
         let units = rest.first().copied().unwrap_or(0) as usize;
         if units == 0 {
-            return bad(Reason::Malformed);
+            return bad;
         }
-        let Some((extension, after)) = rest.split_at_checked(4 * units) else {
-            return bad(Reason::Malformed);
-        };
+        let Some((extension, after)) = rest.split_at_checked(4 * units) else { return bad };
         match next {
             0x85 => {
                 if let [_, c0, c1, ..] = *extension {
-                    meta.qfi = c1 & 0x3f;
-                    meta.container = [c0, c1];
+                    found.qfi = c1 & 0x3f;
+                    found.container = [c0, c1];
                 }
             }
             // PDCP PDU numbers belong to the gNBs at a handover and mean nothing to a UPF.
             0xc0 | 0x82 => {}
             // The highest bit: the receiver must understand it (figure 5.2.1-2).
-            _ if next & 0x80 != 0 => return Meta { kind: Kind::UnknownExtension(next), ..meta },
+            _ if next & 0x80 != 0 => return Err(Kind::UnknownExtension(next)),
             _ => {}
         }
         next = extension.last().copied().unwrap_or(0);
-        offset += 4 * units as u16;
+        found.length += 4 * units as u16;
         rest = after;
     }
-    bad(Reason::Malformed)
+    bad
 }
 
 /// The UE's packet in a tunnel. `meta.inner` is its offset.
