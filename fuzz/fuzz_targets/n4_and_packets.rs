@@ -198,6 +198,7 @@ impl World {
         for round in 0.. {
             assert!(round < 100, "N4 and the workers don't come to rest");
             let orders: Vec<Order> = self.n4.take_orders().collect();
+            let mut fenced = Vec::new();
             for order in orders {
                 match order {
                     Order::Shard(shard, command) => self.plane.post(shard, command),
@@ -205,9 +206,13 @@ impl World {
                     Order::Find { teid, peer } => {
                         self.plane.broadcast(|| datapath::Command::FindTunnel { peer, teid });
                     }
+                    Order::Fence(token) => fenced.push(token),
                 }
             }
             self.plane.settle(self.n4.store());
+            for token in fenced {
+                self.n4.directory_known(self.plane.now, token);
+            }
             self.collect();
             if self.plane.events.is_empty() {
                 break;

@@ -65,6 +65,51 @@ fn the_smf_is_told_when_the_rules_are_in_force_and_not_before() {
     bench.assert_empty();
 }
 
+/// A packet in a tunnel that the SMF named may arrive at any worker.
+#[test]
+fn the_smf_is_told_when_all_workers_know_its_tunnel() {
+    let mut bench = Bench::new(1);
+    bench.others_are_slow = true;
+    // A TEID of ours leads to its worker by itself: nobody is waited for.
+    let ours = bench.establish(0, &everyday(1));
+    let named = |cp, teid| {
+        let mut request = everyday(cp);
+        request.create_pdrs[0].pdi.local_fteid =
+            Some(FTeid::Given { teid: Teid(teid), ipv4: Some(N3), ipv6: None });
+        request
+    };
+    let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+    let request = named(2, 0x1234_5678);
+    let token = bench.smfs[0].ask(bench.now, kind, Seid(0), |out| request.encode(out));
+    bench.settle();
+    assert_eq!((bench.worker.sessions(), bench.n4.pending()), (2, 1), "its own worker is done");
+    assert!(bench.smfs[0].answers.is_empty());
+    bench.others_know();
+    let (_, _, body) = bench.smfs[0].answers.remove(&token).unwrap();
+    let response = SessionEstablishmentResponse::decode(&body).unwrap();
+    assert_eq!(response.cause, Cause::ACCEPTED);
+    let session = response.up_fseid.unwrap().seid;
+    // A modification that names another, whose own worker is the slow one this time.
+    bench.hold = true;
+    let fteid = FTeid::Given { teid: Teid(0x1234_5679), ipv4: Some(N3), ipv6: None };
+    let pdi = Pdi { local_fteid: Some(fteid), ..request.create_pdrs[0].pdi.clone() };
+    let create = CreatePdr { id: PdrId(3), pdi, ..request.create_pdrs[0].clone() };
+    let change = SessionModificationRequest { create_pdrs: vec![create], ..modification() };
+    let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+    let token = bench.smfs[0].ask(bench.now, kind, session, |out| change.encode(out));
+    bench.settle();
+    bench.others_are_slow = false;
+    assert!(bench.smfs[0].answers.is_empty());
+    bench.release_orders();
+    let (_, _, body) = bench.smfs[0].answers.remove(&token).unwrap();
+    assert_eq!(SessionModificationResponse::decode(&body).unwrap().cause, Cause::ACCEPTED);
+    // What a deletion takes away needs no waiting.
+    bench.others_are_slow = true;
+    bench.delete(0, session);
+    bench.delete(0, ours.seid);
+    bench.assert_empty();
+}
+
 #[test]
 fn packets_of_both_directions_are_forwarded_octet_for_octet() {
     let mut bench = Bench::new(1);

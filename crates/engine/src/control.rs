@@ -92,6 +92,8 @@ struct Seat {
     /// Orders for which the ring had no room yet.
     waiting: VecDeque<Order>,
     thread: Option<JoinHandle<WorkerReport>>,
+    /// The last fence that it passed.
+    passed: u64,
 }
 
 impl Seat {
@@ -108,6 +110,10 @@ impl Seat {
     }
 }
 
+/// A point in the orders of all workers; see [`Engine::fence`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fence(u64);
+
 /// The running workers, as the control thread sees them.
 pub struct Engine {
     map: ShardMap,
@@ -115,6 +121,7 @@ pub struct Engine {
     waker: Arc<Waker>,
     /// Events met while waiting for reports.
     early: VecDeque<(usize, Event)>,
+    last_fence: u64,
     clock: Tsc,
 }
 
@@ -136,8 +143,14 @@ impl Engine {
         let map = ShardMap::round_robin(workers)?;
         let waker = Arc::new(Waker::new()?);
         let (mut to, mut from) = hand_off_mesh::<P::Frame>(workers, config.hand_off_ring);
-        let mut engine =
-            Self { map, seats: Vec::with_capacity(workers), waker, early: VecDeque::new(), clock };
+        let mut engine = Self {
+            map,
+            seats: Vec::with_capacity(workers),
+            waker,
+            early: VecDeque::new(),
+            last_fence: 0,
+            clock,
+        };
         for (number, &core) in config.cores.iter().enumerate() {
             let queue = number as u16;
             let mut queues = Vec::with_capacity(ports.len());
@@ -181,6 +194,7 @@ impl Engine {
                 answers: answer_rx,
                 waiting: VecDeque::new(),
                 thread: Some(thread),
+                passed: 0,
             });
         }
         Ok(engine)
@@ -223,6 +237,21 @@ impl Engine {
         }
     }
 
+    /// Marks this point in the orders of every worker. [`Engine::passed`] tells when all of them have carried out what was posted
+    /// and broadcast before it.
+    pub fn fence(&mut self) -> Fence {
+        self.last_fence += 1;
+        for seat in &mut self.seats {
+            seat.waiting.push_back(Order::Fence(self.last_fence));
+        }
+        Fence(self.last_fence)
+    }
+
+    /// Whether all workers have passed a fence, as far as [`Engine::drain`] has heard.
+    pub fn passed(&self, fence: Fence) -> bool {
+        self.seats.iter().all(|seat| seat.passed >= fence.0)
+    }
+
     /// Hands over what was posted. Call it once per round: waking a worker costs a system call if it sleeps.
     pub fn flush(&mut self) {
         for seat in &mut self.seats {
@@ -239,8 +268,11 @@ impl Engine {
         }
         for (worker, seat) in self.seats.iter_mut().enumerate() {
             while let Ok(answer) = seat.answers.pop() {
-                if let Answer::Event(event) = answer {
-                    take(worker, event);
+                match answer {
+                    Answer::Event(event) => take(worker, event),
+                    Answer::Fence(number) => seat.passed = number,
+                    // Came too late for [`Engine::reports`].
+                    Answer::Report(_) => {}
                 }
             }
         }
@@ -264,6 +296,7 @@ impl Engine {
                         break;
                     }
                     Ok(Answer::Event(event)) => self.early.push_back((worker, event)),
+                    Ok(Answer::Fence(number)) => seat.passed = number,
                     Err(_) if seat.answers.is_abandoned() => return Err(EngineError::WorkerDead(worker)),
                     Err(_) if Instant::now() > deadline => return Err(EngineError::NoAnswer(worker)),
                     Err(_) => {

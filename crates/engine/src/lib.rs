@@ -43,6 +43,6 @@ pub mod worker;
 
 mod control;
 
-pub use control::{Engine, EngineConfig, EngineError, OnThreadStart};
+pub use control::{Engine, EngineConfig, EngineError, Fence, OnThreadStart};
 pub use idle::IdlePolicy;
 pub use worker::{Load, PortLoad, WorkerReport};

@@ -30,6 +30,8 @@ pub(crate) enum Order {
     Do(Command),
     /// Report counters.
     Report,
+    /// Say that all orders before this one are carried out.
+    Fence(u64),
     /// Finish: send what is pending, then end.
     Stop,
 }
@@ -39,6 +41,8 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     /// From the datapath.
     Event(Event),
+    /// All orders before this fence are carried out.
+    Fence(u64),
     /// Counters, as asked.
     Report(Box<WorkerReport>),
 }
@@ -213,6 +217,7 @@ impl<P: Port> Worker<P> {
                     let report = self.report();
                     self.backlog.push_back(Answer::Report(Box::new(report)));
                 }
+                Order::Fence(number) => self.backlog.push_back(Answer::Fence(number)),
                 Order::Stop => *stopping = true,
             }
         }

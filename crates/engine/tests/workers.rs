@@ -175,6 +175,43 @@ fn packets_reach_the_owner_of_their_session_in_order_and_none_is_lost() {
     assert!(handed_off > u64::from(total) / 4, "only {handed_off} packets were handed off");
 }
 
+/// TEIDs that don't say where their session is, on packets that arrive at one worker and belong to both.
+#[test]
+fn after_a_fence_every_worker_knows_the_directory() {
+    let (engine, _ports, mut n3, mut n6) = start(2, 2);
+    let mut engine = engine.unwrap();
+    let chosen = |index| Teid(0xff00_0000 + index);
+    for index in 0..SESSIONS {
+        let mut rules = rules(index);
+        let tunnel = Tunnel { teid: chosen(index), ..tunnel(index) };
+        rules.pdrs[0].tunnel = Some(tunnel);
+        let rules = Arc::new(rules);
+        let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
+        engine.broadcast(|| Command::Directory { teid: tunnel.teid, place: Some(tunnel.place) });
+        engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
+    }
+    let fence = engine.fence();
+    engine.drain(|_, _| {});
+    assert!(!engine.passed(fence), "nothing was handed over yet");
+    wait("the fence", || {
+        engine.flush();
+        engine.drain(|_, _| {});
+        engine.passed(fence)
+    });
+    let later = engine.fence();
+    assert!(engine.passed(fence) && !engine.passed(later));
+    let mut waiting: Vec<MemFrame> = (0..SESSIONS).map(|i| packet(chosen(i), ue(i), i)).collect();
+    let mut out: Vec<MemFrame> = Vec::new();
+    wait("packets", || {
+        n3.offer(&mut waiting);
+        n6.collect(&mut out, 64);
+        out.len() == SESSIONS as usize
+    });
+    let reports = engine.stop().unwrap();
+    assert_eq!(reports.iter().map(|report| report.counters.dropped_total()).sum::<u64>(), 0);
+    assert!(reports.iter().map(|report| report.load.handed_off).sum::<u64>() > u64::from(SESSIONS) / 4);
+}
+
 #[test]
 fn more_workers_than_queues_is_an_error_that_says_so() {
     let (engine, ..) = start(2, 1);

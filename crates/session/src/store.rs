@@ -92,6 +92,16 @@ pub enum DirectoryChange {
     },
 }
 
+impl DirectoryChange {
+    /// Whether something leads to a session that did not before.
+    pub const fn is_new(&self) -> bool {
+        match self {
+            Self::Tunnel { place, .. } => place.is_some(),
+            Self::Address { session, .. } => session.is_some(),
+        }
+    }
+}
+
 /// A session came to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Established {

@@ -6,7 +6,7 @@
 //!
 //! A request's way: [`pfcp::node`] keeps repetitions and strangers away; the message is decoded; [`session::store`] carries it out
 //! whole or refuses it whole; the owner of the session's shard is told ([`Command::Install`]); when it says that the rules are in
-//! force, and only then, the SMF gets its answer. So an SMF that was told "accepted" may send packets at once.
+//! force, and all workers know where the session's packets go, and only then, the SMF gets its answer. So an SMF that was told "accepted" may send packets at once.
 
 mod convert;
 mod counters;
@@ -27,6 +27,7 @@ use pfcp::ie::FSeid;
 use pfcp::node::{Incoming, Node, NodeConfig, Output};
 use session::ShardId;
 use session::store::{DirectoryChange, Store, Sweep};
+use session::usage::Usage;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use tables::Nanos;
@@ -50,6 +51,8 @@ pub enum Order {
         /// The far end's address.
         peer: IpAddr,
     },
+    /// After the orders before it: [`N4::directory_known`] is to be called with this token when every worker has carried them out.
+    Fence(Token),
 }
 
 /// What waits for a worker's answer.
@@ -57,6 +60,9 @@ pub enum Order {
 enum Pending {
     /// A session request of an SMF.
     Request(requests::Waiting),
+    /// A session request that the owner of the shard has carried out; other workers have yet to learn where packets of the
+    /// session go.
+    Applied(requests::Waiting, Vec<Usage>),
     /// A query of ours, for a report.
     Report(Seid),
     /// Nothing: the session is gone, or its SMF is.
@@ -229,9 +235,12 @@ impl N4 {
     pub fn event(&mut self, now: Nanos, event: Event) {
         match event {
             Event::Applied { token, usage, .. } => match self.pending.remove(&token) {
+                Some(Pending::Request(waiting)) if waiting.fenced => {
+                    self.pending.insert(token, Pending::Applied(waiting, usage));
+                }
                 Some(Pending::Request(waiting)) => self.applied(now, waiting, &usage),
                 Some(Pending::Report(seid)) => self.usage(now, seid, &usage),
-                Some(Pending::Nobody) | None => {}
+                Some(Pending::Applied(..) | Pending::Nobody) | None => {}
             },
             Event::Refused { token, refusal } => {
                 tracing::error!(?refusal, "a worker refused what was planned");
@@ -245,6 +254,19 @@ impl N4 {
             Event::UnmatchedErrorIndication { teid, peer } => self.orders.push(Order::Find { teid, peer }),
             // The network around us and inspection are not N4's concern.
             Event::Neighbour { .. } | Event::Unresolved { .. } | Event::Snapshot { .. } => {}
+        }
+    }
+
+    /// Every worker has carried out what was ordered before [`Order::Fence`] with this token.
+    pub fn directory_known(&mut self, now: Nanos, token: Token) {
+        match self.pending.get_mut(&token) {
+            Some(Pending::Request(waiting)) => waiting.fenced = false,
+            Some(Pending::Applied(..)) => {
+                if let Some(Pending::Applied(waiting, usage)) = self.pending.remove(&token) {
+                    self.applied(now, waiting, &usage);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -360,6 +382,17 @@ impl N4 {
 
     fn announce(&mut self, changes: Vec<DirectoryChange>) {
         self.orders.extend(changes.into_iter().map(Order::All));
+    }
+
+    /// Tells every worker where packets of a session go. A request that adds something is not answered before all of them know:
+    /// its packets may arrive at any worker.
+    fn announce_for(&mut self, token: Token, changes: Vec<DirectoryChange>) {
+        let adds = changes.iter().any(DirectoryChange::is_new);
+        self.announce(changes);
+        if adds && let Some(Pending::Request(waiting)) = self.pending.get_mut(&token) {
+            waiting.fenced = true;
+            self.orders.push(Order::Fence(token));
+        }
     }
 
     fn own_fseid(&self, seid: Seid) -> FSeid {

@@ -27,6 +27,8 @@ pub(super) struct Waiting {
     /// The session here.
     seid: Seid,
     response: Response,
+    /// Not all workers know yet where packets of the session go.
+    pub(super) fenced: bool,
 }
 
 #[derive(Debug)]
@@ -132,8 +134,8 @@ impl N4 {
             failed_rule: None,
         };
         let response = Response::Establishment(response);
-        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response }));
-        self.announce(established.directory);
+        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response, fenced: false }));
+        self.announce_for(token, established.directory);
         let (shard, transition, query) = (rules.place.shard, Transition::default(), Box::default());
         self.orders.push(Order::Shard(shard, Command::Install { token, rules, transition, query }));
     }
@@ -195,8 +197,8 @@ impl N4 {
         };
         let cp_seid = modified.cp_fseid.seid;
         let response = Response::Modification(response);
-        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response }));
-        self.announce(modified.directory);
+        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response, fenced: false }));
+        self.announce_for(token, modified.directory);
         let transition = Transition {
             end_marker: !modified.end_markers.is_empty(),
             drop_buffered: modified.drop_buffered,
@@ -253,7 +255,7 @@ impl N4 {
         self.reports.leave(seid);
         let (cp_seid, session) = (deleted.cp_fseid.seid, deleted.rules.place);
         let response = Response::Deletion(deleted.sequences);
-        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response }));
+        let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response, fenced: false }));
         self.announce(deleted.directory);
         self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
     }
@@ -283,7 +285,7 @@ impl N4 {
     /// A worker could not carry out what was planned within its limits: a defect here. The session is removed everywhere, so that
     /// both sides agree, and the SMF is told.
     pub(super) fn not_applied(&mut self, waiting: Waiting) {
-        let Waiting { handle, cp_seid, seid, response } = waiting;
+        let Waiting { handle, cp_seid, seid, response, .. } = waiting;
         self.counters.not_applied += 1;
         let denial = Denial { cause: Cause::SYSTEM_FAILURE, offending_ie: None, failed_rule: None };
         self.drop_session(seid);
@@ -300,7 +302,7 @@ impl N4 {
 
     /// The shard has done it: now the SMF is told.
     pub(super) fn applied(&mut self, now: Nanos, waiting: Waiting, usage: &[Usage]) {
-        let Waiting { handle, cp_seid, seid, response } = waiting;
+        let Waiting { handle, cp_seid, seid, response, .. } = waiting;
         let out = &mut self.output;
         match response {
             Response::Establishment(response) => {

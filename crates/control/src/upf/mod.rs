@@ -16,11 +16,12 @@ use crate::ctl::{CtlBindError, CtlServer, PortLine, Timeouts};
 use crate::n4::{N4, Order};
 use datapath::command::{Command, Event, SessionSnapshot, Token};
 use datapath::net::{Net, NetError};
-use engine::{Engine, EngineError, IdlePolicy, OnThreadStart, WorkerReport};
+use engine::{Engine, EngineError, Fence, IdlePolicy, OnThreadStart, WorkerReport};
 use io::Port;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use session::store::DirectoryChange;
 use session::{SessionRef, pool::PoolError};
+use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,6 +115,8 @@ pub struct Upf {
     started: Instant,
     snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
     inspections: u64,
+    /// Requests whose answer waits until all workers have passed a fence, in order.
+    fenced: VecDeque<(Fence, Token)>,
     stopping: bool,
     buffer: Box<[u8]>,
 }
@@ -169,6 +172,7 @@ impl Upf {
             started: Instant::now(),
             snapshot: None,
             inspections: 0,
+            fenced: VecDeque::new(),
             stopping: false,
             buffer: vec![0; LONGEST_DATAGRAM].into(),
         })
@@ -254,6 +258,9 @@ impl Upf {
                 other => n4.event(now, other),
             }
         });
+        while let Some((_, token)) = self.fenced.pop_front_if(|(fence, _)| self.engine.passed(*fence)) {
+            self.n4.directory_known(now, token);
+        }
         if learned {
             let view = self.net.view();
             self.engine.broadcast(|| Command::Net(view.clone()));
@@ -263,6 +270,7 @@ impl Upf {
 
     fn give_orders(&mut self) -> usize {
         let mut orders = 0;
+        let mut fenced = Vec::new();
         for order in self.n4.take_orders() {
             orders += 1;
             match order {
@@ -276,7 +284,13 @@ impl Upf {
                 // With one worker, whoever raised it has looked everywhere.
                 Order::Find { .. } if self.engine.workers() == 1 => {}
                 Order::Find { teid, peer } => self.engine.broadcast(|| Command::FindTunnel { peer, teid }),
+                Order::Fence(token) => fenced.push(token),
             }
+        }
+        if !fenced.is_empty() {
+            // One for all requests of the round.
+            let fence = self.engine.fence();
+            self.fenced.extend(fenced.into_iter().map(|token| (fence, token)));
         }
         self.engine.flush();
         orders

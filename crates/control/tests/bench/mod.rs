@@ -76,6 +76,9 @@ pub struct Bench {
     /// Keep orders back until [`Bench::release_orders`].
     pub hold: bool,
     held: Vec<Order>,
+    /// Another worker is slow to learn of the directory: [`Bench::others_know`] says when it has.
+    pub others_are_slow: bool,
+    fences: Vec<Token>,
     out: Outbox<MemFrame>,
     pool: MemPool,
     snapshots: Vec<Option<Box<datapath::SessionSnapshot>>>,
@@ -162,6 +165,8 @@ impl Bench {
             now,
             hold: false,
             held: Vec::new(),
+            others_are_slow: false,
+            fences: Vec::new(),
             out: Outbox::new(2),
             pool: MemPool::new(10_000, FrameSize::Standard),
             snapshots: Vec::new(),
@@ -229,6 +234,8 @@ impl Bench {
                 Command::AddressDirectory { prefix, session }
             }
             Order::Find { teid, peer } => Command::FindTunnel { peer, teid },
+            Order::Fence(token) if self.others_are_slow => return self.fences.push(token),
+            Order::Fence(token) => return self.n4.directory_known(self.now, token),
         };
         self.worker.apply(self.now, command, &mut self.out, &mut self.pool);
         assert_eq!(self.worker.counters().balance(), 0);
@@ -246,6 +253,14 @@ impl Bench {
         for order in std::mem::take(&mut self.held) {
             self.carry_out(order);
         }
+    }
+
+    /// The slow worker has carried out its orders.
+    pub fn others_know(&mut self) {
+        for token in std::mem::take(&mut self.fences) {
+            self.n4.directory_known(self.now, token);
+        }
+        self.settle();
     }
 
     /// Lets time pass, in steps of 10 ms.
