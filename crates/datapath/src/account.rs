@@ -38,10 +38,19 @@ struct UrrState {
     first_seen: Option<Nanos>,
     last_seen: Nanos,
     exhausted: bool,
+    /// The control side was told that the quota is exhausted.
+    told: bool,
     started: bool,
 }
 
 impl UrrState {
+    /// With a quota that nothing was taken from yet; one of 0 is exhausted.
+    fn begin_quota(&mut self, quota: &VolumeLimit) {
+        self.consumed = Volume::default();
+        self.exhausted = reached(quota, &self.consumed);
+        self.told = false;
+    }
+
     fn add(&mut self, uplink: bool, packets: u64, bytes: u64, first: Nanos, last: Nanos) {
         for volume in [&mut self.volume, &mut self.consumed] {
             let (p, b) = if uplink {
@@ -112,7 +121,7 @@ impl Books {
         Self {
             pdrs: vec![PdrState::default(); rules.pdrs.len()].into(),
             meters: rules.qers.iter().map(new_meters).collect(),
-            urrs: vec![UrrState::default(); rules.urrs.len()].into(),
+            urrs: rules.urrs.iter().map(new_measurement).collect(),
             credit: 0,
         }
     }
@@ -143,10 +152,10 @@ impl Books {
             {
                 *state = *known;
                 if rule.quota_generation != urr.quota_generation {
-                    state.consumed = Volume::default();
-                    state.exhausted = false;
+                    state.begin_quota(&urr.quota);
                 } else if rule.quota != urr.quota {
                     state.exhausted = reached(&urr.quota, &state.consumed);
+                    state.told &= state.exhausted;
                 }
                 if !rule.start_of_traffic {
                     state.started = false;
@@ -251,9 +260,15 @@ impl Books {
         let uplink = pdr.source.is_uplink();
         let mut verdict = Ok(());
         for urr in &pdr.urrs {
-            if let (Some(rule), Some(state)) = (rules.urrs.get(*urr as usize), self.urrs.get(*urr as usize))
+            if let (Some(rule), Some(state)) =
+                (rules.urrs.get(*urr as usize), self.urrs.get_mut(*urr as usize))
                 && (rule.blocked || state.exhausted)
             {
+                // A quota that was given exhausted is news when the first packet wants some of it.
+                if state.exhausted && !state.told {
+                    state.told = true;
+                    reports.push(state.report(rule, Trigger::VolumeQuota));
+                }
                 return Err(Reason::QuotaExhausted);
             }
         }
@@ -361,10 +376,17 @@ fn judge(rule: &Urr, state: &mut UrrState, reports: &mut Vec<Usage>) {
     }
     if !state.exhausted && reached(&rule.quota, &state.consumed) {
         state.exhausted = true;
+        state.told = true;
         reports.push(state.report(rule, Trigger::VolumeQuota));
     } else if reached(&rule.threshold, &state.volume) {
         reports.push(state.report(rule, Trigger::VolumeThreshold));
     }
+}
+
+fn new_measurement(rule: &Urr) -> UrrState {
+    let mut state = UrrState::default();
+    state.begin_quota(&rule.quota);
+    state
 }
 
 fn new_meters(qer: &session::rules::Qer) -> [Meter; 2] {

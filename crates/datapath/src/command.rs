@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub struct Token(pub u64);
 
 /// What to do with the packets of a session whose tunnel towards the radio changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Transition {
-    /// SNDEM: send an end marker to the old tunnel where the outer header really changed (docs/interop.md).
-    pub end_marker: bool,
+    /// SNDEM: FARs that send an end marker into their old tunnel, if their outer header really changed (docs/interop.md).
+    pub end_markers: Box<[pfcp::FarId]>,
     /// DROBU: discard buffered packets instead of sending them.
     pub drop_buffered: bool,
 }

@@ -386,7 +386,7 @@ impl<F: Frame> Datapath<F> {
         let mut cx = Context { now, out, pool };
         match command {
             Command::Install { token, rules, transition, query } => {
-                match self.install(&mut cx, &rules, transition, &query) {
+                match self.install(&mut cx, &rules, &transition, &query) {
                     Ok(installed) => cx.out.events.push(Event::Applied {
                         token,
                         found: installed.found,
@@ -449,7 +449,7 @@ impl<F: Frame> Datapath<F> {
         &mut self,
         cx: &mut Context<'_, F, P>,
         rules: &std::sync::Arc<session::rules::Rules>,
-        transition: crate::command::Transition,
+        transition: &crate::command::Transition,
         query: &[pfcp::UrrId],
     ) -> Result<shard::Installed, Refusal> {
         let Some(Some(shard)) = self.shards.get_mut(rules.place.shard.index()) else {
@@ -467,17 +467,16 @@ impl<F: Frame> Datapath<F> {
             self.network.peers.release_all(&peers);
             return Err(Refusal::TooManyPeers);
         }
-        let (installed, before) = match shard.install(rules, peers.clone().into(), query) {
+        let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers);
+        let (installed, before) = match installed {
             Ok(done) => done,
             Err(refusal) => {
                 self.network.peers.release_all(&peers);
                 return Err(refusal);
             }
         };
-        if transition.end_marker {
-            for (peer, teid) in &installed.left {
-                self.end_marker(cx, *peer, *teid);
-            }
+        for (peer, teid) in &installed.left {
+            self.end_marker(cx, *peer, *teid);
         }
         // Only now: the old tunnel's far end was still needed.
         self.network.peers.release_all(&before);

@@ -73,7 +73,7 @@ pub struct Installed {
     pub replaced: bool,
     /// Final usage of URRs that are gone, and usage that was asked for.
     pub usage: Vec<Usage>,
-    /// Tunnels (peer, TEID) that were sent into before and no longer are, with the rules' TEID: for end markers.
+    /// Tunnels that end with an end marker.
     pub left: Vec<(IpAddr, packet::Teid)>,
 }
 
@@ -209,6 +209,7 @@ impl<F> Shard<F> {
         rules: &Arc<Rules>,
         peers: Box<[u16]>,
         query: &[pfcp::UrrId],
+        end_markers: &[pfcp::FarId],
     ) -> Result<(Installed, Box<[u16]>), Refusal> {
         let slot = rules.place.slot;
         let slots = tunnel_slots(rules, self.id);
@@ -246,7 +247,7 @@ impl<F> Shard<F> {
                 let (next, mut usage) = Books::succeed(&before.books, &before.rules, rules);
                 books = next;
                 installed.usage.append(&mut usage);
-                installed.left = left_tunnels(&before.rules, rules);
+                installed.left = left_tunnels(&before.rules, rules, end_markers);
                 drops = std::mem::take(&mut before.drops);
             } else {
                 installed.found = false;
@@ -379,11 +380,11 @@ pub(crate) fn remote(action: Action) -> Option<IpAddr> {
     tunnel_of(action).map(|(peer, _)| peer)
 }
 
-/// Tunnels towards the radio that FARs were sending into before and no longer do, although they still forward: a
+/// Tunnels towards the radio that these FARs were sending into before and no longer do, although they still forward: a
 /// path switch (TS 29.244 §5.2.3, TS 23.501 §5.8.2.9). A FAR that keeps its tunnel gets no end marker, whatever the SMF asks.
-fn left_tunnels(before: &Rules, after: &Rules) -> Vec<(IpAddr, packet::Teid)> {
+fn left_tunnels(before: &Rules, after: &Rules, fars: &[pfcp::FarId]) -> Vec<(IpAddr, packet::Teid)> {
     let mut left = Vec::new();
-    for far in &before.fars {
+    for far in before.fars.iter().filter(|far| fars.contains(&far.id)) {
         let Action::Forward(Forward { outer_header: Some(old), destination: Destination::Access, .. }) =
             far.action
         else {

@@ -231,6 +231,7 @@ impl Bench {
         for id in 0..urr_count {
             let limit =
                 |bench: &mut Self, scale: u64| bench.chance(35).then(|| bench.rng.random_range(1..scale));
+            let nothing = self.chance(4).then_some(0);
             urrs.push(Urr {
                 id: UrrId(u32::from(id) * 2 + 1),
                 before_enforcement: self.chance(25),
@@ -240,7 +241,7 @@ impl Bench {
                     downlink: limit(self, 8000),
                 },
                 quota: VolumeLimit {
-                    total: limit(self, 60_000),
+                    total: nothing.or(limit(self, 60_000)),
                     uplink: limit(self, 60_000),
                     downlink: None,
                 },
@@ -365,12 +366,14 @@ impl Bench {
             _ => {
                 let found = self.ues[ue].live;
                 let rules = Arc::new(self.rules(ue));
-                let transition = Transition { end_marker: self.chance(50), drop_buffered: self.chance(20) };
+                let end_markers: Box<[FarId]> =
+                    rules.fars.iter().map(|far| far.id).filter(|_| self.rng.random()).collect();
+                let discard = self.chance(20);
+                let transition = Transition { end_markers: end_markers.clone(), drop_buffered: discard };
                 let install =
                     Command::Install { token, rules: Arc::clone(&rules), transition, query: Box::default() };
                 self.apply_fast(install);
-                let usage =
-                    self.slow.install(self.now, &rules, transition.end_marker, transition.drop_buffered);
+                let usage = self.slow.install(self.now, &rules, &end_markers, discard);
                 self.ues[ue].live = true;
                 let at = self.out.events.iter().position(|e| matches!(e, Event::Applied { .. })).unwrap();
                 let Event::Applied { token: t, found: f, usage: u } = self.out.events.remove(at) else {

@@ -12,8 +12,9 @@ use packet::{
     ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi,
     Teid, UdpView, arp, ndp, pdu_session,
 };
-use pfcp::{FarId, PdrId};
+use pfcp::{FarId, PdrId, UrrId};
 use session::rules::*;
+use session::usage::{Trigger, Volume};
 use session::{SessionRef, ShardId, TeidRef};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -318,14 +319,70 @@ fn gtpu_control_messages() {
 #[test]
 fn a_path_switch_sends_one_end_marker_and_only_if_the_tunnel_changed() {
     let mut worker = Worker::new(net(true), |_| true);
-    let transition = Transition { end_marker: true, drop_buffered: false };
-    worker.install(&rules(UE, to_gnb(77)), transition);
-    worker.install(&rules(UE, to_gnb(77)), transition);
+    let marking = |far| Transition { end_markers: [FarId(far)].into(), drop_buffered: false };
+    worker.install(&rules(UE, to_gnb(77)), marking(2));
+    worker.install(&rules(UE, to_gnb(77)), marking(2));
     assert!(worker.sent(0).is_empty());
-    worker.install(&rules(UE, to_gnb(78)), transition);
+    worker.install(&rules(UE, to_gnb(78)), marking(2));
     let sent = worker.sent(0);
     assert_eq!(sent.len(), 1);
     assert_eq!(tunnelled(&sent[0]), (GNB_IP, Teid(77), MessageType::END_MARKER, Vec::new()));
+}
+
+#[test]
+fn only_the_far_that_was_asked_to_sends_an_end_marker() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let with = |first, second| {
+        let mut rules = Rules::clone(&rules(UE, to_gnb(first)));
+        rules.fars =
+            rules.fars.iter().cloned().chain([Far { id: FarId(3), action: to_gnb(second) }]).collect();
+        Arc::new(rules)
+    };
+    worker.install(&with(77, 87), Transition::default());
+    // Both tunnels move; one FAR carries SNDEM.
+    worker.install(&with(78, 88), Transition { end_markers: [FarId(3)].into(), drop_buffered: false });
+    let sent = worker.sent(0);
+    assert_eq!(sent.iter().map(|frame| tunnelled(frame).1).collect::<Vec<_>>(), [Teid(87)]);
+    worker.install(&with(79, 89), Transition::default());
+    assert!(worker.sent(0).is_empty());
+}
+
+#[test]
+fn a_quota_of_nothing_lets_nothing_pass() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let with = |quota, quota_generation| {
+        let mut rules = Rules::clone(&rules(UE, to_gnb(77)));
+        rules.pdrs[1].urrs = [0].into();
+        rules.urrs = [Urr {
+            id: UrrId(1),
+            before_enforcement: false,
+            threshold: VolumeLimit::default(),
+            quota: VolumeLimit { total: Some(quota), ..VolumeLimit::default() },
+            quota_generation,
+            blocked: false,
+            start_of_traffic: false,
+            inactive: false,
+        }]
+        .into();
+        Arc::new(rules)
+    };
+    worker.install(&with(0, 0), Transition::default());
+    assert!(matches!(worker.events()[..], [Event::Applied { .. }]));
+    worker.process(1, &[downlink(10), downlink(20)]);
+    assert!(worker.sent(0).is_empty());
+    assert_eq!(worker.dropped(Reason::QuotaExhausted), 2);
+    // The first packet says that there is traffic that wants some.
+    let events = worker.events();
+    let [Event::Usage { usage, .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((usage[0].trigger, usage[0].volume), (Trigger::VolumeQuota, Volume::default()));
+    // A quota, then nothing again, in place of a used one.
+    worker.install(&with(1_000, 1), Transition::default());
+    worker.process(1, &[downlink(10)]);
+    assert_eq!(worker.sent(0).len(), 1);
+    worker.install(&with(0, 2), Transition::default());
+    worker.process(1, &[downlink(10)]);
+    assert!(worker.sent(0).is_empty());
+    assert_eq!(worker.dropped(Reason::QuotaExhausted), 3);
 }
 
 #[test]

@@ -199,10 +199,8 @@ impl N4 {
         let response = Response::Modification(response);
         let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response, fenced: false }));
         self.announce_for(token, modified.directory);
-        let transition = Transition {
-            end_marker: !modified.end_markers.is_empty(),
-            drop_buffered: modified.drop_buffered,
-        };
+        let transition =
+            Transition { end_markers: modified.end_markers.into(), drop_buffered: modified.drop_buffered };
         let (shard, query) = (rules.place.shard, modified.query.into());
         self.orders.push(Order::Shard(shard, Command::Install { token, rules, transition, query }));
     }

@@ -10,7 +10,7 @@ use packet::{
     EtherType, EthernetView, GtpuView, IpPacket, IpProtocol, Ipv4View, Ipv6View, MacAddr, PacketBuilder,
     PduSession, Qfi, Teid, UdpView, pdu_session,
 };
-use pfcp::{PdrId, QerId, Seid, UrrId};
+use pfcp::{FarId, PdrId, QerId, Seid, UrrId};
 use session::SessionRef;
 use session::rules::*;
 use session::usage::{Trigger, Usage, Volume};
@@ -50,6 +50,7 @@ struct Measured {
     first: Option<Nanos>,
     last: Nanos,
     exhausted: bool,
+    told: bool,
     started: bool,
 }
 
@@ -128,7 +129,13 @@ impl Reference {
 
     // --- control ---
 
-    pub fn install(&mut self, now: Nanos, rules: &Arc<Rules>, end_marker: bool, discard: bool) -> Vec<Usage> {
+    pub fn install(
+        &mut self,
+        now: Nanos,
+        rules: &Arc<Rules>,
+        end_markers: &[FarId],
+        discard: bool,
+    ) -> Vec<Usage> {
         self.now = now;
         let key = (rules.place.shard.index(), rules.place.slot);
         let before = self.subscribers.remove(&key);
@@ -150,7 +157,8 @@ impl Reference {
             }
         }
         for urr in &rules.urrs {
-            next.urrs.insert(urr.id, Measured::default());
+            let exhausted = over(&urr.quota, &Volume::default());
+            next.urrs.insert(urr.id, Measured { exhausted, ..Measured::default() });
         }
         let mut left = Vec::new();
         if let Some(mut before) = before {
@@ -166,9 +174,11 @@ impl Reference {
                     Some(new) => {
                         if new.quota_generation != old.quota_generation {
                             measured.since_quota = Volume::default();
-                            measured.exhausted = false;
+                            measured.exhausted = over(&new.quota, &Volume::default());
+                            measured.told = false;
                         } else if new.quota != old.quota {
                             measured.exhausted = over(&new.quota, &measured.since_quota);
+                            measured.told = measured.told && measured.exhausted;
                         }
                         if !old.start_of_traffic {
                             measured.started = false;
@@ -189,6 +199,7 @@ impl Reference {
                 let new = rules.fars.iter().find(|f| f.id == old.id).map(|f| f.action);
                 if let Some(Action::Forward(Forward { outer_header: Some(new), .. })) = new
                     && new != tunnel
+                    && end_markers.contains(&old.id)
                     && !left.contains(&tunnel)
                 {
                     left.push(tunnel);
@@ -199,16 +210,14 @@ impl Reference {
         }
         let waiting = std::mem::take(&mut next.waiting);
         self.subscribers.insert(key, next);
-        if end_marker {
-            for tunnel in left {
-                let own = self.own(tunnel.peer);
-                let packet = PacketBuilder::new()
-                    .ip(own, tunnel.peer)
-                    .udp(2152, 2152)
-                    .gtpu_message(packet::gtpu::MessageType::END_MARKER, tunnel.teid)
-                    .build(&[]);
-                self.emit(0, self.world.peers[&tunnel.peer], &packet);
-            }
+        for tunnel in left {
+            let own = self.own(tunnel.peer);
+            let packet = PacketBuilder::new()
+                .ip(own, tunnel.peer)
+                .udp(2152, 2152)
+                .gtpu_message(packet::gtpu::MessageType::END_MARKER, tunnel.teid)
+                .build(&[]);
+            self.emit(0, self.world.peers[&tunnel.peer], &packet);
         }
         for arrival in waiting {
             let there = arrival
@@ -557,7 +566,13 @@ impl Reference {
         let rules = Arc::clone(&subscriber.rules);
         let uplink = pdr.source == Source::Access;
         for urr in pdr.urrs.iter().map(|u| &rules.urrs[*u as usize]) {
-            if urr.blocked || subscriber.urrs[&urr.id].exhausted {
+            let measured = subscriber.urrs.get_mut(&urr.id).unwrap();
+            if urr.blocked || measured.exhausted {
+                if measured.exhausted && !measured.told {
+                    measured.told = true;
+                    let usage = vec![report(urr.id, measured, Trigger::VolumeQuota)];
+                    self.said.push(Said::Usage(rules.seid, usage));
+                }
                 return Err(Reason::QuotaExhausted);
             }
         }
@@ -610,6 +625,7 @@ impl Reference {
             }
             if !measured.exhausted && over(&urr.quota, &measured.since_quota) {
                 measured.exhausted = true;
+                measured.told = true;
                 usage.push(report(urr.id, measured, Trigger::VolumeQuota));
             } else if over(&urr.threshold, &measured.since_report) {
                 usage.push(report(urr.id, measured, Trigger::VolumeThreshold));
