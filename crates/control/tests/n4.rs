@@ -134,6 +134,26 @@ fn packets_of_both_directions_are_forwarded_octet_for_octet() {
     assert_eq!((bench.dropped(Reason::UnknownTeid), bench.dropped(Reason::UnknownUe)), (1, 1));
 }
 
+#[test]
+fn what_a_worker_has_no_place_for_is_refused_for_want_of_resources() {
+    for (refusal, cause) in [
+        (datapath::Refusal::SlotBeyondLimit, Cause::NO_RESOURCES),
+        (datapath::Refusal::NotOwned, Cause::SYSTEM_FAILURE),
+    ] {
+        let mut bench = Bench::new(1);
+        bench.hold = true;
+        let request = everyday(1);
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let token = bench.smfs[0].ask(bench.now, kind, Seid(0), |out| request.encode(out));
+        bench.settle();
+        bench.refuse_orders(refusal);
+        let (_, seid, body) = bench.smfs[0].answers.remove(&token).unwrap();
+        let response = SessionEstablishmentResponse::decode(&body).unwrap();
+        assert_eq!((seid, response.cause, response.up_fseid), (Seid(1), cause, None));
+        bench.assert_empty();
+    }
+}
+
 type Refused = (&'static str, Cause, Option<u16>, Option<RuleId>);
 
 /// Refused establishments: what is wrong with them, and what the refusal says.

@@ -197,6 +197,30 @@ fn usage_reported_while_a_session_is_being_deleted_is_not_lost() {
     bench.assert_empty();
 }
 
+/// UR-SEQN goes on through a modification and a deletion that are both on their way.
+#[test]
+fn reports_of_a_modification_overtaken_by_a_deletion_keep_their_numbers() {
+    let mut bench = Bench::new(1);
+    let session = bench.establish(0, &measured(1, vec![urr(1, ReportingTriggers::VOLTH, threshold(100))]));
+    bench.up(&session, 150);
+    assert_eq!(only_usage(&mut bench).sequence, 0);
+    bench.up(&session, 60);
+    bench.hold = true;
+    let query = SessionModificationRequest { query_urrs: vec![UrrId(1)], ..modification() };
+    let kind = pfcp::message_type::MessageType::SESSION_MODIFICATION_REQUEST;
+    let modified = bench.smfs[0].ask(bench.now, kind, session.seid, |out| query.encode(out));
+    let kind = pfcp::message_type::MessageType::SESSION_DELETION_REQUEST;
+    let deleted = bench.smfs[0].ask(bench.now, kind, session.seid, |_| {});
+    bench.settle();
+    bench.release_orders();
+    let (_, _, body) = bench.smfs[0].answers.remove(&modified).unwrap();
+    let response = SessionModificationResponse::decode(&body).unwrap();
+    assert_eq!((response.usage_reports[0].sequence, bytes(&response.usage_reports[0])), (1, 60));
+    let (_, _, body) = bench.smfs[0].answers.remove(&deleted).unwrap();
+    assert_eq!(SessionDeletionResponse::decode(&body).unwrap().usage_reports[0].sequence, 2);
+    bench.assert_empty();
+}
+
 #[test]
 fn an_exhausted_quota_stops_traffic_and_a_new_one_resumes_it() {
     let mut bench = Bench::new(1);

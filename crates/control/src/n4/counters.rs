@@ -34,7 +34,7 @@ counters! {
     foreign_sessions = "requests-for-foreign-sessions",
     /// Requests refused because sessions send to as many gNBs and UPFs as allowed already.
     too_many_far_ends = "too-many-far-ends",
-    /// Requests that a worker did not carry out though they were planned within its limits: a defect.
+    /// Requests that a worker did not carry out, for want of a place in a shard's or worker's table: the session is removed.
     not_applied = "requests-not-applied",
     /// Session reports sent.
     reports = "reports-sent",

@@ -245,7 +245,7 @@ impl N4 {
             Event::Refused { token, refusal } => {
                 tracing::error!(?refusal, "a worker refused what was planned");
                 if let Some(Pending::Request(waiting)) = self.pending.remove(&token) {
-                    self.not_applied(waiting);
+                    self.not_applied(waiting, refusal);
                 }
             }
             Event::Usage { seid, usage } => self.usage(now, seid, &usage),

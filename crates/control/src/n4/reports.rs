@@ -13,6 +13,7 @@ use pfcp::message::{DownlinkDataReport, SessionReportRequest, SessionReportRespo
 use pfcp::message_type::MessageType;
 use pfcp::{Cause, PdrId, Seid, UrrId};
 use session::rules::Rules;
+use session::timing::Sequences;
 use session::usage::Usage;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -54,6 +55,15 @@ struct Episode {
     timer: Option<TimerId>,
 }
 
+/// A session that its store has forgotten and its shard has not.
+#[derive(Debug, Default)]
+struct Leaving {
+    /// What was measured and not told yet belongs in the response.
+    usage: Vec<Measured>,
+    /// Numbers of its reports go on.
+    sequences: Sequences,
+}
+
 /// Reports that wait or are on their way, and when measurements began.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
@@ -61,8 +71,8 @@ pub(super) struct Reports {
     episodes: HashMap<Seid, Vec<Episode>>,
     /// Sessions whose report found no room among the outstanding requests. Each is here at most once.
     queue: VecDeque<Seid>,
-    /// Sessions that are being deleted: what was measured and not told yet belongs in the response.
-    leaving: HashMap<Seid, Vec<Measured>>,
+    /// Sessions that are being deleted.
+    leaving: HashMap<Seid, Leaving>,
     pub starts: Starts,
 }
 
@@ -75,18 +85,18 @@ impl Reports {
     }
 
     /// The session is being deleted: what waits, and what its shard still reports, goes into the response.
-    pub fn leave(&mut self, seid: Seid) {
+    pub fn leave(&mut self, seid: Seid, sequences: Sequences) {
         let waiting = self.waiting.remove(&seid).unwrap_or_default();
-        self.leaving.insert(seid, waiting.usage);
+        self.leaving.insert(seid, Leaving { usage: waiting.usage, sequences });
     }
 
-    /// The shard has deleted it: what was measured and not told, together with its last reports.
-    pub fn left(&mut self, seid: Seid, last: &[Usage]) -> Vec<Measured> {
-        let mut usage = self.leaving.remove(&seid).unwrap_or_default();
+    /// The shard has deleted it: what was measured and not told, together with its last reports, and the numbers for them.
+    pub fn left(&mut self, seid: Seid, last: &[Usage]) -> (Vec<Measured>, Sequences) {
+        let Leaving { mut usage, sequences } = self.leaving.remove(&seid).unwrap_or_default();
         for last in last {
             merge(&mut usage, last);
         }
-        usage
+        (usage, sequences)
     }
 
     /// What is remembered of sessions, for tests that look for leaks.
@@ -118,7 +128,7 @@ impl N4 {
         if self.store.get(seid).is_none() {
             if let Some(leaving) = self.reports.leaving.get_mut(&seid) {
                 for new in usage {
-                    merge(leaving, new);
+                    merge(&mut leaving.usage, new);
                 }
             }
             return;
@@ -207,6 +217,13 @@ impl N4 {
             waiting.errors.push(fteid);
         }
         self.send_report(now, seid);
+    }
+
+    /// UR-SEQN for the next report of a rule, also while its session is being deleted.
+    pub(super) fn next_sequence(&mut self, seid: Seid, urr: UrrId) -> u32 {
+        let stored = self.store.next_sequence(seid, urr);
+        let leaving = || Some(self.reports.leaving.get_mut(&seid)?.sequences.next(urr, usize::MAX, |_| true));
+        stored.or_else(leaving).unwrap_or_default()
     }
 
     /// Sends what waits, unless a report is on its way.

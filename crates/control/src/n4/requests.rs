@@ -13,7 +13,6 @@ use pfcp::node::RequestHandle;
 use pfcp::{Cause, DecodeError, FarId, Ies, RuleId, Seid, ie_type};
 use session::refusal::Refusal;
 use session::store::Session;
-use session::timing::Sequences;
 use session::usage::Usage;
 use std::net::IpAddr;
 use tables::Nanos;
@@ -35,8 +34,8 @@ pub(super) struct Waiting {
 enum Response {
     Establishment(SessionEstablishmentResponse),
     Modification(SessionModificationResponse),
-    /// The session is gone from the store; its numbers go on for the last reports.
-    Deletion(Sequences),
+    /// The session is gone from the store.
+    Deletion,
 }
 
 /// Why a session request is refused: what all three responses carry.
@@ -250,9 +249,9 @@ impl N4 {
         self.far_ends.release(&deleted.rules);
         self.timers.forget(seid);
         self.forget_episodes(seid);
-        self.reports.leave(seid);
+        self.reports.leave(seid, deleted.sequences);
         let (cp_seid, session) = (deleted.cp_fseid.seid, deleted.rules.place);
-        let response = Response::Deletion(deleted.sequences);
+        let response = Response::Deletion;
         let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response, fenced: false }));
         self.announce(deleted.directory);
         self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
@@ -280,17 +279,21 @@ impl N4 {
         *self.refused_of.entry(peer).or_default() += 1;
     }
 
-    /// A worker could not carry out what was planned within its limits: a defect here. The session is removed everywhere, so that
-    /// both sides agree, and the SMF is told.
-    pub(super) fn not_applied(&mut self, waiting: Waiting) {
+    /// A worker could not carry out what was planned: it has no place left, or there is a defect here. The session is removed
+    /// everywhere, so that both sides agree, and the SMF is told.
+    pub(super) fn not_applied(&mut self, waiting: Waiting, why: datapath::Refusal) {
         let Waiting { handle, cp_seid, seid, response, .. } = waiting;
         self.counters.not_applied += 1;
-        let denial = Denial { cause: Cause::SYSTEM_FAILURE, offending_ie: None, failed_rule: None };
+        let cause = match why {
+            datapath::Refusal::SlotBeyondLimit | datapath::Refusal::TooManyPeers => Cause::NO_RESOURCES,
+            datapath::Refusal::NotOwned => Cause::SYSTEM_FAILURE,
+        };
+        let denial = Denial { cause, offending_ie: None, failed_rule: None };
         self.drop_session(seid);
         match response {
             Response::Establishment(_) => self.refuse_establishment(handle, cp_seid, denial),
             Response::Modification(_) => self.refuse_modification(handle, cp_seid, denial),
-            Response::Deletion(_) => {
+            Response::Deletion => {
                 self.reports.left(seid, &[]);
                 self.reports.starts.forget(seid);
                 self.refuse_deletion(handle, cp_seid, denial.cause);
@@ -301,11 +304,10 @@ impl N4 {
     /// The shard has done it: now the SMF is told.
     pub(super) fn applied(&mut self, now: Nanos, waiting: Waiting, usage: &[Usage]) {
         let Waiting { handle, cp_seid, seid, response, .. } = waiting;
-        let out = &mut self.output;
         match response {
             Response::Establishment(response) => {
                 let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
-                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
+                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
             }
             Response::Modification(mut response) => {
                 for usage in usage {
@@ -316,7 +318,7 @@ impl N4 {
                         convert::add(&mut usage, &earlier);
                         triggers.0 |= reasons.0;
                     }
-                    let number = self.store.next_sequence(seid, usage.urr).unwrap_or_default();
+                    let number = self.next_sequence(seid, usage.urr);
                     let start = self.reports.starts.report(seid, usage.urr, now);
                     response
                         .usage_reports
@@ -327,10 +329,10 @@ impl N4 {
                     self.reports.starts.update(seid, &session.rules().urrs, now);
                 }
                 let kind = MessageType::SESSION_MODIFICATION_RESPONSE;
-                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
+                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
             }
-            Response::Deletion(mut sequences) => {
-                let usage = self.reports.left(seid, usage);
+            Response::Deletion => {
+                let (usage, mut sequences) = self.reports.left(seid, usage);
                 let mut usage_reports: Vec<UsageReport> = Vec::with_capacity(usage.len());
                 for (usage, triggers) in &usage {
                     let number = sequences.next(usage.urr, usize::MAX, |_| true);
@@ -341,7 +343,7 @@ impl N4 {
                 let response =
                     SessionDeletionResponse { cause: Cause::ACCEPTED, offending_ie: None, usage_reports };
                 let kind = MessageType::SESSION_DELETION_RESPONSE;
-                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), out);
+                self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
             }
         }
     }

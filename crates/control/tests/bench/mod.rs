@@ -263,6 +263,20 @@ impl Bench {
         self.settle();
     }
 
+    /// The worker refuses the installations that were held back.
+    pub fn refuse_orders(&mut self, refusal: datapath::Refusal) {
+        self.hold = false;
+        for order in std::mem::take(&mut self.held) {
+            match order {
+                Order::Shard(_, Command::Install { token, .. }) => {
+                    self.n4.event(self.now, Event::Refused { token, refusal });
+                }
+                other => self.carry_out(other),
+            }
+        }
+        self.settle();
+    }
+
     /// Lets time pass, in steps of 10 ms.
     pub fn pass(&mut self, nanos: u64) {
         let end = self.now.plus(nanos);
