@@ -309,6 +309,112 @@ fn a_time_quota_blocks_until_there_is_a_new_one() {
     bench.assert_empty();
 }
 
+fn inactivity_reports(bench: &mut Bench) -> usize {
+    bench.smfs[0].take_reports().iter().filter(|report| report.inactivity).count()
+}
+
+#[test]
+fn a_session_without_packets_is_reported_once_until_there_are_some() {
+    let mut bench = Bench::new(1);
+    let request = SessionEstablishmentRequest { inactivity_timer: Some(10), ..everyday(1) };
+    let session = bench.establish(0, &request);
+    // Packets of either direction, also across a change of the session, put it off.
+    for _ in 0..3 {
+        bench.pass(6 * SECOND);
+        bench.up(&session, 100);
+        bench.change(0, session.seid, &activate(GNB, 3));
+        bench.pass(6 * SECOND);
+        bench.down(&session, 100);
+    }
+    bench.pass(10 * SECOND - 10 * MILLI);
+    assert_eq!(inactivity_reports(&mut bench), 0);
+    bench.pass(50 * MILLI);
+    assert_eq!(inactivity_reports(&mut bench), 1);
+    // Silence goes on: nothing new.
+    bench.pass(35 * SECOND);
+    assert_eq!(inactivity_reports(&mut bench), 0);
+    bench.up(&session, 100);
+    bench.pass(10 * SECOND - 10 * MILLI);
+    assert_eq!(inactivity_reports(&mut bench), 0);
+    bench.pass(50 * MILLI);
+    assert_eq!(inactivity_reports(&mut bench), 1);
+    // Another time counts from now; none ends it.
+    let timer = |seconds| SessionModificationRequest { inactivity_timer: Some(seconds), ..modification() };
+    bench.change(0, session.seid, &timer(2));
+    bench.pass(1990 * MILLI);
+    assert_eq!(inactivity_reports(&mut bench), 0);
+    bench.pass(30 * MILLI);
+    assert_eq!(inactivity_reports(&mut bench), 1);
+    bench.up(&session, 100);
+    bench.change(0, session.seid, &timer(0));
+    bench.pass(20 * SECOND);
+    assert_eq!(inactivity_reports(&mut bench), 0);
+    bench.change(0, session.seid, &timer(5));
+    bench.delete(0, session.seid);
+    bench.assert_empty();
+}
+
+/// The shard's answer is on its way while the session changes or goes.
+#[test]
+fn a_question_for_silence_that_is_overtaken() {
+    let mut bench = Bench::new(1);
+    let timed = |cp| SessionEstablishmentRequest { inactivity_timer: Some(1), ..everyday(cp) };
+    let timer = |seconds| SessionModificationRequest { inactivity_timer: Some(seconds), ..modification() };
+    let kind = pfcp::message_type::MessageType::SESSION_MODIFICATION_REQUEST;
+    let (changed, gone) = (bench.establish(0, &timed(1)), bench.establish(0, &timed(2)));
+    bench.hold = true;
+    bench.pass(1100 * MILLI);
+    assert_eq!(bench.n4.pending(), 2);
+    let changes = timer(30);
+    let change = bench.smfs[0].ask(bench.now, kind, changed.seid, |out| changes.encode(out));
+    let kind = pfcp::message_type::MessageType::SESSION_DELETION_REQUEST;
+    let deletion = bench.smfs[0].ask(bench.now, kind, gone.seid, |_| {});
+    bench.settle();
+    bench.release_orders();
+    assert!(
+        bench.smfs[0].answers.remove(&change).is_some() && bench.smfs[0].answers.remove(&deletion).is_some()
+    );
+    assert_eq!(inactivity_reports(&mut bench), 0);
+    bench.pass(29 * SECOND);
+    assert_eq!(inactivity_reports(&mut bench), 0);
+    bench.pass(SECOND + 50 * MILLI);
+    assert_eq!(inactivity_reports(&mut bench), 1);
+    bench.delete(0, changed.seid);
+    bench.assert_empty();
+}
+
+#[test]
+fn a_quota_that_nobody_uses_lapses() {
+    let mut bench = Bench::new(1);
+    let held = |volume| UrrParameters { quota_holding_time: Some(10), ..quota(volume) };
+    let session = bench.establish(0, &measured(1, vec![urr(1, ReportingTriggers::VOLQU, held(10_000))]));
+    for _ in 0..5 {
+        bench.pass(7 * SECOND);
+        bench.up(&session, 100);
+    }
+    assert!(bench.smfs[0].take_reports().is_empty());
+    bench.pass(10 * SECOND - 10 * MILLI);
+    assert!(bench.smfs[0].take_reports().is_empty());
+    bench.pass(50 * MILLI);
+    let report = only_usage(&mut bench);
+    assert!(has(&report, UsageReportTrigger::QUHTI));
+    assert_eq!(volumes(&report), (500, 0, 5, 0));
+    bench.sent(1);
+    bench.up(&session, 100);
+    bench.nothing_sent();
+    assert_eq!(bench.dropped(Reason::QuotaExhausted), 1);
+    // Another quota is held anew; one that is used up isn't held.
+    bench.change(0, session.seid, &update_urr(1, quota(200)));
+    bench.pass(9 * SECOND);
+    bench.up(&session, 200);
+    assert_eq!(bench.sent(1).len(), 1);
+    assert!(has(&only_usage(&mut bench), UsageReportTrigger::VOLQU));
+    bench.pass(30 * SECOND);
+    assert!(bench.smfs[0].take_reports().is_empty());
+    bench.delete(0, session.seid);
+    bench.assert_empty();
+}
+
 #[test]
 fn the_start_of_traffic_is_reported_once() {
     let mut bench = Bench::new(1);

@@ -37,6 +37,8 @@ struct UrrState {
     consumed: Volume,
     first_seen: Option<Nanos>,
     last_seen: Nanos,
+    /// As `last_seen`, whatever was reported meanwhile.
+    active: Nanos,
     exhausted: bool,
     /// The control side was told that the quota is exhausted.
     told: bool,
@@ -63,6 +65,7 @@ impl UrrState {
         }
         let first = *self.first_seen.get_or_insert(first);
         self.last_seen = last.max(self.last_seen).max(first);
+        self.active = last.max(self.active);
     }
 
     fn report(&mut self, urr: &Urr, trigger: Trigger) -> Usage {
@@ -113,6 +116,8 @@ pub struct Books {
     urrs: Box<[UrrState]>,
     /// What packets classified by the session itself may count before limits must be looked at.
     credit: u32,
+    /// When the last packet was forwarded or judged.
+    last: Nanos,
 }
 
 impl Books {
@@ -123,6 +128,7 @@ impl Books {
             meters: rules.qers.iter().map(new_meters).collect(),
             urrs: rules.urrs.iter().map(new_measurement).collect(),
             credit: 0,
+            last: Nanos(0),
         }
     }
 
@@ -130,6 +136,7 @@ impl Books {
     /// says the final usage of URRs that are gone.
     pub fn succeed(old: &Self, before: &Rules, after: &Rules) -> (Self, Vec<Usage>) {
         let mut books = Self::new(after);
+        books.last = old.last;
         for (pdr, state) in after.pdrs.iter().zip(&mut books.pdrs) {
             if let Some(place) = before.pdrs.iter().position(|p| p.id == pdr.id)
                 && let Some(known) = old.pdrs.get(place)
@@ -178,6 +185,14 @@ impl Books {
         states.filter(|(urr, _)| asked(urr)).map(|(urr, state)| state.report(urr, trigger)).collect()
     }
 
+    /// When the session's last packet came, and the last packet that each rule measured; 0: none so far. Times are rounded up to the
+    /// resolution of records. The records must have been folded in.
+    pub fn activity(&self, rules: &Rules) -> (Nanos, Vec<(pfcp::UrrId, Nanos)>) {
+        let end = |last: Nanos| if last == Nanos(0) { last } else { from_coarse(coarse(last) + 1) };
+        let urrs = rules.urrs.iter().zip(&self.urrs).map(|(rule, state)| (rule.id, end(state.active)));
+        (end(self.last), urrs.collect())
+    }
+
     /// What each rule measured since its last report. The records must have been folded in.
     pub fn measured<'a>(&'a self, rules: &'a Rules) -> impl Iterator<Item = (pfcp::UrrId, Volume)> + 'a {
         rules.urrs.iter().zip(&self.urrs).map(|(rule, state)| (rule.id, state.volume))
@@ -208,6 +223,7 @@ impl Books {
             return;
         }
         let last = from_coarse(record.last);
+        self.last = self.last.max(last);
         if let Some(state) = self.pdrs.get_mut(record.pdr as usize) {
             state.packets += packets;
             state.bytes += bytes;
@@ -259,6 +275,7 @@ impl Books {
         let Some(pdr) = rules.pdrs.get(pdr_index as usize) else { return Err(Reason::NoRule) };
         let uplink = pdr.source.is_uplink();
         let mut verdict = Ok(());
+        self.last = now;
         for urr in &pdr.urrs {
             if let (Some(rule), Some(state)) =
                 (rules.urrs.get(*urr as usize), self.urrs.get_mut(*urr as usize))

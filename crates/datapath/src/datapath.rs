@@ -491,6 +491,7 @@ impl<F: Frame> Datapath<F> {
         let id = shard.id();
         let session = shard.session(place.slot)?;
         let pdrs = session.rules.pdrs.iter().zip(&session.books.pdrs);
+        let (last_packet, last_measured) = session.books.activity(&session.rules);
         Some(SessionSnapshot {
             seid: session.rules.seid,
             shard: id,
@@ -498,6 +499,8 @@ impl<F: Frame> Datapath<F> {
             urrs: session.books.measured(&session.rules).collect(),
             drops: session.drops(),
             buffered: session.waiting.len() as u32,
+            last_packet,
+            last_measured,
         })
     }
 

@@ -496,6 +496,7 @@ impl<'a> Plan<'a> {
             time_threshold: None,
             time_quota: None,
             quota_validity: None,
+            quota_holding: None,
         };
         merge_urr(&mut urr, &ie.parameters, &mut self.model.quotas);
         urr

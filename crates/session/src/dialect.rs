@@ -174,6 +174,9 @@ pub fn merge_urr(urr: &mut Urr, ie: &UrrParameters, quotas: &mut u32) {
     if ie.quota_validity_time.is_some() {
         urr.quota_validity = sane(ie.quota_validity_time);
     }
+    if ie.quota_holding_time.is_some() {
+        urr.quota_holding = sane(ie.quota_holding_time);
+    }
     if ie.volume_quota.is_some() || ie.time_quota.is_some() {
         *quotas = quotas.wrapping_add(1);
         urr.quota_generation = *quotas;

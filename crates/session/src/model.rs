@@ -254,6 +254,8 @@ pub struct Urr {
     pub time_quota: Option<u32>,
     /// Quota Validity Time in seconds.
     pub quota_validity: Option<u32>,
+    /// Quota Holding Time in seconds.
+    pub quota_holding: Option<u32>,
 }
 
 /// Buffering Action Rule.

@@ -188,7 +188,7 @@ pack_struct! {
     VolumeLimit { total, uplink, downlink }
     Urr {
         id, volume, duration, before_enforcement, inactive, triggers, threshold, quota, quota_generation, blocked,
-        period, time_threshold, time_quota, quota_validity,
+        period, time_threshold, time_quota, quota_validity, quota_holding,
     }
     Bar { id, delay, packets }
 }

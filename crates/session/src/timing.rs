@@ -1,7 +1,8 @@
 //! What about usage reporting is driven by time, and thus by the control side: periods, thresholds and quotas in
 //! seconds, and the numbers of reports.
 
-use crate::model::{Model, Triggers};
+use crate::model::{Model, Triggers, Urr};
+use crate::rules::VolumeLimit;
 use pfcp::UrrId;
 use std::time::Duration;
 
@@ -20,8 +21,14 @@ pub struct UrrTiming {
     pub time_quota: Option<Duration>,
     /// The quota lapses after this time.
     pub quota_validity: Option<Duration>,
+    /// QUHTI: the quota lapses when no packet came for this time.
+    pub quota_holding: Option<Duration>,
     /// Changes with every quota: the clocks of the quota begin again.
     pub quota_generation: u32,
+}
+
+fn has_quota(urr: &Urr) -> bool {
+    urr.time_quota.is_some() || urr.quota != VolumeLimit::default()
 }
 
 /// Those URRs of a session that time drives.
@@ -34,11 +41,12 @@ pub fn timings(model: &Model) -> Vec<UrrTiming> {
         time_threshold: seconds(urr.time_threshold.filter(|_| urr.triggers.time_threshold)),
         time_quota: seconds(urr.time_quota),
         quota_validity: seconds(urr.quota_validity),
+        quota_holding: seconds(urr.quota_holding.filter(|_| has_quota(urr))),
         quota_generation: urr.quota_generation,
     });
     urrs.filter(|timing| {
-        let times = [timing.period, timing.time_threshold, timing.time_quota, timing.quota_validity];
-        times.iter().any(Option::is_some)
+        let quota = [timing.time_quota, timing.quota_validity, timing.quota_holding];
+        quota.iter().chain([&timing.period, &timing.time_threshold]).any(Option::is_some)
     })
     .collect()
 }

@@ -32,6 +32,8 @@ pub enum Trigger {
     TimeQuota,
     /// QUVTI: the quota's validity ended.
     QuotaValidity,
+    /// QUHTI: no packet came for the quota's holding time.
+    QuotaHolding,
     /// START: the first packet of the rule's traffic was seen.
     StartOfTraffic,
     /// IMMER: asked for by the SMF (Query URR).

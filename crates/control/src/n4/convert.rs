@@ -17,6 +17,7 @@ pub(super) const fn trigger(trigger: Trigger) -> UsageReportTrigger {
         Trigger::VolumeQuota => UsageReportTrigger::VOLQU,
         Trigger::TimeQuota => UsageReportTrigger::TIMQU,
         Trigger::QuotaValidity => UsageReportTrigger::QUVTI,
+        Trigger::QuotaHolding => UsageReportTrigger::QUHTI,
         Trigger::StartOfTraffic => UsageReportTrigger::START,
         Trigger::Immediate => UsageReportTrigger::IMMER,
         Trigger::Termination => UsageReportTrigger::TERMR,

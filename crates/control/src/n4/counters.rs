@@ -48,6 +48,6 @@ counters! {
     reports_unanswered = "reports-unanswered",
     /// Sessions dropped because the SMF said that it doesn't know them.
     unknown_to_smf = "sessions-unknown-to-smf",
-    /// Timers that found no room: a period or a time quota is not watched.
+    /// Timers that found no room: a period, a time quota or a silence is not watched.
     timers_full = "timers-full",
 }

@@ -65,6 +65,8 @@ enum Pending {
     Applied(requests::Waiting, Vec<Usage>),
     /// A query of ours, for a report.
     Report(Seid),
+    /// A question when packets last came.
+    Activity(timers::Asked),
     /// Nothing: the session is gone, or its SMF is.
     Nobody,
 }
@@ -240,7 +242,7 @@ impl N4 {
                 }
                 Some(Pending::Request(waiting)) => self.applied(now, waiting, &usage),
                 Some(Pending::Report(seid)) => self.usage(now, seid, &usage),
-                Some(Pending::Applied(..) | Pending::Nobody) | None => {}
+                Some(Pending::Applied(..) | Pending::Activity(_) | Pending::Nobody) | None => {}
             },
             Event::Refused { token, refusal } => {
                 tracing::error!(?refusal, "a worker refused what was planned");
@@ -252,8 +254,13 @@ impl N4 {
             Event::DownlinkData { seid, pdr, qfi, dscp } => self.downlink_data(now, seid, pdr, qfi, dscp),
             Event::ErrorIndication { seid, teid, peer } => self.error_indication(now, seid, teid, peer),
             Event::UnmatchedErrorIndication { teid, peer } => self.orders.push(Order::Find { teid, peer }),
-            // The network around us and inspection are not N4's concern.
-            Event::Neighbour { .. } | Event::Unresolved { .. } | Event::Snapshot { .. } => {}
+            Event::Snapshot { token, session } => {
+                if let (Some(Pending::Activity(asked)), Some(seen)) = (self.pending.remove(&token), session) {
+                    self.activity(now, asked, &seen);
+                }
+            }
+            // The network around us is not N4's concern.
+            Event::Neighbour { .. } | Event::Unresolved { .. } => {}
         }
     }
 

@@ -14,7 +14,7 @@ use pfcp::message_type::MessageType;
 use pfcp::{Cause, PdrId, Seid, UrrId};
 use session::rules::Rules;
 use session::timing::Sequences;
-use session::usage::Usage;
+use session::usage::{Trigger, Usage};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use tables::Nanos;
@@ -34,6 +34,8 @@ struct Waiting {
     usage: Vec<Measured>,
     downlink: Option<DownlinkDataReport>,
     errors: Vec<FTeid>,
+    /// No packet came for the time of the User Plane Inactivity Timer.
+    inactivity: bool,
     /// A report is on its way, or has its place in the queue of those that find no room among the outstanding requests;
     /// what is here waits.
     sent: bool,
@@ -41,7 +43,7 @@ struct Waiting {
 
 impl Waiting {
     const fn is_empty(&self) -> bool {
-        self.usage.is_empty() && self.downlink.is_none() && self.errors.is_empty()
+        self.usage.is_empty() && self.downlink.is_none() && self.errors.is_empty() && !self.inactivity
     }
 }
 
@@ -136,6 +138,10 @@ impl N4 {
         let waiting = self.reports.waiting.entry(seid).or_default();
         for new in usage {
             self.counters.reports_coalesced += u64::from(merge(&mut waiting.usage, new));
+            if new.trigger == Trigger::VolumeQuota {
+                // What is used up can't be held any longer.
+                self.timers.release_quota(seid, new.urr);
+            }
         }
         self.send_report(now, seid);
     }
@@ -226,6 +232,12 @@ impl N4 {
         stored.or_else(leaving).unwrap_or_default()
     }
 
+    /// No packet of the session came for as long as the SMF wanted to know (§5.11.4).
+    pub(super) fn report_inactivity(&mut self, now: Nanos, seid: Seid) {
+        self.reports.waiting.entry(seid).or_default().inactivity = true;
+        self.send_report(now, seid);
+    }
+
     /// Sends what waits, unless a report is on its way.
     fn send_report(&mut self, now: Nanos, seid: Seid) {
         let Some(waiting) = self.reports.waiting.get_mut(&seid) else { return };
@@ -256,7 +268,7 @@ impl N4 {
             downlink_data: waiting.downlink.take(),
             usage_reports,
             error_indications: std::mem::take(&mut waiting.errors),
-            inactivity: false,
+            inactivity: std::mem::take(&mut waiting.inactivity),
         };
         waiting.sent = true;
         let kind = MessageType::SESSION_REPORT_REQUEST;

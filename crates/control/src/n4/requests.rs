@@ -121,7 +121,8 @@ impl N4 {
         self.far_ends.acquire(&rules);
         let seid = rules.seid;
         self.reports.starts.update(seid, &rules.urrs, now);
-        if !self.timers.update(now, seid, &established.timings) {
+        let watched = self.timers.watch_silence(now, seid, established.inactivity_timer);
+        if !self.timers.update(now, seid, &established.timings) || !watched {
             self.counters.timers_full += 1;
         }
         let response = SessionEstablishmentResponse {
@@ -184,7 +185,8 @@ impl N4 {
             self.far_ends.release(&before);
         }
         self.end_episodes(seid, &rules, modified.drop_buffered);
-        if !self.timers.update(now, seid, &modified.timings) {
+        let watched = self.timers.watch_silence(now, seid, modified.inactivity_timer);
+        if !self.timers.update(now, seid, &modified.timings) || !watched {
             self.counters.timers_full += 1;
         }
         let response = SessionModificationResponse {

@@ -254,7 +254,9 @@ impl Upf {
             events += 1;
             match event {
                 Event::Neighbour { interface, address, mac } => learned |= net.learn(interface, address, mac),
-                Event::Snapshot { token, session } => *snapshot = Some((token, session)),
+                Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
+                    *snapshot = Some((token, session))
+                }
                 other => n4.event(now, other),
             }
         });

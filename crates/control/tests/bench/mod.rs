@@ -210,7 +210,7 @@ impl Bench {
         for event in events {
             busy = true;
             match event {
-                Event::Snapshot { session, .. } => self.snapshots.push(session),
+                Event::Snapshot { token: Token(u64::MAX), session } => self.snapshots.push(session),
                 event => self.n4.event(self.now, event),
             }
         }
