@@ -353,3 +353,60 @@ proptest! {
         }
     }
 }
+
+/// What the UPF answers to a node message with these octets of IEs.
+fn answered(ends: &mut [End; 2], kind: MessageType, body: &[u8]) -> Option<(MessageType, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let header = pfcp::Header::node(kind, pfcp::SequenceNumber(0x1234));
+    pfcp::encode_message(&header, &mut bytes, |out| out.extend_from_slice(body)).unwrap();
+    let from = ends[0].address;
+    ends[1].take(Nanos(0), from, &bytes);
+    let (to, answer) = ends[1].out.datagrams().map(|(to, answer)| (to, answer.to_vec())).next()?;
+    ends[1].out.clear();
+    let (header, body, rest) = pfcp::Header::decode(&answer).unwrap();
+    assert_eq!((to, header.sequence, header.seid, rest.len()), (from, header.sequence, None, 0));
+    assert_eq!(header.sequence, pfcp::SequenceNumber(0x1234));
+    Some((header.message_type, body.to_vec()))
+}
+
+/// The Node ID 127.0.0.1 (§8.2.38), Cause (§8.2.1).
+const UPF_ID: [u8; 9] = [0, 60, 0, 5, 0, 127, 0, 0, 1];
+
+#[test]
+fn a_session_set_deletion_succeeds_since_no_session_is_in_a_set() {
+    let (mut ends, _) = associated(|_| {});
+    // Node ID of the SMF, FQ-CSID (§8.2.43) of an SGW-C: IPv4 127.0.0.2, one CSID.
+    let request = [&[0, 60, 0, 5, 0, 127, 0, 0, 2][..], &[0, 65, 0, 7, 0x01, 127, 0, 0, 2, 0, 9]].concat();
+    let answer = answered(&mut ends, MessageType::SESSION_SET_DELETION_REQUEST, &request).unwrap();
+    assert_eq!(
+        answer,
+        (MessageType::SESSION_SET_DELETION_RESPONSE, [&UPF_ID[..], &[0, 19, 0, 1, 1]].concat())
+    );
+    // Repeated: the same again. Nothing was handed out.
+    assert_eq!(answered(&mut ends, MessageType::SESSION_SET_DELETION_REQUEST, &request).unwrap(), answer);
+    assert_eq!(ends[1].node.counters().replayed_replies, 1);
+    assert!(ends[1].handed_out.is_empty());
+    // A stranger hears nothing.
+    let mut strangers =
+        [End::new(Role::Cp, "127.0.0.2:8805", |_| {}), End::new(Role::Up, "127.0.0.1:8805", |_| {})];
+    assert_eq!(answered(&mut strangers, MessageType::SESSION_SET_DELETION_REQUEST, &request), None);
+    assert_eq!(strangers[1].node.counters().no_association, 1);
+}
+
+#[test]
+fn pfd_management_is_refused_since_it_is_not_offered() {
+    let (mut ends, _) = associated(|_| {});
+    // Application ID's PFDs (58) with Application ID (24) "web" and nothing else: its PFDs are to be deleted.
+    let request = [0, 58, 0, 7, 0, 24, 0, 3, b'w', b'e', b'b'];
+    let answer = answered(&mut ends, MessageType::PFD_MANAGEMENT_REQUEST, &request).unwrap();
+    assert_eq!(answer, (MessageType::PFD_MANAGEMENT_RESPONSE, vec![0, 19, 0, 1, 76]));
+    // A stranger is told to associate first.
+    let mut strangers =
+        [End::new(Role::Cp, "127.0.0.2:8805", |_| {}), End::new(Role::Up, "127.0.0.1:8805", |_| {})];
+    let answer = answered(&mut strangers, MessageType::PFD_MANAGEMENT_REQUEST, &request).unwrap();
+    assert_eq!(answer, (MessageType::PFD_MANAGEMENT_RESPONSE, vec![0, 19, 0, 1, 72]));
+    // An SMF has no PFDs to manage.
+    ends.swap(0, 1);
+    assert_eq!(answered(&mut ends, MessageType::PFD_MANAGEMENT_REQUEST, &request), None);
+    assert_eq!(ends[1].node.counters().unknown_messages, 1);
+}
