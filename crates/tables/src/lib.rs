@@ -12,11 +12,12 @@
 //! | module | answers | cost |
 //! |---|---|---|
 //! | [`hash`] | which value has this key? | one line, hit or miss; 10 to 20 bytes an entry |
+//! | [`flow`] | what is known of this flow? | two lines; 96 to 120 bytes a flow |
 //! | [`lpm`] | which route contains this address? | one to three entries (IPv4), five for an IPv6 /48 |
 //! | [`meter`] | is this packet within the rate? | a dozen instructions, 24 bytes |
 //! | [`limiter`] | may this event happen again already? | as a meter |
 //! | [`wheel`] | what is due? | constant per timer set, moved or cancelled |
-//! | [`slab`] | which record has this number? | one bounds check |
+//! | [`slab`] | which record has this number? | two bounds checks |
 //! | [`clock`] | what time is it? | a counter, a multiplication |
 //! | [`prefetch`] | (may I have this line soon?) | one instruction |
 //!
@@ -42,8 +43,11 @@
 //! **Unsafe code** is confined to `simd` (comparing a bucket's keys), [`prefetch`] and [`clock`]; the compiler refuses it elsewhere.
 #![deny(unsafe_code)]
 
+mod chunks;
 #[allow(unsafe_code)]
 pub mod clock;
+mod dial;
+pub mod flow;
 pub mod hash;
 pub mod limiter;
 pub mod lpm;
@@ -57,6 +61,7 @@ pub mod time;
 pub mod wheel;
 
 pub use clock::Tsc;
+pub use flow::{FlowError, FlowId, FlowKey, FlowProbe, FlowTable, FlowValue};
 pub use hash::{BulkMap, Full, Probe, TableKey};
 pub use limiter::RateLimiter;
 pub use lpm::{Lpm4, Lpm6, LpmError};

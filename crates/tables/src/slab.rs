@@ -3,15 +3,17 @@
 //! **Problem.** A hash table, a TEID or a timer refers to a record by a number of 32 bits, the record must not move when others
 //! come and go, and what was said of a removed record must not reach the one that has its number now.
 //!
-//! **Layout.** A vector of slots with a free list threaded through the vacant ones, last freed first used (its lines
-//! are the likeliest to be cached). Every slot counts its lives: the *generation* changes at each removal, and a number together with
-//! a generation names one record for good (until 2^32 - 1 lives later).
+//! **Layout.** Slots in chunks that grow with the slab (8, 16, 32 ... slots, eight chunks of each size), with a free list threaded
+//! through the vacant ones, last freed first used (its lines are the likeliest to be cached). Every slot counts its lives: the
+//! *generation* changes at each removal, and a number together with a generation names one record for good (until 2^32 - 1
+//! lives later).
 //!
-//! **Cost.** `get`: one bounds check and one comparison. Growing moves the vector; give the expected size to
-//! [`Slab::with_capacity`] where that pause matters. An empty slab owns no memory.
+//! **Cost.** `get`: two bounds checks and one comparison. Growing reserves a chunk, an eighth of what is there already, and neither
+//! moves nor copies a record, nor touches memory ahead of need. An empty slab owns no memory.
 //!
 //! **When not to use it.** Where records are found by key only: then put them into the table itself.
 
+use crate::chunks::Chunks;
 use crate::hash::Full;
 
 /// End of the free list.
@@ -43,7 +45,7 @@ enum State<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
-    slots: Vec<Slot<T>>,
+    slots: Chunks<Slot<T>>,
     free: u32,
     len: u32,
     limit: u32,
@@ -53,14 +55,19 @@ impl<T> Slab<T> {
     /// An empty slab of at most `limit` records, which owns no memory.
     pub const fn new(limit: u32) -> Self {
         // The last number marks the end of the free list.
-        Self { slots: Vec::new(), free: NONE, len: 0, limit: if limit < NONE { limit } else { NONE - 1 } }
+        Self { slots: Chunks::new(), free: NONE, len: 0, limit: if limit < NONE { limit } else { NONE - 1 } }
     }
 
     /// As [`Self::new`], with memory for `capacity` records.
     pub fn with_capacity(limit: u32, capacity: u32) -> Self {
         let mut slab = Self::new(limit);
-        slab.slots.reserve_exact(capacity.min(slab.limit) as usize);
+        slab.slots.reserve(capacity.min(slab.limit));
         slab
+    }
+
+    /// Bytes of memory that the slab owns, itself included.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.slots.memory()
     }
 
     /// Number of records.
@@ -75,7 +82,7 @@ impl<T> Slab<T> {
 
     /// The number and generation that the next insertion will give, for records that hold their own name; `None` when full.
     pub fn next(&self) -> Option<(u32, u32)> {
-        let index = if self.free == NONE { self.slots.len() as u32 } else { self.free };
+        let index = if self.free == NONE { self.slots.len() } else { self.free };
         (self.len < self.limit).then(|| (index, self.generation(index)))
     }
 
@@ -84,7 +91,7 @@ impl<T> Slab<T> {
         if self.len >= self.limit {
             return Err(Full);
         }
-        let index = if let Some(slot) = self.slots.get_mut(self.free as usize) {
+        let index = if let Some(slot) = self.slots.get_mut(self.free) {
             let index = self.free;
             if let State::Vacant { next } = slot.state {
                 self.free = next;
@@ -93,7 +100,7 @@ impl<T> Slab<T> {
             index
         } else {
             self.slots.push(Slot { generation: 1, state: State::Taken(value) });
-            self.slots.len() as u32 - 1
+            self.slots.len() - 1
         };
         self.len += 1;
         Ok(index)
@@ -101,7 +108,7 @@ impl<T> Slab<T> {
 
     /// Removes a record, and ends its generation.
     pub fn remove(&mut self, index: u32) -> Option<T> {
-        let slot = self.slots.get_mut(index as usize)?;
+        let slot = self.slots.get_mut(index)?;
         if matches!(slot.state, State::Vacant { .. }) {
             return None;
         }
@@ -119,7 +126,7 @@ impl<T> Slab<T> {
     /// The record of this number.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&T> {
-        match &self.slots.get(index as usize)?.state {
+        match &self.slots.get(index)?.state {
             State::Taken(value) => Some(value),
             State::Vacant { .. } => None,
         }
@@ -128,7 +135,7 @@ impl<T> Slab<T> {
     /// The record of this number, to be changed.
     #[inline(always)]
     pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        match &mut self.slots.get_mut(index as usize)?.state {
+        match &mut self.slots.get_mut(index)?.state {
             State::Taken(value) => Some(value),
             State::Vacant { .. } => None,
         }
@@ -137,7 +144,7 @@ impl<T> Slab<T> {
     /// The record of this number, if it is still the one of that generation.
     #[inline(always)]
     pub fn get_if(&self, index: u32, generation: u32) -> Option<&T> {
-        match self.slots.get(index as usize)? {
+        match self.slots.get(index)? {
             Slot { generation: current, state: State::Taken(value) } if *current == generation => Some(value),
             _ => None,
         }
@@ -146,7 +153,7 @@ impl<T> Slab<T> {
     /// The record of this number, to be changed, if it is still the one of that generation.
     #[inline(always)]
     pub fn get_mut_if(&mut self, index: u32, generation: u32) -> Option<&mut T> {
-        match self.slots.get_mut(index as usize)? {
+        match self.slots.get_mut(index)? {
             Slot { generation: current, state: State::Taken(value) } if *current == generation => Some(value),
             _ => None,
         }
@@ -154,13 +161,13 @@ impl<T> Slab<T> {
 
     /// The generation of the record of this number, or of the next one to get it; never 0.
     pub fn generation(&self, index: u32) -> u32 {
-        self.slots.get(index as usize).map_or(1, |slot| slot.generation)
+        self.slots.get(index).map_or(1, |slot| slot.generation)
     }
 
     /// Prefetches the first line of a record.
     #[inline(always)]
     pub fn prefetch(&self, index: u32) {
-        crate::prefetch::prefetch_slice_at(&self.slots, index as usize);
+        self.slots.prefetch(index);
     }
 
     /// All records with their numbers, in order of number.
@@ -228,7 +235,7 @@ mod tests {
     fn the_generation_skips_zero() {
         let mut slab = Slab::new(1);
         slab.insert(()).unwrap();
-        slab.slots[0].generation = u32::MAX;
+        slab.slots.get_mut(0).unwrap().generation = u32::MAX;
         slab.remove(0);
         assert_eq!(slab.generation(0), 1);
     }

@@ -12,23 +12,15 @@
 //! **Promise.** A timer never fires early, and at most one tick late, if [`Wheel::advance`] is called often enough and with enough of a budget.
 //! Deadlines that fall into the same tick fire in no particular order.
 //!
-//! **Cost.** Two kibibytes per wheel set, and per timer 24 bytes and the value. Insert and cancel: a slab operation and a list
-//! operation.
+//! **Cost.** Two kibibytes once a timer is set, and per timer 24 bytes and the value. Insert and cancel: a slab operation and a
+//! list operation.
 //!
 //! **When not to use it.** For few timers (a sorted list will do), or where order within a tick matters.
 
+use crate::dial::{Dial, Due, Link, Links};
 use crate::hash::Full;
 use crate::slab::Slab;
 use crate::time::Nanos;
-
-/// Wheels, and bits of a tick number that each decides.
-const WHEELS: usize = 8;
-const SLOT_BITS: u32 = 6;
-const SLOTS: usize = 1 << SLOT_BITS;
-/// No timer.
-const NONE: u32 = u32::MAX;
-/// The shortest tick: with it 48 bits of ticks span all of [`Nanos`].
-const LEAST_TICK_BITS: u32 = 16;
 
 /// Names a timer for good: when it has fired or was cancelled, its name means nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -39,12 +31,20 @@ pub struct TimerId {
 
 #[derive(Clone, Debug)]
 struct Timer<T> {
-    tick: u64,
-    next: u32,
-    previous: u32,
-    /// Wheel times [`SLOTS`] plus slot.
-    slot: u16,
+    link: Link,
     value: T,
+}
+
+impl<T> Links for Slab<Timer<T>> {
+    #[inline(always)]
+    fn link(&self, index: u32) -> Option<&Link> {
+        self.get(index).map(|timer| &timer.link)
+    }
+
+    #[inline(always)]
+    fn link_mut(&mut self, index: u32) -> Option<&mut Link> {
+        self.get_mut(index).map(|timer| &mut timer.link)
+    }
 }
 
 /// A hierarchical timer wheel; see the module's documentation.
@@ -63,13 +63,7 @@ struct Timer<T> {
 #[derive(Clone, Debug)]
 pub struct Wheel<T> {
     timers: Slab<Timer<T>>,
-    /// First timer of each slot.
-    heads: Box<[u32]>,
-    /// Occupied slots of each wheel.
-    occupied: [u64; WHEELS],
-    /// The tick up to which everything has fired: earlier ticks hold no timers.
-    now: u64,
-    tick_bits: u32,
+    dial: Dial,
     budget: usize,
 }
 
@@ -80,15 +74,7 @@ impl<T> Wheel<T> {
     /// An empty wheel that begins at `now`, of at most `limit` timers. The tick is the power of two of nanoseconds
     /// at or below `tick_nanos`, but at least 65,536 ns.
     pub fn new(now: Nanos, tick_nanos: u64, limit: u32) -> Self {
-        let tick_bits = tick_nanos.max(1).ilog2().max(LEAST_TICK_BITS);
-        Self {
-            timers: Slab::new(limit),
-            heads: vec![NONE; WHEELS * SLOTS].into_boxed_slice(),
-            occupied: [0; WHEELS],
-            now: now.0 >> tick_bits,
-            tick_bits,
-            budget: Self::BUDGET,
-        }
+        Self { timers: Slab::new(limit), dial: Dial::new(now, tick_nanos), budget: Self::BUDGET }
     }
 
     /// Handles at most this many timers per [`Self::advance`].
@@ -110,122 +96,41 @@ impl<T> Wheel<T> {
 
     /// Sets a timer. A deadline in the past is due at the next [`Self::advance`].
     pub fn insert(&mut self, deadline: Nanos, value: T) -> Result<TimerId, Full> {
-        // Rounded up: never early.
-        let whole = deadline.0 >> self.tick_bits;
-        // Only the very last tick of time, which deadlines that mean "never" fall into, has none to be rounded up to.
-        let tick = (whole + u64::from(whole << self.tick_bits != deadline.0)).min(u64::MAX >> self.tick_bits);
-        let index = self.timers.insert(Timer { tick, next: NONE, previous: NONE, slot: 0, value })?;
-        self.link(index);
+        let index = self.timers.insert(Timer { link: Link::LOOSE, value })?;
+        self.dial.set(&mut self.timers, index, self.dial.tick(deadline));
         Ok(TimerId { index, generation: self.timers.generation(index) })
     }
 
     /// Cancels a timer and returns its value; `None` if it has fired or was cancelled before.
     pub fn cancel(&mut self, id: TimerId) -> Option<T> {
         self.timers.get_if(id.index, id.generation)?;
-        self.unlink(id.index);
+        self.dial.unset(&mut self.timers, id.index);
         self.timers.remove(id.index).map(|timer| timer.value)
     }
 
     /// Moves the time forward and hands over what is due, in the order of ticks. Returns whether all of it was: `false` means the
     /// budget ran out, and the next call goes on from there.
     pub fn advance(&mut self, now: Nanos, fire: &mut impl FnMut(T)) -> bool {
-        let target = now.0 >> self.tick_bits;
+        let target = self.dial.whole_ticks(now);
         let mut budget = self.budget;
-        while let Some((wheel, slot, start)) = self.first_slot() {
-            if start > target {
-                break;
-            }
-            // A slot of a higher wheel may have begun before now, never one of the lowest.
-            self.now = self.now.max(start);
-            while let Some(index) = self.head(wheel, slot) {
-                if budget == 0 {
-                    return false;
-                }
-                budget -= 1;
-                self.unlink(index);
-                if wheel == 0 {
+        loop {
+            match self.dial.due(&mut self.timers, target, &mut budget) {
+                Due::Timer(index) => {
+                    self.dial.unset(&mut self.timers, index);
                     if let Some(timer) = self.timers.remove(index) {
                         fire(timer.value);
                     }
-                } else {
-                    self.link(index);
                 }
+                Due::Later => return false,
+                Due::Nothing => return true,
             }
         }
-        self.now = self.now.max(target);
-        true
     }
 
     /// The earliest time at which [`Self::advance`] may have something to do; `None` without timers. For sleeping: what is
     /// due then may be just a move between wheels, so ask again.
     pub fn next_event(&self) -> Option<Nanos> {
-        self.first_slot().map(|(_, _, start)| Nanos(start.max(self.now) << self.tick_bits))
-    }
-
-    fn head(&self, wheel: usize, slot: usize) -> Option<u32> {
-        self.heads.get(wheel * SLOTS + slot).copied().filter(|index| *index != NONE)
-    }
-
-    /// The occupied slot that begins first (wheel, slot, first tick). Where two begin together the higher wheel's comes first:
-    /// its timers may belong before those of the other.
-    fn first_slot(&self) -> Option<(usize, usize, u64)> {
-        let mut first: Option<(usize, usize, u64)> = None;
-        for (wheel, occupied) in self.occupied.iter().enumerate() {
-            let shift = SLOT_BITS * wheel as u32;
-            let current = (self.now >> shift) & (SLOTS as u64 - 1);
-            // Slots behind the hand are empty: what would lie there belongs to a later turn, that is to a higher wheel.
-            let ahead = occupied >> current << current;
-            if ahead == 0 {
-                continue;
-            }
-            let slot = ahead.trailing_zeros() as usize;
-            let turn = self.now >> shift >> SLOT_BITS << SLOT_BITS;
-            let start = ((turn | slot as u64) << shift).max(self.now);
-            if first.is_none_or(|(_, _, earliest)| start <= earliest) {
-                first = Some((wheel, slot, start));
-            }
-        }
-        first
-    }
-
-    /// Puts a timer into the slot that its deadline and the present time give.
-    fn link(&mut self, index: u32) {
-        let Some(timer) = self.timers.get_mut(index) else { return };
-        let tick = timer.tick.max(self.now);
-        // The highest differing digit says in which wheel the deadline is ahead in this turn.
-        let differing = tick ^ self.now;
-        let wheel = ((differing | 1).ilog2() / SLOT_BITS).min(WHEELS as u32 - 1);
-        let slot = (tick >> (SLOT_BITS * wheel)) as usize & (SLOTS - 1);
-        let place = wheel as usize * SLOTS + slot;
-        let Some(head) = self.heads.get_mut(place) else { return };
-        timer.slot = place as u16;
-        timer.previous = NONE;
-        timer.next = *head;
-        let next = std::mem::replace(head, index);
-        if let Some(next) = self.timers.get_mut(next) {
-            next.previous = index;
-        }
-        if let Some(occupied) = self.occupied.get_mut(wheel as usize) {
-            *occupied |= 1 << slot;
-        }
-    }
-
-    fn unlink(&mut self, index: u32) {
-        let Some(timer) = self.timers.get(index) else { return };
-        let (next, previous, place) = (timer.next, timer.previous, timer.slot as usize);
-        if let Some(next) = self.timers.get_mut(next) {
-            next.previous = previous;
-        }
-        if let Some(previous) = self.timers.get_mut(previous) {
-            previous.next = next;
-        } else if let Some(head) = self.heads.get_mut(place) {
-            *head = next;
-            if next == NONE
-                && let Some(occupied) = self.occupied.get_mut(place / SLOTS)
-            {
-                *occupied &= !(1 << (place % SLOTS));
-            }
-        }
+        self.dial.next_event()
     }
 }
 
@@ -233,6 +138,7 @@ impl<T> Wheel<T> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::dial::{LEAST_TICK_BITS, WHEELS};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
