@@ -46,6 +46,65 @@ fn an_smf_associates_and_the_upf_says_what_it_can() {
 }
 
 #[test]
+fn features_are_offered_bit_for_bit() {
+    let mut bench = Bench::unassociated(1, Limits::default());
+    bench.smfs[0].associate(bench.now);
+    let request = bench.smfs[0].take_datagrams().pop().unwrap();
+    bench.n4.receive(bench.now, bench.smfs[0].address, &request);
+    let output: Vec<Vec<u8>> = bench.n4.output().datagrams().map(|(_, answer)| answer.to_vec()).collect();
+    // §8.2.25: DDND 5/2, FTUP 5/5; EMPU 6/1, FRRT 6/6; UEIP 7/3, MNOP 7/5, BUNDL 7/7; VTIME 8/3.
+    let offered = [0x12, 0x21, 0x54, 0x04];
+    let ie = output[0].windows(8).find(|window| window[..2] == [0, 43]).unwrap();
+    assert_eq!((u16::from_be_bytes([ie[2], ie[3]]) >= 4, &ie[4..]), (true, &offered[..]));
+}
+
+/// BUNDL (§6.5): each message of a datagram is answered as if it had come alone.
+#[test]
+fn bundled_requests_are_each_answered() {
+    let mut bench = Bench::new(1);
+    let mut bundle = Vec::new();
+    for cp in 1..=3 {
+        let request = everyday(cp);
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let sequence = pfcp::SequenceNumber(100 + cp as u32);
+        let header =
+            pfcp::Header { seid: Some(Seid(0)), follow_on: cp < 3, ..pfcp::Header::node(kind, sequence) };
+        pfcp::encode_message(&header, &mut bundle, |out| request.encode(out)).unwrap();
+    }
+    bench.n4.receive(bench.now, bench.smfs[0].address, &bundle);
+    bench.step();
+    let answers = bench.datagrams();
+    let answered = answers.iter().map(|(_, answer)| {
+        let (header, body, _) = pfcp::Header::decode(answer).unwrap();
+        (header.sequence.0, header.seid, SessionEstablishmentResponse::decode(body).unwrap().cause)
+    });
+    let expected = [1, 2, 3].map(|cp| (100 + cp as u32, Some(Seid(cp)), Cause::ACCEPTED));
+    assert_eq!(answered.collect::<Vec<_>>(), expected);
+    assert_eq!(bench.worker.sessions(), 3);
+}
+
+/// FRRT: packets to and from networks behind the UE.
+#[test]
+fn framed_routes_are_forwarded_both_ways() {
+    let mut bench = Bench::new(1);
+    let mut request = everyday(1);
+    request.create_pdrs[1].pdi.framed_routes = vec![b"192.168.7.0/24 0.0.0.0 1"];
+    let session = bench.establish(0, &request);
+    let behind = Established { ue: [192, 168, 7, 9].into(), ..session };
+    bench.down(&behind, 100);
+    let sent = bench.sent(0);
+    assert_eq!(sent, [tunnelled(GNB, 1, &inner(HOST, behind.ue, 100, 63), &sent[0])]);
+    bench.up(&behind, 100);
+    assert_eq!(bench.sent(1), [plain(&inner(behind.ue, HOST, 100, 63))]);
+    bench.up(&Established { ue: [192, 168, 8, 9].into(), ..session }, 100);
+    assert_eq!(bench.dropped(Reason::SpoofedSource), 1);
+    bench.delete(0, session.seid);
+    bench.down(&behind, 100);
+    bench.nothing_sent();
+    bench.assert_empty();
+}
+
+#[test]
 fn the_smf_is_told_when_the_rules_are_in_force_and_not_before() {
     let mut bench = Bench::new(1);
     bench.hold = true;

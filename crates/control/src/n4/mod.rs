@@ -23,7 +23,7 @@ use crate::n4::timers::Timers;
 use datapath::command::{Command, Event, Token};
 use pfcp::Seid;
 use pfcp::header::Datagram;
-use pfcp::ie::FSeid;
+use pfcp::ie::{FSeid, UpFunctionFeatures};
 use pfcp::node::{Incoming, Node, NodeConfig, Output};
 use session::ShardId;
 use session::store::{DirectoryChange, Store, Sweep};
@@ -36,6 +36,19 @@ use tables::Nanos;
 const SWEEP_PER_ROUND: usize = 256;
 /// How long to wait before greeting an SMF again that does not answer.
 const GREET_AGAIN: u64 = 10 * Nanos::SECOND;
+
+/// What is offered to SMFs in Association Setup (TS 29.244 §8.2.25): what works as the standard says, and nothing else. IP6PL is
+/// not among it, since prefixes that the UPF chooses are /64 whatever length is asked for.
+pub const FEATURES: UpFunctionFeatures = UpFunctionFeatures(
+    UpFunctionFeatures::FTUP
+        | UpFunctionFeatures::DDND
+        | UpFunctionFeatures::EMPU
+        | UpFunctionFeatures::FRRT
+        | UpFunctionFeatures::UEIP
+        | UpFunctionFeatures::MNOP
+        | UpFunctionFeatures::BUNDL
+        | UpFunctionFeatures::VTIME,
+);
 
 /// Something for workers to do.
 #[derive(Debug)]

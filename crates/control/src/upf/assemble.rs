@@ -8,7 +8,7 @@ use datapath::net::{Interface, Net, NetView, Roles};
 use engine::EngineConfig;
 use ipnet::IpNet;
 use packet::MacAddr;
-use pfcp::ie::{RecoveryTimeStamp, UpFunctionFeatures};
+use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{NodeConfig, RequestPort};
 use session::config::{Instance, Ipv4Range, LocalAddresses, PoolConfig};
 use session::network_instance::Name;
@@ -151,14 +151,7 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
     let nanos = |duration: Duration| duration.as_nanos().min(u64::MAX as u128) as u64;
     let base = NodeConfig::new(pfcp::node::Role::Up, node_id, recovery);
     NodeConfig {
-        features: UpFunctionFeatures(
-            UpFunctionFeatures::FTUP
-                | UpFunctionFeatures::EMPU
-                | UpFunctionFeatures::UEIP
-                | UpFunctionFeatures::MNOP
-                | UpFunctionFeatures::DDND
-                | UpFunctionFeatures::VTIME,
-        ),
+        features: crate::n4::FEATURES,
         request_port: if options.reply_to_source_port { RequestPort::Source } else { base.request_port },
         heartbeat_interval: config.n4.heartbeat_interval.map_or(0, nanos),
         t1: nanos(config.n4.t1),

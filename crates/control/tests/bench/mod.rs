@@ -27,7 +27,7 @@ use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::ipv4::Ipv4Header;
 use packet::pdu_session::{Downlink, Uplink};
 use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid};
-use pfcp::ie::{NodeId, RecoveryTimeStamp, UpFunctionFeatures};
+use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::*;
 use pfcp::message_type::MessageType;
 use pfcp::node::{NodeConfig, Role};
@@ -140,7 +140,7 @@ impl Bench {
             ..session::config::Config::default()
         };
         let node = NodeConfig {
-            features: UpFunctionFeatures(UpFunctionFeatures::FTUP | UpFunctionFeatures::UEIP),
+            features: control::n4::FEATURES,
             heartbeat_interval: limits.heartbeat,
             t1: SECOND,
             n1: 3,
