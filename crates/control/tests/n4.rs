@@ -489,6 +489,29 @@ fn an_end_marker_is_sent_where_a_tunnel_really_ends() {
     assert_eq!(end_markers(&bench.sent(0)), []);
 }
 
+/// SNDEM stands in the Update Forwarding Parameters of one FAR (§7.5.4.3): the others of the request send none.
+#[test]
+fn an_end_marker_is_sent_by_the_far_that_carries_the_flag() {
+    let mut bench = Bench::new(1);
+    let mut request = everyday(7);
+    let second = CreateFar { id: FarId(3), ..request.create_fars[1].clone() };
+    request.create_fars.push(second);
+    request.create_fars[2].forwarding.as_mut().unwrap().outer_header_creation = Some(tunnel(GNB, 70));
+    let session = bench.establish(0, &request);
+    let switch = |far, teid, send_end_marker| {
+        let mut update = update_far(ApplyAction::FORW, Some(tunnel(GNB, teid)));
+        update.id = FarId(far);
+        update.forwarding.as_mut().unwrap().flags = SmReqFlags { send_end_marker, ..SmReqFlags::default() };
+        update
+    };
+    let update_fars = vec![switch(2, 8, false), switch(3, 80, true)];
+    bench.change(0, session.seid, &SessionModificationRequest { update_fars, ..modification() });
+    assert_eq!(end_markers(&bench.sent(0)), [(GNB, Teid(70))]);
+    let update_fars = vec![switch(2, 9, true), switch(3, 90, false)];
+    bench.change(0, session.seid, &SessionModificationRequest { update_fars, ..modification() });
+    assert_eq!(end_markers(&bench.sent(0)), [(GNB, Teid(8))]);
+}
+
 #[test]
 fn nobody_touches_another_smfs_sessions() {
     let mut bench = Bench::new(2);
