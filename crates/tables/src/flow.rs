@@ -220,9 +220,14 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
     /// Second step: compares signatures, and prefetches the line of the flow that has it.
     #[inline(always)]
     pub fn locate(&self, probe: FlowProbe) -> Option<FlowId> {
-        let id = self.index.finish(probe.bucket, &FlowProbe::signature(probe.hash))?;
-        self.entries.prefetch(id);
-        Some(FlowId(id))
+        if let Some(id) = self.index.finish(probe.bucket, &FlowProbe::signature(probe.hash)) {
+            self.entries.prefetch(id);
+            return Some(FlowId(id));
+        }
+        if self.aliases != 0 {
+            self.index.prepare(&FlowProbe::alias(probe.hash));
+        }
+        None
     }
 
     /// Third step: the value, if the whole key is equal. `probe` and `found` come from the other steps with this table and this key;

@@ -29,14 +29,15 @@
 //! ```
 //!
 //! **Cost.** An empty map is 64 bytes and owns no memory. `u32 -> u32` takes 10 to 20 bytes an entry, 14 on average over sizes.
-//! `examples/cycles.rs` prints cycles per lookup. The one step that isn't bounded is returning the old array to the
-//! allocator at the end of a growth, noticeable (milliseconds) from some million entries on.
+//! `examples/cycles.rs` prints cycles per lookup. Arrays are reserved and returned in pieces of 512 KiB, so no
+//! step takes longer than giving back one of them.
 //!
 //! **When not to use it.** For keys above 16 bytes, where comparing all of a bucket's keys reads several lines. For
 //! keys of which more than `2 * WAYS` share a 64-bit hash: these are refused with [`Full`]. The hash is seeded so that nobody who
 //! doesn't know the seed can choose such keys; seed every table from a random number.
 
 use crate::prefetch::prefetch;
+use crate::segments::Segments;
 use crate::simd;
 
 /// No place for the entry: the limit is reached, or too many keys share a hash. The map is as it was.
@@ -235,14 +236,24 @@ struct Place {
 #[derive(Clone)]
 #[repr(align(64))]
 pub struct BulkMap<K, V, const WAYS: usize = 7> {
-    /// The array in use. During a growth it holds the buckets that have been moved so far, its final size is its capacity.
-    buckets: Vec<Bucket<K, V, WAYS>>,
-    /// The array being left, whole; empty outside a growth. Buckets below `buckets.len() / 2` are already moved.
-    old: Vec<Bucket<K, V, WAYS>>,
+    /// The array in use. During a growth it holds the children of the buckets that have been moved so far.
+    buckets: Segments<Bucket<K, V, WAYS>>,
+    /// The array being left, during a growth.
+    old: Option<Box<Old<K, V, WAYS>>>,
     seed: u64,
     len: u32,
     /// 32 minus the logarithm of the final number of buckets.
     shift: u32,
+}
+
+/// The array that a growth leaves.
+#[derive(Clone)]
+struct Old<K, V, const WAYS: usize> {
+    buckets: Segments<Bucket<K, V, WAYS>>,
+    /// How many it had.
+    len: usize,
+    /// Buckets below this one are already moved.
+    moved: usize,
 }
 
 /// The largest number of buckets: indices come from 32-bit halves of a hash.
@@ -257,7 +268,7 @@ const SEARCH: usize = 192;
 impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     /// An empty map, which owns no memory. The seed should be random, see the module's documentation.
     pub const fn new(seed: u64) -> Self {
-        Self { buckets: Vec::new(), old: Vec::new(), seed, len: 0, shift: 32 }
+        Self { buckets: Segments::new(), old: None, seed, len: 0, shift: 32 }
     }
 
     /// A map that takes `entries` entries without growing.
@@ -267,8 +278,17 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         while Self::limit(1 << log) < entries && log < MAX_BUCKETS_LOG {
             log += 1;
         }
-        map.shift = 32 - log;
-        map.buckets = vec![Bucket::vacant(0, 0); 1 << log];
+        // Without the memory for it, the map begins small.
+        if let Ok(buckets) = Segments::with_capacity(1 << log) {
+            map.buckets = buckets;
+            map.shift = 32 - log;
+            for index in 0..1 << log {
+                if index % 2 == 0 && map.buckets.reserve_pair(index).is_err() {
+                    return Self::new(seed);
+                }
+                map.buckets.push(index, Bucket::vacant(0, 0));
+            }
+        }
         map
     }
 
@@ -284,7 +304,11 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
 
     /// Bytes of memory that the map owns, itself included.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + (self.buckets.capacity() + self.old.capacity()) * size_of::<Bucket<K, V, WAYS>>()
+        let array = |buckets: &Segments<Bucket<K, V, WAYS>>| {
+            buckets.capacity() * size_of::<Bucket<K, V, WAYS>>() + buckets.directory()
+        };
+        let old = self.old.as_ref().map_or(0, |old| size_of_val(&**old) + array(&old.buckets));
+        size_of::<Self>() + array(&self.buckets) + old
     }
 
     /// First step of a lookup: hashes the key and prefetches its home bucket.
@@ -348,8 +372,8 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         {
             return Ok(Some(std::mem::replace(old, value)));
         }
-        if self.old.is_empty() {
-            if self.len() >= Self::limit(self.buckets.len()) {
+        if self.old.is_none() {
+            if self.len() >= Self::limit(self.buckets()) {
                 self.grow()?;
             }
         } else {
@@ -358,10 +382,14 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         while !self.place(probe, key, value) {
             // Either dense old buckets are still to be moved, or luck ran out before the limit, or keys collide on
             // purpose. Only the first two get better with room.
-            if !self.old.is_empty() {
+            if self.old.is_some() {
+                let before = self.buckets();
                 self.settle(SMALL);
-            } else if self.len() >= Self::limit(self.buckets.len()) / 4 && self.buckets.len() > 2
-                || self.buckets.len() < 8
+                if self.buckets() == before {
+                    return Err(Full);
+                }
+            } else if self.len() >= Self::limit(self.buckets()) / 4 && self.buckets() > 2
+                || self.buckets() < 8
             {
                 self.grow()?;
             } else {
@@ -394,8 +422,8 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
 
     /// All entries, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (K, V)> + '_ {
-        let moved = self.buckets.len() / 2;
-        let left = self.old.get(moved..).unwrap_or_default();
+        let left =
+            self.old.iter().flat_map(|old| (old.moved..old.len).filter_map(|index| old.buckets.get(index)));
         self.buckets.iter().chain(left).flat_map(Bucket::entries)
     }
 
@@ -403,12 +431,11 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     /// and removals do this by themselves.
     pub fn settle(&mut self, count: usize) -> bool {
         for _ in 0..count {
-            if self.old.is_empty() {
-                return true;
+            if self.old.is_none() || self.split().is_err() {
+                break;
             }
-            self.split();
         }
-        self.old.is_empty()
+        self.old.is_none()
     }
 
     /// Entries that this many buckets take before the map grows. Two choices of buckets of `WAYS` can be filled to 89.7, 95.9, 97.7 and 98.6
@@ -420,6 +447,15 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
             2 => slots * 3 / 4,
             3 => slots * 7 / 8,
             _ => slots * 15 / 16,
+        }
+    }
+
+    /// Buckets of the array in use: while it grows, those that are there already.
+    fn buckets(&self) -> usize {
+        match &self.old {
+            Some(old) => 2 * old.moved,
+            None if self.buckets.is_empty() => 0,
+            None => 1 << (32 - self.shift),
         }
     }
 
@@ -435,22 +471,26 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         match self.buckets.get(index) {
             Some(bucket) => Some(bucket),
             // Not moved yet, or nothing there at all.
-            None => self.old.get(index / 2),
+            None => self.old.as_ref()?.buckets.get(index / 2),
         }
     }
 
     fn place_of(&self, half: u64) -> Place {
         let index = (half >> self.shift) as usize;
-        let old = index >= self.buckets.len();
+        let old = index >= self.buckets();
         Place { old, index: if old { index / 2 } else { index } }
     }
 
     fn at(&self, place: Place) -> Option<&Bucket<K, V, WAYS>> {
-        if place.old { self.old.get(place.index) } else { self.buckets.get(place.index) }
+        if place.old { self.old.as_ref()?.buckets.get(place.index) } else { self.buckets.get(place.index) }
     }
 
     fn at_mut(&mut self, place: Place) -> Option<&mut Bucket<K, V, WAYS>> {
-        if place.old { self.old.get_mut(place.index) } else { self.buckets.get_mut(place.index) }
+        if place.old {
+            self.old.as_mut()?.buckets.get_mut(place.index)
+        } else {
+            self.buckets.get_mut(place.index)
+        }
     }
 
     fn locate(&self, probe: Probe, key: &K) -> Option<(Place, usize)> {
@@ -476,7 +516,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         let home = self.place_of(probe.home());
         if home.old {
             let child = (probe.home() >> self.shift) as usize & 1;
-            if let Some(bucket) = self.old.get_mut(home.index) {
+            if let Some(bucket) = self.at_mut(home) {
                 match bucket.unsettled.get_mut(child) {
                     Some(settled) if !lives_in_old => change(settled),
                     _ => change(&mut bucket.away),
@@ -497,35 +537,40 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     /// Opens an array of twice the size; small ones are moved at once.
     fn grow(&mut self) -> Result<(), Full> {
         if self.buckets.is_empty() {
-            self.buckets.push(Bucket::vacant(0, 0));
-            self.buckets.shrink_to(1);
+            self.buckets = Segments::with_capacity(1)?;
+            self.buckets.push(0, Bucket::vacant(0, 0));
             self.shift = 32;
             return Ok(());
         }
         if self.shift <= 32 - MAX_BUCKETS_LOG {
             return Err(Full);
         }
-        let mut wider = Vec::new();
-        wider.try_reserve_exact(self.buckets.len() * 2).map_err(|_| Full)?;
-        self.old = std::mem::replace(&mut self.buckets, wider);
+        let len = self.buckets();
+        let wider = Segments::with_capacity(len * 2)?;
+        let buckets = std::mem::replace(&mut self.buckets, wider);
+        self.old = Some(Box::new(Old { buckets, len, moved: 0 }));
         self.shift -= 1;
-        if self.old.len() <= SMALL {
+        if len <= SMALL {
             self.settle(SMALL);
         }
         Ok(())
     }
 
-    /// Moves the next old bucket into its two children.
-    fn split(&mut self) {
-        let from = Place { old: true, index: self.buckets.len() / 2 };
-        let Some(parent) = self.old.get(from.index).copied() else { return };
-        for away in parent.unsettled {
-            self.buckets.push(Bucket::vacant(away, parent.away));
+    /// Moves the next old bucket into its two children; [`Full`], with nothing changed, without the memory for them.
+    fn split(&mut self) -> Result<(), Full> {
+        let Some(old) = &mut self.old else { return Ok(()) };
+        let from = old.moved;
+        let parent = *old.buckets.get(from).ok_or(Full)?;
+        self.buckets.reserve_pair(2 * from)?;
+        for (child, away) in (2 * from..).zip(parent.unsettled) {
+            self.buckets.push(child, Bucket::vacant(away, parent.away));
         }
+        old.moved += 1;
+        old.buckets.leave(from);
         for (key, value) in parent.entries() {
             let probe = self.probe(&key);
             // In the old array: the parent's children exist already, so `place_of` no longer names the parent.
-            let was_home = (probe.home() >> self.shift) as usize / 2 == from.index;
+            let was_home = (probe.home() >> self.shift) as usize / 2 == from;
             if !was_home {
                 self.count_away(probe, true, false);
             }
@@ -539,9 +584,10 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
                 self.count_away(probe, other.old, true);
             }
         }
-        if self.buckets.len() == self.old.len() * 2 {
-            self.old = Vec::new();
+        if self.old.as_ref().is_some_and(|old| old.moved == old.len) {
+            self.old = None;
         }
+        Ok(())
     }
 
     /// Puts a new entry somewhere, displacing others if need be; `false`, with nothing changed, if there's no way.
@@ -637,7 +683,7 @@ impl<K, V, const WAYS: usize> std::fmt::Debug for BulkMap<K, V, WAYS> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BulkMap")
             .field("len", &self.len)
-            .field("buckets", &self.buckets.len())
+            .field("buckets", &self.buckets.capacity())
             .finish_non_exhaustive()
     }
 }

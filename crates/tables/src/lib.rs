@@ -54,6 +54,7 @@ pub mod lpm;
 pub mod meter;
 #[allow(unsafe_code)]
 pub mod prefetch;
+mod segments;
 #[allow(unsafe_code)]
 mod simd;
 pub mod slab;

@@ -9,11 +9,11 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     /// What the counts say against what the entries say.
     fn check(&self) {
         let mut expected: HashMap<(bool, usize), (u32, [u32; 2])> = HashMap::new();
-        let moved = self.buckets.len() / 2;
+        let (moved, old) = self.old.as_ref().map_or((0, 0), |old| (old.moved, old.len));
         let mut entries = 0;
-        let places = (0..self.buckets.len())
+        let places = (0..self.buckets())
             .map(|index| Place { old: false, index })
-            .chain((moved..self.old.len()).map(|index| Place { old: true, index }));
+            .chain((moved..old).map(|index| Place { old: true, index }));
         for place in places {
             for (key, _) in self.at(place).unwrap().entries() {
                 entries += 1;
@@ -36,10 +36,9 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
             }
         }
         assert_eq!(entries, self.len());
-        let live =
-            self.buckets.iter().enumerate().map(|(index, bucket)| ((false, index), bucket)).chain(
-                self.old.iter().enumerate().skip(moved).map(|(index, bucket)| ((true, index), bucket)),
-            );
+        let left = (moved..old).map(|index| Place { old: true, index });
+        let live = (0..self.buckets()).map(|index| Place { old: false, index }).chain(left);
+        let live = live.map(|place| ((place.old, place.index), self.at(place).unwrap()));
         for (place, bucket) in live {
             let (away, unsettled) = expected.get(&place).copied().unwrap_or_default();
             assert_eq!((bucket.away as u32, bucket.unsettled.map(u32::from)), (away, unsettled), "{place:?}");
@@ -190,7 +189,7 @@ fn regular_keys_spread_under_every_seed() {
             // Random keys at two thirds load displace 4 per cent.
             let away: u32 = map.buckets.iter().map(|bucket| bucket.away as u32).sum();
             assert!(away <= 45, "{away} of 300 displaced, seed {seed:#x}, stride {stride:#x}");
-            assert!(map.buckets.len() <= 64, "never grown");
+            assert!(map.buckets() <= 64, "never grown");
         }
     }
 }
@@ -208,7 +207,8 @@ fn sizes_are_as_documented() {
     for i in 1..=8192_u32 {
         map.insert(0x0a00_0000 + i, i).unwrap();
         if i == 2048 {
-            assert!(map.memory() <= 2048 * 16 + 64, "{}", map.memory());
+            // And three pointers a segment, of which it has four in tests.
+            assert!(map.memory() <= 2048 * 16 + 64 + 72, "{}", map.memory());
         }
         if i > 4096 {
             sum += map.memory() as f64 / i as f64;
@@ -227,5 +227,5 @@ fn a_table_with_capacity_does_not_grow_and_rarely_displaces() {
     assert_eq!(map.memory(), memory);
     map.check();
     let away: u32 = map.buckets.iter().map(|bucket| bucket.away as u32).sum();
-    assert!(away < 500, "{away} of 5000 displaced at {} buckets", map.buckets.len());
+    assert!(away < 500, "{away} of 5000 displaced at {} buckets", map.buckets());
 }

@@ -1,0 +1,67 @@
+//! The table of flows from outside: growth, and what it weighs.
+#![allow(clippy::unwrap_used)]
+
+use tables::hash::mix;
+use tables::{FlowKey, FlowTable, FlowValue, Nanos};
+
+/// As wide as they get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Key([u32; 9]);
+
+impl Key {
+    fn of(index: u32) -> Self {
+        Self([index, 1, 2, 3, 4, 5, 6, 7, 8])
+    }
+}
+
+impl FlowKey for Key {
+    fn hash(&self, seed: u64) -> u64 {
+        mix(mix(u64::from(self.0[0]) ^ seed, 0x9e37_79b9_7f4a_7c15), seed | 1)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Value([u32; 7]);
+
+impl FlowValue for Value {
+    fn deadline(&self) -> Nanos {
+        Nanos(u64::from(self.0[0]) * 1_000_000)
+    }
+}
+
+/// From a few hundred flows on, at every size, the middle of a growth included.
+#[test]
+fn a_flow_takes_at_most_128_bytes_at_any_size() {
+    const FLOWS: u32 = 300_000;
+    let mut table: FlowTable<Key, Value> = FlowTable::new(3, u32::MAX, Nanos(0));
+    assert_eq!(table.memory(), size_of_val(&table));
+    assert!(size_of_val(&table) <= 320, "{}", size_of_val(&table));
+    let (mut worst, mut sum, mut count) = ((0.0_f64, 0), 0.0, 0);
+    for index in 0..FLOWS {
+        assert_eq!(table.insert(Key::of(index), Value([index; 7])), Ok(None));
+        if index > 500 && index % 16 == 0 {
+            let bytes = table.memory() as f64 / table.len() as f64;
+            worst = if bytes > worst.0 { (bytes, index) } else { worst };
+            sum += bytes;
+            count += 1;
+        }
+    }
+    assert!(worst.0 <= 128.0, "{} bytes a flow at {}", worst.0, worst.1);
+    assert!(sum / f64::from(count) <= 110.0, "{} bytes a flow on average", sum / f64::from(count));
+    println!("at most {:.1} (at {}), on average {:.1} bytes", worst.0, worst.1, sum / f64::from(count));
+    assert!((0..FLOWS).all(|index| table.get(&Key::of(index)) == Some(&Value([index; 7]))));
+    assert!((FLOWS..2 * FLOWS).all(|index| table.get(&Key::of(index)).is_none()));
+
+    // What was once needed serves again: another round needs no more.
+    let most = table.memory();
+    for index in 0..FLOWS {
+        // Not in the order in which they came.
+        let index = (u64::from(index) * 7919 % u64::from(FLOWS)) as u32;
+        assert_eq!(table.remove(&Key::of(index)), Some(Value([index; 7])));
+    }
+    assert!(table.is_empty());
+    for index in FLOWS..2 * FLOWS {
+        assert_eq!(table.insert(Key::of(index), Value([index; 7])), Ok(None));
+    }
+    assert!(table.memory() <= most + most / 50, "{} after {most}", table.memory());
+}
