@@ -30,7 +30,8 @@
 //!
 //! **Cost.** An empty map is 64 bytes and owns no memory. `u32 -> u32` takes 10 to 20 bytes an entry, 14 on average over sizes.
 //! `examples/cycles.rs` prints cycles per lookup. Arrays are reserved and returned in pieces of 512 KiB, so no
-//! step takes longer than giving back one of them.
+//! step takes longer than giving back one of them. What the allocator does with many is its own: hundreds of maps that outgrow their
+//! arrays at the same size leave glibc that many free blocks, which it sorts in one later call (150 us for 512 maps).
 //!
 //! **When not to use it.** For keys above 16 bytes, where comparing all of a bucket's keys reads several lines. For
 //! keys of which more than `2 * WAYS` share a 64-bit hash: these are refused with [`Full`]. The hash is seeded so that nobody who
