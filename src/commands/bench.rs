@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, forward, n4, port, svg};
+use bench::{Report, flows, forward, n4, port, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -18,6 +18,9 @@ pub struct Args {
     /// Numbers of sessions, instead of the scenario's own (`forward` and `n4`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
+    /// Numbers of flows, instead of the scenario's own (`flow-table` and `flow-insert`).
+    #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
+    flows: Vec<u32>,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -35,6 +38,10 @@ enum Scenario {
     Forward,
     /// Session requests per second over N4, and memory per session.
     N4,
+    /// The packet path where sessions are classified flow by flow, by direction, number of flows and distribution.
+    FlowTable,
+    /// Flows entered and deleted per second, and the longest stall.
+    FlowInsert,
 }
 
 /// Runs the command.
@@ -61,6 +68,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             n4::run(&config, clock, tell).map_err(|error| failed(&error))
         }
+        Scenario::FlowTable | Scenario::FlowInsert => {
+            let mut config =
+                if args.quick { flows::FlowsConfig::quick() } else { flows::FlowsConfig::full() };
+            if !args.flows.is_empty() {
+                config.flows = args.flows.iter().map(|&flows| flows as usize).collect();
+            }
+            let run = if args.scenario == Scenario::FlowTable { flows::run_table } else { flows::run_insert };
+            run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
     };
     clear();
     let report = report?;
@@ -77,6 +93,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::Io => ("cycles_per_packet", "payload"),
             Scenario::Forward => ("cycles_per_packet", "sessions"),
             Scenario::N4 => ("requests_per_second", "kept"),
+            Scenario::FlowTable => ("cycles_per_packet", "flows"),
+            Scenario::FlowInsert => ("operations_per_second", "flows"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }

@@ -7,9 +7,11 @@
 #![forbid(unsafe_code)]
 
 pub mod demo;
+pub mod flows;
 pub mod forward;
 pub mod machine;
 pub mod n4;
+pub mod path;
 pub mod port;
 pub mod report;
 pub mod rig;

@@ -1,6 +1,6 @@
 //! `io`: what a port costs by itself: every packet that is received is sent back.
 
-use crate::forward::port_cost;
+use crate::path::port_cost;
 use crate::report::{Measured, Report};
 use io::mem::{FrameSize, MemConfig, MemFrame, MemNic};
 use io::replay::{Patch, ReplayRx, SinkTx, Stream};

@@ -111,8 +111,6 @@ fn reached(limit: &VolumeLimit, used: &Volume) -> bool {
 pub struct Books {
     /// In the order of the rules.
     pub pdrs: Box<[PdrState]>,
-    /// Per QER: uplink, downlink. A meter that lives in a record is copied back when the books are opened.
-    meters: Box<[[Meter; 2]]>,
     urrs: Box<[UrrState]>,
     /// What packets classified by the session itself may count before limits must be looked at.
     credit: u32,
@@ -125,7 +123,6 @@ impl Books {
     pub fn new(rules: &Rules) -> Self {
         Self {
             pdrs: vec![PdrState::default(); rules.pdrs.len()].into(),
-            meters: rules.qers.iter().map(new_meters).collect(),
             urrs: rules.urrs.iter().map(new_measurement).collect(),
             credit: 0,
             last: Nanos(0),
@@ -142,15 +139,6 @@ impl Books {
                 && let Some(known) = old.pdrs.get(place)
             {
                 *state = PdrState { notified: false, ..*known };
-            }
-        }
-        for (qer, meters) in after.qers.iter().zip(&mut books.meters) {
-            if let Ok(place) = before.qers.binary_search_by_key(&qer.id, |q| q.id)
-                && let Some(known) = old.meters.get(place)
-            {
-                for (meter, known) in meters.iter_mut().zip(known) {
-                    *meter = meter.resume(*known);
-                }
             }
         }
         for (urr, state) in after.urrs.iter().zip(&mut books.urrs) {
@@ -198,20 +186,13 @@ impl Books {
         rules.urrs.iter().zip(&self.urrs).map(|(rule, state)| (rule.id, state.volume))
     }
 
-    /// The meter that a record shall keep for QER `qer`.
-    pub fn meter(&self, qer: u16, uplink: bool) -> Meter {
-        self.meters
-            .get(qer as usize)
-            .map_or_else(Meter::default, |[up, down]| if uplink { *up } else { *down })
-    }
-
-    /// Enters what a record counted by itself, and copies its meter.
-    pub fn fold(&mut self, rules: &Rules, record: &mut Record) {
+    /// Enters what a record counted by itself, and copies its meter back to the session's `meters`.
+    pub fn fold(&mut self, rules: &Rules, meters: &mut [Meters], record: &mut Record) {
         let uplink = record.has(flag::UPLINK);
         let Some(pdr) = rules.pdrs.get(record.pdr as usize) else { return };
         if record.has(flag::METERED)
             && let Some(qer) = limited_qers(rules, record.pdr, uplink).next()
-            && let Some([up, down]) = self.meters.get_mut(qer as usize)
+            && let Some([up, down]) = meters.get_mut(qer as usize)
         {
             *(if uplink { up } else { down }) = record.meter;
         }
@@ -239,16 +220,6 @@ impl Books {
         }
     }
 
-    /// Copies the meter back to a record after the books were opened.
-    pub fn unfold(&self, rules: &Rules, record: &mut Record) {
-        let uplink = record.has(flag::UPLINK);
-        if record.has(flag::METERED)
-            && let Some(qer) = limited_qers(rules, record.pdr, uplink).next()
-        {
-            record.meter = self.meter(qer, uplink);
-        }
-    }
-
     /// Whether a packet that the session classified itself can be judged without opening the books.
     #[inline]
     pub const fn covers(&self, bytes: u16) -> bool {
@@ -265,6 +236,7 @@ impl Books {
     pub fn enforce(
         &mut self,
         rules: &Rules,
+        meters: &mut [Meters],
         pdr_index: u16,
         bytes: u16,
         now: Nanos,
@@ -300,12 +272,12 @@ impl Books {
         if verdict.is_ok() {
             let side = usize::from(!uplink);
             let conforms = limited_qers(rules, pdr_index, uplink).all(|qer| {
-                let meter = self.meters.get(qer as usize).and_then(|m| m.get(side));
+                let meter = meters.get(qer as usize).and_then(|m| m.get(side));
                 meter.is_none_or(|meter| meter.conforms(now, depth))
             });
             if conforms {
                 for qer in limited_qers(rules, pdr_index, uplink) {
-                    if let Some(meter) = self.meters.get_mut(qer as usize).and_then(|m| m.get_mut(side)) {
+                    if let Some(meter) = meters.get_mut(qer as usize).and_then(|m| m.get_mut(side)) {
                         meter.take(now, bytes);
                     }
                 }
@@ -406,9 +378,38 @@ fn new_measurement(rule: &Urr) -> UrrState {
     state
 }
 
-fn new_meters(qer: &session::rules::Qer) -> [Meter; 2] {
-    let meter = |rate: Option<u64>| rate.map_or_else(Meter::default, Meter::new);
-    [meter(qer.uplink_mbr), meter(qer.downlink_mbr)]
+/// A QER's meters: uplink, downlink. They are kept by the shard, one run a session in the order of its QERs.
+pub type Meters = [Meter; 2];
+
+/// Fills a session's meters from its rules. What `before` (rules and meters) had under the same QER ID keeps its fill level.
+pub fn set_meters(meters: &mut [Meters], rules: &Rules, before: Option<(&Rules, &[Meters])>) {
+    for (qer, meters) in rules.qers.iter().zip(meters) {
+        let meter = |rate: Option<u64>| rate.map_or_else(Meter::default, Meter::new);
+        *meters = [meter(qer.uplink_mbr), meter(qer.downlink_mbr)];
+        if let Some((rules, known)) = before
+            && let Ok(place) = rules.qers.binary_search_by_key(&qer.id, |q| q.id)
+            && let Some(known) = known.get(place)
+        {
+            for (meter, known) in meters.iter_mut().zip(known) {
+                *meter = meter.resume(*known);
+            }
+        }
+    }
+}
+
+/// Copies the meters that records keep for themselves back to them after the books were opened.
+pub fn unfold(rules: &Rules, meters: &[Meters], record: &mut Record) {
+    let uplink = record.has(flag::UPLINK);
+    if record.has(flag::METERED)
+        && let Some(qer) = limited_qers(rules, record.pdr, uplink).next()
+    {
+        record.meter = meter_of(meters, qer, uplink);
+    }
+}
+
+/// The meter of the session's `qer`th QER.
+pub fn meter_of(meters: &[Meters], qer: u16, uplink: bool) -> Meter {
+    meters.get(qer as usize).map_or_else(Meter::default, |[up, down]| if uplink { *up } else { *down })
 }
 
 /// The QERs of a rule that limit the rate in this direction.

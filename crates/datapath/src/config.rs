@@ -12,6 +12,14 @@ pub struct Config {
     pub seed: u64,
     /// Session slots in each shard.
     pub sessions_per_shard: u32,
+    /// Flows in each shard; beyond, the one that was idle longest makes room.
+    pub flows_per_shard: u32,
+    /// Flows of one session; the packets of further ones are classified one by one.
+    pub flows_per_session: u32,
+    /// Flows that one burst may add; the packets of further ones are classified one by one.
+    pub flows_per_burst: u32,
+    /// Seconds without a packet after which a flow is forgotten.
+    pub flow_idle: u16,
     /// Far ends of tunnels.
     pub peers: u16,
     /// Neighbours remembered.
@@ -44,6 +52,10 @@ impl Config {
             view,
             seed: 0x6d69_6c6c_7261_6365,
             sessions_per_shard: 1 << 15,
+            flows_per_shard: 1 << 15,
+            flows_per_session: 4096,
+            flows_per_burst: 32,
+            flow_idle: 30,
             peers: 8192,
             neighbours: 4096,
             neighbour_queue: 32,

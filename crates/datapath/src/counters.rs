@@ -41,6 +41,41 @@ pub struct InterfaceCounters {
     pub sent: Traffic,
 }
 
+/// What became of flow entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Packets that a known flow served.
+    pub served: u64,
+    /// Entered in a flow table after the first packet was classified.
+    pub learned: u64,
+    /// Classified again, because the session's filters had changed.
+    pub revised: u64,
+    /// Forgotten after a silence.
+    pub expired: u64,
+    /// Forgotten to make room for another.
+    pub evicted: u64,
+    /// Not entered: the session's or the burst's limit was reached, or no place was found.
+    pub refused: u64,
+}
+
+impl FlowCounters {
+    /// Flows known now; of one worker an estimate, since shards that move take their flows with them.
+    pub const fn live(&self) -> u64 {
+        self.learned.saturating_sub(self.expired + self.evicted)
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            served: self.served + other.served,
+            learned: self.learned + other.learned,
+            revised: self.revised + other.revised,
+            expired: self.expired + other.expired,
+            evicted: self.evicted + other.evicted,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
 /// One worker's counters. Plain numbers: whoever wants the total adds the workers' copies up.
 ///
 /// Every frame has one fate, so at any moment between two calls
@@ -70,6 +105,8 @@ pub struct Counters {
     pub uplink: Traffic,
     /// The UEs' packets forwarded downlink.
     pub downlink: Traffic,
+    /// Flow entries.
+    pub flows: FlowCounters,
     /// By interface of the current view; interfaces beyond the last view's keep what they had.
     pub interfaces: Vec<InterfaceCounters>,
 }
@@ -88,6 +125,7 @@ impl Default for Counters {
             drops: [0; Reason::COUNT],
             uplink: Traffic::default(),
             downlink: Traffic::default(),
+            flows: FlowCounters::default(),
             interfaces: Vec::new(),
         }
     }
@@ -186,6 +224,7 @@ impl Counters {
         }
         self.uplink = self.uplink.plus(other.uplink);
         self.downlink = self.downlink.plus(other.downlink);
+        self.flows = self.flows.plus(other.flows);
         if self.interfaces.len() < other.interfaces.len() {
             self.interfaces.resize(other.interfaces.len(), InterfaceCounters::default());
         }

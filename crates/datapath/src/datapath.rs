@@ -3,6 +3,7 @@
 use crate::command::{Command, Event, SessionSnapshot};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
+use crate::flow::Lookup;
 use crate::forward::Link;
 use crate::fragment::{FragmentFlows, Reassembly};
 use crate::limiter::Limiter;
@@ -25,6 +26,9 @@ pub(crate) const NO_SLOT: u32 = u32::MAX;
 /// Rounds of packets that arise from other packets (to another UE, or an answer to a UE) in one call. A packet from a
 /// UE to a UE takes one, the ICMP error about it another.
 const ROUNDS: usize = 4;
+
+/// Shards whose flows one tick looks over: all of them in sixteen.
+const SWEPT: usize = SHARDS / 16;
 
 /// Rate limits of the answers that a worker gives.
 #[derive(Debug)]
@@ -51,6 +55,14 @@ pub struct Datapath<F: Frame> {
     pub(crate) arisen: Vec<F>,
     metas: Vec<Meta>,
     probes: Vec<Option<Probe>>,
+    /// What a packet of a session with flows is looked up by; empty while no session here has flows.
+    pub(crate) lookups: Vec<Option<Lookup>>,
+    /// Sessions here whose rules have records of their own.
+    divided: usize,
+    /// Flows that may still be added in this burst.
+    pub(crate) flow_budget: u32,
+    /// Shards whose flows are looked over next.
+    sweep: usize,
     /// Where the packets leave that their records served.
     pub(crate) links: Vec<Link>,
     /// Of the last outer IPv4 header.
@@ -77,6 +89,10 @@ impl<F: Frame> Datapath<F> {
             arisen: Vec::with_capacity(BURST),
             metas: Vec::with_capacity(4 * BURST),
             probes: Vec::with_capacity(4 * BURST),
+            lookups: Vec::with_capacity(4 * BURST),
+            divided: 0,
+            flow_budget: 0,
+            sweep: 0,
             links: Vec::with_capacity(4 * BURST),
             scratch: Vec::with_capacity(2048),
             identification: 0,
@@ -105,6 +121,7 @@ impl<F: Frame> Datapath<F> {
         self.counters.buffered += shard.buffered() as u64;
         // The frames come with the shard.
         self.counters.handed_in += shard.buffered() as u64;
+        self.divided += shard.divided();
         if let Some(place) = self.shards.get_mut(index) {
             *place = Some(shard);
         }
@@ -119,13 +136,14 @@ impl<F: Frame> Datapath<F> {
         }
         self.counters.buffered -= shard.buffered() as u64;
         self.counters.handed_out += shard.buffered() as u64;
+        self.divided -= shard.divided();
         Some(shard)
     }
 
     /// An empty shard with this worker's limits.
     pub fn new_shard(&self, id: ShardId) -> Box<Shard<F>> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;
-        Box::new(Shard::new(id, self.config.sessions_per_shard, seed))
+        Box::new(Shard::new(id, self.config.sessions_per_shard, self.config.flows_per_shard, seed))
     }
 
     /// Whether this worker owns the shard.
@@ -151,6 +169,11 @@ impl<F: Frame> Datapath<F> {
     /// Sessions in this worker's shards.
     pub fn sessions(&self) -> usize {
         self.shards.iter().flatten().map(|shard| shard.len()).sum()
+    }
+
+    /// Bytes of memory that flow entries take.
+    pub fn flow_memory(&self) -> usize {
+        self.shards.iter().flatten().map(|shard| shard.flows.memory()).sum()
     }
 
     /// The shard that a UE address belongs to, unless the address directory says otherwise.
@@ -287,15 +310,52 @@ impl<F: Frame> Datapath<F> {
                 }
             }
         }
+        self.lookups.clear();
+        if self.divided > 0 {
+            self.look_closer(burst);
+        }
+        self.flow_budget = self.config.flows_per_burst;
         let mut metas = std::mem::take(&mut self.metas);
         let served = self.serve_first(cx, &metas, burst);
-        for (meta, frame) in metas.iter().skip(served).zip(burst.drain(..)) {
-            if let Err(frame) = self.serve_one(cx, meta, frame) {
+        for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(burst.drain(..))) {
+            if let Err(frame) = self.serve_one(cx, meta, at, frame) {
                 self.dispatch(cx, meta, frame, port);
             }
         }
         metas.clear();
         self.metas = metas;
+    }
+
+    /// The sessions' rules that have records of their own: which one is it? Looks up the flows of the burst in phases, as
+    /// [`Self::run`] does the sessions, so that all lines that the packets need are on their way together.
+    #[inline(never)]
+    fn look_closer(&mut self, burst: &[F]) {
+        let shards = &self.shards;
+        self.lookups.extend(self.metas.iter().zip(burst).map(|(meta, frame)| {
+            let shard = shards.get(meta.shard as usize)?.as_deref()?;
+            shard.prepare(meta, frame.bytes())
+        }));
+        for (meta, lookup) in self.metas.iter().zip(&mut self.lookups) {
+            if let Some(lookup) = lookup
+                && let Some(Some(shard)) = shards.get(meta.shard as usize)
+            {
+                shard.locate(lookup);
+            }
+        }
+        for (meta, lookup) in self.metas.iter().zip(&mut self.lookups) {
+            if let Some(lookup) = lookup
+                && let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize)
+            {
+                shard.prefetch_rule(lookup);
+            }
+        }
+        for (meta, lookup) in self.metas.iter().zip(&self.lookups) {
+            if let Some(lookup) = lookup
+                && let Some(Some(shard)) = self.shards.get(meta.shard as usize)
+            {
+                shard.prefetch_meters(lookup);
+            }
+        }
     }
 
     /// Whatever a record didn't serve.
@@ -396,7 +456,13 @@ impl<F: Frame> Datapath<F> {
                 }
             }
             Command::Remove { token, session } => {
-                let removed = self.shard_mut(session.shard).and_then(|shard| shard.remove(session.slot));
+                let removed = self.shards.get_mut(session.shard.index()).and_then(|shard| {
+                    let shard = shard.as_deref_mut()?;
+                    let before = shard.divided();
+                    let removed = shard.remove(session.slot);
+                    self.divided = self.divided - before + shard.divided();
+                    removed
+                });
                 let event = match removed {
                     Some(mut session) => {
                         self.network.peers.release_all(&session.peers);
@@ -467,7 +533,9 @@ impl<F: Frame> Datapath<F> {
             self.network.peers.release_all(&peers);
             return Err(Refusal::TooManyPeers);
         }
+        let before = shard.divided();
         let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers);
+        self.divided = self.divided - before + shard.divided();
         let (installed, before) = match installed {
             Ok(done) => done,
             Err(refusal) => {
@@ -504,11 +572,17 @@ impl<F: Frame> Datapath<F> {
         })
     }
 
-    /// Regular work: unanswered solicitations, fragments that wait too long. Call about every millisecond.
+    /// Regular work: unanswered solicitations, fragments that wait too long, flows that ended. Call about every millisecond.
     pub fn tick<P: FramePool<Frame = F>>(&mut self, now: Nanos, out: &mut Outbox<F>, pool: &mut P) {
         let mut cx = Context { now, out, pool };
         self.network.tick(&mut cx, &mut self.counters);
         self.reassembly.expire(now, &mut self.counters);
+        for _ in 0..SWEPT {
+            if let Some(Some(shard)) = self.shards.get_mut(self.sweep) {
+                shard.expire_flows(now, &mut self.counters.flows);
+            }
+            self.sweep = (self.sweep + 1) % SHARDS;
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! cache. Whatever a record can't decide goes to [`crate::slow`], which decides by the session's rules.
 
 use crate::Reason;
+use crate::account::Meters;
 use crate::counters::Traffic;
 use crate::datapath::{Datapath, destination6};
 use crate::egress::Egress;
@@ -120,20 +121,18 @@ impl<F: Frame> Datapath<F> {
     /// Serves a burst's packets by their records, from the first to one that has to be asked about, and sends them. They
     /// are made ready where they are: a burst of which all leave through one port isn't moved, but exchanged for
     /// the port's empty list.
-    #[inline(always)]
     pub(crate) fn serve_first<P>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         metas: &[Meta],
         burst: &mut Vec<F>,
     ) -> usize {
-        self.links.clear();
-        let mut sent = Traffic::default();
-        for (meta, frame) in metas.iter().zip(burst.iter_mut()) {
-            let Some(link) = self.serve(cx.now, meta, frame) else { break };
-            sent.add(frame.len());
-            self.links.push(link);
-        }
+        // As long as nobody's rules have records of their own, nobody pays for looking.
+        let sent = if self.lookups.is_empty() {
+            self.serve_all::<false>(cx.now, metas, burst)
+        } else {
+            self.serve_all::<true>(cx.now, metas, burst)
+        };
         let (links, counters) = (self.links.as_slice(), &mut self.counters);
         let Some((first, others)) = links.split_first() else { return 0 };
         match cx.out.transmit.get_mut(first.port as usize) {
@@ -154,22 +153,40 @@ impl<F: Frame> Datapath<F> {
         links.len()
     }
 
-    /// Serves one packet by its record and sends it; gives it back if it has to be asked about.
+    fn serve_all<const DIVIDED: bool>(&mut self, now: Nanos, metas: &[Meta], burst: &mut [F]) -> Traffic {
+        self.links.clear();
+        let mut sent = Traffic::default();
+        for (at, (meta, frame)) in metas.iter().zip(burst).enumerate() {
+            let Some(link) = self.serve::<DIVIDED>(now, meta, at, frame) else { break };
+            sent.add(frame.len());
+            self.links.push(link);
+        }
+        sent
+    }
+
+    /// Serves the packet that is the burst's `at`th by its record and sends it; gives it back if it has to be asked about.
     pub(crate) fn serve_one<P>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
+        at: usize,
         mut frame: F,
     ) -> Result<(), F> {
-        let Some(link) = self.serve(cx.now, meta, &mut frame) else { return Err(frame) };
+        let Some(link) = self.serve::<true>(cx.now, meta, at, &mut frame) else { return Err(frame) };
         transmit(cx.out, &mut self.counters, link.interface, link.port, frame);
         Ok(())
     }
 
     /// Checks, enforces and transforms a packet where it is. `None`, and nothing done, if the record can't decide by itself
-    /// or the way out isn't known.
+    /// or the way out isn't known. `DIVIDED`: sessions are looked for whose rules have records of their own.
     #[inline(always)]
-    fn serve(&mut self, now: Nanos, meta: &Meta, frame: &mut F) -> Option<Link> {
+    fn serve<const DIVIDED: bool>(
+        &mut self,
+        now: Nanos,
+        meta: &Meta,
+        at: usize,
+        frame: &mut F,
+    ) -> Option<Link> {
         let shard = self.shards.get_mut(meta.shard as usize)?.as_deref_mut()?;
         let record = match meta.kind {
             Kind::Tunnel => {
@@ -178,9 +195,31 @@ impl<F: Frame> Datapath<F> {
             Kind::Plain => shard.downlink.get_mut(meta.slot as usize)?,
             _ => return None,
         };
-        if record.flags & flag::LIVE == 0 || !admits(record, meta, frame.bytes()) {
+        if record.flags & flag::LIVE == 0 {
             return None;
         }
+        let mut flow = None;
+        let record = if record.flags & (flag::FLOWS | flag::DIRECT) == 0 {
+            admits(record, meta, frame.bytes()).then_some(record)?
+        } else if DIVIDED {
+            // The session's record only leads to the rule's.
+            let rule = if record.flags & flag::DIRECT != 0 {
+                admits(record, meta, frame.bytes()).then(|| record.rule())?
+            } else {
+                let lookup = self.lookups.get(at)?.as_ref()?;
+                let known = shard.flows.confirm(lookup.probe, lookup.found, &lookup.key)?;
+                let known = (known.version == record.flow_version()).then_some(known)?;
+                flow.insert(known).rule
+            };
+            shard
+                .rules
+                .elements_mut()
+                .get_mut(rule as usize)
+                .filter(|rule| rule.flags & flag::COMPLEX == 0)?
+        } else {
+            return None;
+        };
+        let meters = if DIVIDED { shard.meters.elements_mut() } else { &mut [] };
         let (network, depth) = (&self.network, self.config.meter_burst);
         let uplink = record.flags & flag::UPLINK != 0;
         let egress = if record.flags & flag::OUTER != 0 {
@@ -192,7 +231,7 @@ impl<F: Frame> Datapath<F> {
             if meta.len > room(egress, &peer.outer, &way)
                 || (routed && !ttl_allows(frame.bytes(), meta.inner, meta.v6))
                 || !has_room(frame, meta.inner, way.front(egress, &peer.outer))
-                || !enforce(record, meta.len, now, depth)
+                || !enforce(record, meters, meta.len, now, depth)
             {
                 return None;
             }
@@ -214,7 +253,7 @@ impl<F: Frame> Datapath<F> {
                 || !egress.resolved
                 || !ttl_allows(frame.bytes(), meta.inner, meta.v6)
                 || !has_room(frame, meta.inner, egress.l2)
-                || !enforce(record, meta.len, now, depth)
+                || !enforce(record, meters, meta.len, now, depth)
             {
                 return None;
             }
@@ -223,6 +262,10 @@ impl<F: Frame> Datapath<F> {
             egress.write(frame.bytes_mut(), meta.v6);
             egress
         };
+        if let Some(flow) = flow {
+            flow.count(meta.len, now);
+            self.counters.flows.served += 1;
+        }
         self.counters.forwarded(uplink, meta.len);
         Some(Link { interface: egress.interface, port: egress.port })
     }
@@ -389,7 +432,7 @@ fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
 
 /// Meter and account, within the record. False, and nothing done, if the packet is to be judged by the session.
 #[inline(always)]
-fn enforce(record: &mut Record, length: u16, now: Nanos, depth: u64) -> bool {
+fn enforce(record: &mut Record, meters: &mut [Meters], length: u16, now: Nanos, depth: u64) -> bool {
     if record.credit < length as u32 {
         return false;
     }
@@ -399,10 +442,35 @@ fn enforce(record: &mut Record, length: u16, now: Nanos, depth: u64) -> bool {
         }
         record.meter.take(now, length);
     }
+    if !meters.is_empty()
+        && record.flags & flag::SHARED_METERS != 0
+        && !enforce_shared(record, meters, length, now, depth)
+    {
+        return false;
+    }
     record.credit -= length as u32;
     record.packets += 1;
     record.last = coarse(now);
     true
+}
+
+/// All meters of a rule, or none of them.
+#[inline(always)]
+fn enforce_shared(record: &Record, meters: &mut [Meters], length: u16, now: Nanos, depth: u64) -> bool {
+    let numbers = record.shared_meters();
+    let conforms = numbers.iter().all(|number| {
+        let meter = meters.get((*number / 2) as usize).and_then(|pair| pair.get((*number % 2) as usize));
+        meter.is_none_or(|meter| meter.conforms(now, depth))
+    });
+    if conforms {
+        for number in numbers {
+            let pair = meters.get_mut((number / 2) as usize);
+            if let Some(meter) = pair.and_then(|pair| pair.get_mut((number % 2) as usize)) {
+                meter.take(now, length);
+            }
+        }
+    }
+    conforms
 }
 
 /// The longest packet that fits.
@@ -427,9 +495,9 @@ pub(crate) fn decrement_ttl(frame: &mut [u8], inner: u16, v6: bool) {
         }
     } else if let Some([_, _, _, _, _, _, _, _, ttl, _, c0, c1]) = packet.first_chunk_mut::<12>() {
         *ttl = ttl.wrapping_sub(1);
-        // The word (TTL, protocol) shrinks by 0x100, so the sum's complement grows by as much, with end-around carry.
-        let sum = u16::from_be_bytes([*c0, *c1]) as u32 + 0x100;
-        [*c0, *c1] = ((sum + (sum >> 16)) as u16).to_be_bytes();
+        // The word (TTL, protocol) shrinks by 0x100: ~(~HC + ~m + m'), equation 3, which alone never says 0xffff for 0.
+        let sum = !u16::from_be_bytes([*c0, *c1]) as u32 + 0xfeff;
+        [*c0, *c1] = (!((sum + (sum >> 16)) as u16)).to_be_bytes();
     }
 }
 

@@ -19,8 +19,12 @@
 //!    stands for all volume thresholds and quotas (see [`account`]).
 //! 4. Check, route, meter, account, transform, send.
 //!
-//! What a record can't say is judged by the session's rules, packet by packet: filters, buffering, several meters, the
-//! last packets before a threshold. Both ways meet the same checks in the same order, and a naive implementation in
+//! A session whose rules look into the packet is classified flow by flow: then its record leads to the shard's flow table,
+//! which remembers for each flow (`flow`) which rule it is, and each rule has a record of its own. Sessions whose rules
+//! don't look past the tunnel take no flow entry.
+//!
+//! What no record can say is judged by the session's rules, packet by packet: a flow's first packet, buffering, fragments,
+//! the last packets before a threshold. Both ways meet the same checks in the same order, and a naive implementation in
 //! `tests/reference` says byte for byte what must come out.
 //!
 //! ```
@@ -66,8 +70,9 @@
 //! # The files, in a packet's order
 //!
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
+//! - `flow`: what is remembered of a flow, and by which key.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, meters, volumes; [`record`].
-//! - `shard`: sessions and how rules become records.
+//! - `shard`: sessions and how rules become records; `runs`: where it keeps what sessions have several of.
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
@@ -80,8 +85,8 @@
 //!
 //! # When not to use it
 //!
-//! For a session whose every packet is classified by filters, this crate scans the PDRs in order: right for the handful of
-//! rules that SMFs send, wrong for hundreds. IPv6 extension headers of outer packets other than a fragment header are
+//! A flow's first packet is classified by a scan of the session's PDRs in order: right for the handful of rules that SMFs
+//! send, slow for hundreds. IPv6 extension headers of outer packets other than a fragment header are
 //! not followed, and the UDP checksum of received G-PDUs isn't verified: the inner packet has its own.
 #![forbid(unsafe_code)]
 
@@ -93,6 +98,7 @@ pub mod counters;
 mod datapath;
 mod directory;
 mod egress;
+mod flow;
 mod forward;
 mod fragment;
 mod gtpu_control;
@@ -107,12 +113,13 @@ pub mod parse;
 mod peer;
 mod reason;
 pub mod record;
+mod runs;
 mod shard;
 mod slow;
 
 pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;
-pub use counters::{Counters, InterfaceCounters, Traffic};
+pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};
 pub use datapath::Datapath;
 pub use net::{Net, NetView};
 pub use outbox::Outbox;

@@ -24,14 +24,18 @@ pub mod flag {
     pub const MATCH: u16 = 1 << 8;
     /// Set RQI.
     pub const REFLECTIVE: u16 = 1 << 9;
-    /// `tos` goes into the outer header.
-    pub const MARK_DSCP: u16 = 1 << 10;
+    /// Beside what is checked (source, QFI) everything is in the rule's own record, see [`super::Record::set_rule`].
+    pub const DIRECT: u16 = 1 << 10;
     /// Link-local and multicast destinations have a rule of their own: ask the session.
     pub const LINK_LOCAL: u16 = 1 << 11;
     /// The UE may send from more than `ue_ipv4` and the /64 of `ue_prefix`: ask the session if these don't match.
     pub const MORE_SOURCES: u16 = 1 << 12;
     /// The rule is the only one; no address of the UE is known, so sources are not checked.
     pub const ANY_SOURCE: u16 = 1 << 13;
+    /// Beside [`COMPLEX`]: packets are classified flow by flow, see [`super::Record::set_flows`].
+    pub const FLOWS: u16 = 1 << 14;
+    /// The meters are the shard's, see [`super::Record::set_shared_meters`].
+    pub const SHARED_METERS: u16 = 1 << 15;
 }
 
 /// A direction of a session, as far as every packet needs it.
@@ -79,6 +83,60 @@ impl Record {
     #[inline(always)]
     pub const fn has(&self, flags: u16) -> bool {
         self.flags & flags == flags
+    }
+}
+
+/// Meters of one rule, at most: flow, session, slice.
+pub const MAX_METERS: usize = 3;
+/// No meter.
+pub const NO_METER: u32 = u32::MAX;
+
+impl Record {
+    /// Makes this the record of packets that are classified flow by flow. Such a record has no way out of its own; these
+    /// fields hold instead the version of the classification, which every flow that is in force has, and the bits of
+    /// the ToS octet that a filter looks at.
+    pub const fn set_flows(&mut self, version: u32, tos_mask: u8) {
+        self.flags |= flag::FLOWS;
+        self.remote_teid = version;
+        self.tos = tos_mask;
+    }
+
+    /// See [`Record::set_flows`].
+    #[inline(always)]
+    pub const fn flow_version(&self) -> u32 {
+        self.remote_teid
+    }
+
+    /// See [`Record::set_flows`].
+    #[inline(always)]
+    pub const fn tos_mask(&self) -> u8 {
+        self.tos
+    }
+
+    /// Makes this the record of packets that are all the same rule's, whose own record in the shard has this number.
+    pub const fn set_rule(&mut self, rule: u32) {
+        self.flags |= flag::DIRECT;
+        self.remote_teid = rule;
+    }
+
+    /// See [`Record::set_rule`].
+    #[inline(always)]
+    pub const fn rule(&self) -> u32 {
+        self.remote_teid
+    }
+
+    /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard. Only packets whose
+    /// flow is known come here; the source was checked when it became known, so the fields of that check are free for this.
+    pub const fn set_shared_meters(&mut self, [a, b, c]: [u32; MAX_METERS]) {
+        self.flags |= flag::SHARED_METERS;
+        self.ue_ipv4 = a;
+        self.ue_prefix = b as u64 | (c as u64) << 32;
+    }
+
+    /// See [`Record::set_shared_meters`].
+    #[inline(always)]
+    pub const fn shared_meters(&self) -> [u32; MAX_METERS] {
+        [self.ue_ipv4, self.ue_prefix as u32, (self.ue_prefix >> 32) as u32]
     }
 }
 

@@ -1,9 +1,13 @@
 //! Everything mutable about a set of subscribers. A worker owns shards; moving one is handing over the box.
 
 use crate::Reason;
-use crate::account::{Books, forwards, limited_qers};
+use crate::account::{self, Books, Meters, forwards, limited_qers};
+use crate::counters::FlowCounters;
+use crate::flow::{self, Flow, Key, Lookup};
+use crate::parse::{Kind, Meta};
 use crate::peer::NO_PEER;
-use crate::record::{Record, flag};
+use crate::record::{MAX_METERS, NO_METER, Record, flag};
+use crate::runs::{Run, Runs};
 use crate::slow::Waiting;
 use session::rules::{Action, Destination, Forward, Pdr, Prefix, Rules, Source, Tunnel};
 use session::usage::Usage;
@@ -11,7 +15,9 @@ use session::{SessionRef, ShardId};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
-use tables::BulkMap;
+use tables::flow::FlowTable;
+use tables::prefetch::prefetch_slice_at;
+use tables::{BulkMap, Nanos};
 
 /// One session: the part that most packets don't touch.
 #[derive(Debug)]
@@ -28,6 +34,14 @@ pub struct Session<F> {
     pub shared_meter: bool,
     /// Slots of its tunnels.
     tunnels: Box<[u16]>,
+    /// Its QERs' meters, among the shard's.
+    meters: Run,
+    /// Its PDRs' records, among the shard's, if its packets are classified flow by flow.
+    rule_records: Run,
+    /// Versions of its classification: the first, and the one in force.
+    versions: (u32, u32),
+    /// Its flows.
+    pub flows: u32,
     drops: Vec<(Reason, u64)>,
 }
 
@@ -85,6 +99,14 @@ pub struct Shard<F> {
     pub(crate) tunnels: Vec<Record>,
     /// By session slot.
     pub(crate) downlink: Vec<Record>,
+    /// Records of PDRs, for packets whose flow says which: a run for each session that needs it.
+    pub(crate) rules: Runs<Record>,
+    /// Meters of QERs: a run for each session.
+    pub(crate) meters: Runs<Meters>,
+    /// What is known of single flows.
+    pub(crate) flows: FlowTable<Key, Flow>,
+    /// The version that the next classification gets.
+    next_version: u32,
     /// By session slot.
     pub(crate) sessions: Vec<Option<Box<Session<F>>>>,
     /// UE addresses.
@@ -94,21 +116,31 @@ pub struct Shard<F> {
     /// By far end and TEID of a tunnel that a session sends into.
     by_remote: HashMap<(IpAddr, u32), u32>,
     live: usize,
+    /// See [`Shard::divided`].
+    divided: usize,
+    /// Reused by [`Shard::expire_flows`].
+    ended: Vec<(Key, Flow)>,
     max_sessions: u32,
 }
 
 impl<F> Shard<F> {
-    /// An empty shard for session slots below `max_sessions`. The seed should be random.
-    pub fn new(id: ShardId, max_sessions: u32, seed: u64) -> Self {
+    /// An empty shard for session slots below `max_sessions` and for `max_flows` flows. The seed should be random.
+    pub fn new(id: ShardId, max_sessions: u32, max_flows: u32, seed: u64) -> Self {
         Self {
             id,
             tunnels: Vec::new(),
             downlink: Vec::new(),
+            rules: Runs::new(),
+            meters: Runs::new(),
+            flows: FlowTable::new(seed.rotate_left(16), max_flows, Nanos(0)),
+            next_version: 0,
             sessions: Vec::new(),
             by_ipv4: BulkMap::new(seed),
             by_prefix: BulkMap::new(seed.rotate_left(32)),
             by_remote: HashMap::new(),
             live: 0,
+            divided: 0,
+            ended: Vec::new(),
             max_sessions,
         }
     }
@@ -142,6 +174,143 @@ impl<F> Shard<F> {
         self.sessions.get_mut(slot as usize)?.as_deref_mut()
     }
 
+    /// Sessions whose rules have records of their own.
+    pub(crate) const fn divided(&self) -> usize {
+        self.divided
+    }
+
+    /// The record that leads a packet to its rule's, if there is one.
+    #[inline(always)]
+    fn leading(&self, meta: &Meta) -> Option<&Record> {
+        let record = match meta.kind {
+            Kind::Tunnel => self.tunnels.get(meta.slot as usize).filter(|record| record.teid == meta.teid)?,
+            Kind::Plain => self.downlink.get(meta.slot as usize)?,
+            _ => return None,
+        };
+        (record.flags & (flag::FLOWS | flag::DIRECT) != 0).then_some(record)
+    }
+
+    /// First phase of a packet's way to its rule's record: which flow is it? Fetches the flow table's bucket.
+    #[inline(always)]
+    pub(crate) fn prepare(&self, meta: &Meta, frame: &[u8]) -> Option<Lookup> {
+        let record = self.leading(meta)?;
+        let direct = record.flags & flag::DIRECT != 0;
+        let key =
+            if direct { Key::default() } else { Key::of(frame, meta, record.ue_prefix, record.tos_mask())? };
+        let probe = self.flows.prepare(&key);
+        let rule = direct.then(|| record.rule());
+        Some(Lookup { key, probe, found: None, rule })
+    }
+
+    /// Second phase: fetches the flow.
+    #[inline(always)]
+    pub(crate) fn locate(&self, lookup: &mut Lookup) {
+        if lookup.rule.is_none() {
+            lookup.found = self.flows.locate(lookup.probe);
+        }
+    }
+
+    /// Third phase: fetches the rule's record.
+    #[inline(always)]
+    pub(crate) fn prefetch_rule(&mut self, lookup: &mut Lookup) {
+        if lookup.rule.is_none() {
+            let flow = self.flows.confirm(lookup.probe, lookup.found, &lookup.key);
+            lookup.rule = flow.map(|flow| flow.rule);
+        }
+        if let Some(rule) = lookup.rule {
+            prefetch_slice_at(self.rules.elements(), rule as usize);
+        }
+    }
+
+    /// Fourth phase: fetches the meters.
+    #[inline(always)]
+    pub(crate) fn prefetch_meters(&self, lookup: &Lookup) {
+        let Some(record) = lookup.rule.and_then(|rule| self.rules.elements().get(rule as usize)) else {
+            return;
+        };
+        if record.flags & flag::SHARED_METERS != 0 {
+            for number in record.shared_meters() {
+                prefetch_slice_at(self.meters.elements(), (number / 2) as usize);
+            }
+        }
+    }
+
+    /// The record of a session's PDR, if it has one that can serve packets.
+    pub(crate) fn rule_record(&self, slot: u32, pdr: u16) -> Option<&Record> {
+        let element = self.session(slot)?.rule_records.element(pdr)?;
+        self.rules.elements().get(element as usize).filter(|rule| rule.flags & flag::COMPLEX == 0)
+    }
+
+    /// The flow that a packet begins which was found to be this PDR's. `None`: packets like it are classified one by one.
+    pub(crate) fn flow_of(
+        &self,
+        meta: &Meta,
+        frame: &[u8],
+        pdr: u16,
+        idle: u16,
+        now: Nanos,
+    ) -> Option<(Key, Flow)> {
+        let record = self.leading(meta).filter(|record| record.has(flag::FLOWS))?;
+        let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
+        self.rule_record(record.session, pdr)?;
+        let rule = self.session(record.session)?.rule_records.element(pdr)?;
+        let mut flow = Flow::new(rule, record.flow_version(), idle, now);
+        flow.count(meta.len, now);
+        Some((key, flow))
+    }
+
+    /// Enters a flow that isn't known yet, within the session's limit and the table's.
+    pub(crate) fn add_flow(&mut self, key: Key, flow: Flow, per_session: u32, counters: &mut FlowCounters) {
+        let Some(session) = self.session_of(&key) else { return };
+        if session.flows >= per_session {
+            counters.refused += 1;
+            return;
+        }
+        session.flows += 1;
+        let Ok(evicted) = self.flows.insert(key, flow) else {
+            counters.refused += 1;
+            self.flow_ended(&key, &flow);
+            return;
+        };
+        counters.learned += 1;
+        if let Some((key, flow)) = evicted {
+            counters.evicted += 1;
+            self.flow_ended(&key, &flow);
+        }
+    }
+
+    /// Forgets flows after a silence.
+    pub(crate) fn expire_flows(&mut self, now: Nanos, counters: &mut FlowCounters) {
+        if self.flows.is_empty() {
+            return;
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        self.flows.expire(now, &mut |key, flow| ended.push((key, flow)));
+        for (key, flow) in ended.drain(..) {
+            counters.expired += 1;
+            self.flow_ended(&key, &flow);
+        }
+        self.ended = ended;
+    }
+
+    fn flow_ended(&mut self, key: &Key, flow: &Flow) {
+        // The place may be another session's by now, whose flows are all younger.
+        if let Some(session) = self.session_of(key)
+            && flow.version >= session.versions.0
+        {
+            session.flows = session.flows.saturating_sub(1);
+        }
+    }
+
+    /// The session that is now in a flow's place.
+    fn session_of(&mut self, key: &Key) -> Option<&mut Session<F>> {
+        let slot = match key.place() {
+            (slot, true) => self.tunnels.get(slot as usize).filter(|record| record.has(flag::LIVE))?.session,
+            (slot, false) => slot,
+        };
+        self.session_mut(slot)
+    }
+
     /// The session that sends into this tunnel.
     pub fn by_remote(&self, peer: IpAddr, teid: u32) -> Option<&Session<F>> {
         self.session(*self.by_remote.get(&(peer, teid))?)
@@ -149,41 +318,43 @@ impl<F> Shard<F> {
 
     /// Opens the books: enters what the session's records counted by themselves.
     pub(crate) fn fold(&mut self, slot: u32) {
-        self.with_records(slot, |session, records| {
+        self.with_records(slot, |session, meters, records| {
             for record in records {
-                session.books.fold(&session.rules, record);
+                session.books.fold(&session.rules, meters, record);
             }
         });
     }
 
     /// Closes the books: copies meters back and grants new credit. The records must have been folded in.
     pub(crate) fn grant(&mut self, slot: u32) {
-        self.with_records(slot, |session, records| {
+        self.with_records(slot, |session, meters, records| {
             let shares = records.len() as u32 + 1;
             for record in records.iter_mut() {
-                session.books.unfold(&session.rules, record);
+                account::unfold(&session.rules, meters, record);
             }
             session.books.grant(&session.rules, shares, records.iter_mut().map(|record| &mut **record));
         });
     }
 
-    /// Hands a session and all its records to `work`.
+    /// Hands a session, its meters and all its records to `work`.
     fn with_records<R>(
         &mut self,
         slot: u32,
-        work: impl FnOnce(&mut Session<F>, &mut [&mut Record]) -> R,
+        work: impl FnOnce(&mut Session<F>, &mut [Meters], &mut [&mut Record]) -> R,
     ) -> Option<R> {
         let session = self.sessions.get_mut(slot as usize)?.as_deref_mut()?;
+        let meters = self.meters.get_mut(session.meters);
         let downlink = self.downlink.get_mut(slot as usize)?;
         let tunnels = self.tunnels.as_mut_slice();
-        // Nearly every session has one tunnel.
-        if let [tunnel] = *session.tunnels {
-            return match tunnels.get_mut(tunnel as usize) {
-                Some(record) => Some(work(session, &mut [downlink, record])),
-                None => Some(work(session, &mut [downlink])),
+        // Nearly every session has one tunnel and no flows.
+        if let ([tunnel], 0) = (&*session.tunnels, session.rule_records.len()) {
+            return match tunnels.get_mut(*tunnel as usize) {
+                Some(record) => Some(work(session, meters, &mut [downlink, record])),
+                None => Some(work(session, meters, &mut [downlink])),
             };
         }
         let mut records = vec![downlink];
+        records.extend(self.rules.get_mut(session.rule_records));
         // Sorted slots let the slice be cut into disjoint pieces.
         let mut rest = tunnels;
         let mut cut = 0usize;
@@ -199,7 +370,30 @@ impl<F> Shard<F> {
             cut = *slot as usize + 1;
         }
         session.tunnels = slots;
-        Some(work(session, &mut records))
+        Some(work(session, meters, &mut records))
+    }
+
+    /// Judges a packet by the session's books; see [`Books::enforce`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the packet, the rule and the circumstances are plain values"
+    )]
+    pub(crate) fn enforce(
+        &mut self,
+        slot: u32,
+        rules: &Rules,
+        pdr: u16,
+        bytes: u16,
+        now: Nanos,
+        depth: u64,
+        exact: bool,
+        reports: &mut Vec<Usage>,
+    ) -> Result<(), Reason> {
+        let Some(session) = self.sessions.get_mut(slot as usize).and_then(Option::as_deref_mut) else {
+            return Err(Reason::NoRule);
+        };
+        let meters = self.meters.get_mut(session.meters);
+        session.books.enforce(rules, meters, pdr, bytes, now, depth, exact, reports)
     }
 
     /// Makes the session be these rules. `peers` are the worker's peers by FAR, already counted; those of the rules
@@ -230,6 +424,12 @@ impl<F> Shard<F> {
         let mut installed = Installed { found: before.is_some(), ..Installed::default() };
         let (mut books, mut waiting, mut drops, mut old_peers) =
             (Books::new(rules), VecDeque::new(), Vec::new(), Box::default());
+        let meters = self.meters.allocate(rules.qers.len() as u16);
+        account::set_meters(self.meters.get_mut(meters), rules, None);
+        let per_rule = flow::needs_rule_records(rules);
+        let mut rule_records = Run::default();
+        let version = self.next_version;
+        let (mut versions, mut flows) = ((version, version), 0);
         if let Some(before) = before {
             let mut before = *before;
             self.unlink(slot, &before);
@@ -246,6 +446,14 @@ impl<F> Shard<F> {
                 }
                 let (next, mut usage) = Books::succeed(&before.books, &before.rules, rules);
                 books = next;
+                let known = self.meters.get(before.meters).to_vec();
+                account::set_meters(self.meters.get_mut(meters), rules, Some((&before.rules, &known)));
+                (versions.0, flows) = (before.versions.0, before.flows);
+                // Flows know a rule by its number: as long as all numbers mean the same, they stay in force.
+                if per_rule && flow::same_classification(&before.rules, rules) {
+                    versions.1 = before.versions.1;
+                    rule_records = std::mem::take(&mut before.rule_records);
+                }
                 installed.usage.append(&mut usage);
                 installed.left = left_tunnels(&before.rules, rules, end_markers);
                 drops = std::mem::take(&mut before.drops);
@@ -253,8 +461,14 @@ impl<F> Shard<F> {
                 installed.found = false;
                 installed.replaced = true;
             }
+            self.meters.free(before.meters);
+            self.rules.free(before.rule_records);
             waiting = std::mem::take(&mut before.waiting);
             old_peers = before.peers;
+        }
+        if per_rule && rule_records.len() == 0 {
+            rule_records = self.rules.allocate(rules.pdrs.len() as u16);
+            self.next_version = version.wrapping_add(1);
         }
         let mut session = Session {
             rules: Arc::clone(rules),
@@ -263,21 +477,30 @@ impl<F> Shard<F> {
             waiting,
             shared_meter: false,
             tunnels: slots.iter().map(|(slot, _)| *slot).collect(),
+            meters,
+            rule_records,
+            versions,
+            flows,
             drops,
         };
+        for (index, record) in self.rules.get_mut(rule_records).iter_mut().enumerate() {
+            *record = rule_record(&session, slot, index as u16);
+        }
+        let (own_rules, own_meters) = (self.rules.get(rule_records), self.meters.get(meters));
         for (place, tunnel) in &slots {
-            let (record, shared) = compile(&session, slot, Some(*tunnel));
+            let (record, shared) = compile(&session, own_rules, own_meters, slot, Some(*tunnel));
             session.shared_meter |= shared;
             if let Some(to) = self.tunnels.get_mut(*place as usize) {
                 *to = record;
             }
         }
-        let (record, shared) = compile(&session, slot, None);
+        let (record, shared) = compile(&session, own_rules, own_meters, slot, None);
         session.shared_meter |= shared;
         if let Some(to) = self.downlink.get_mut(slot as usize) {
             *to = record;
         }
         self.link(slot, rules);
+        self.divided += usize::from(rule_records.len() > 0);
         if let Some(place) = self.sessions.get_mut(slot as usize) {
             *place = Some(Box::new(session));
         }
@@ -290,6 +513,8 @@ impl<F> Shard<F> {
         self.fold(slot);
         let session = self.sessions.get_mut(slot as usize).and_then(Option::take)?;
         self.unlink(slot, &session);
+        self.meters.free(session.meters);
+        self.rules.free(session.rule_records);
         Some(session)
     }
 
@@ -300,7 +525,7 @@ impl<F> Shard<F> {
             let Some(session) = self.session_mut(slot) else { continue };
             session.peers =
                 session.rules.fars.iter().map(|far| remote(far.action).map_or(NO_PEER, &mut peer)).collect();
-            self.with_records(slot, |session, records| {
+            self.with_records(slot, |session, _, records| {
                 for record in records.iter_mut().filter(|record| record.has(flag::OUTER)) {
                     if let Some(pdr) = session.rules.pdrs.get(record.pdr as usize) {
                         record.peer = session.peer(pdr.far);
@@ -334,6 +559,7 @@ impl<F> Shard<F> {
 
     fn unlink(&mut self, slot: u32, session: &Session<F>) {
         self.live -= 1;
+        self.divided -= usize::from(session.rule_records.len() > 0);
         let rules = &session.rules;
         if let Some(address) = rules.ue_ipv4
             && self.by_ipv4.get(&address.into()) == Some(slot)
@@ -424,7 +650,7 @@ pub(crate) fn candidates(rules: &Rules, tunnel: Option<u32>) -> impl Iterator<It
 }
 
 /// Whether all of a rule's filters ask for a destination that never leaves a link: the SMF's rule for router solicitations.
-fn only_link_local(pdr: &Pdr) -> bool {
+pub(crate) fn only_link_local(pdr: &Pdr) -> bool {
     !pdr.filters.is_empty()
         && pdr.filters.iter().all(|filter| match filter.destination {
             Some(Prefix::V6(net)) => {
@@ -437,111 +663,170 @@ fn only_link_local(pdr: &Pdr) -> bool {
 }
 
 /// The record for a tunnel, or (`None`) for the session's addresses; and whether its meter is shared with packets that the
-/// session classifies.
-fn compile<F>(session: &Session<F>, slot: u32, tunnel: Option<Tunnel>) -> (Record, bool) {
+/// session classifies. The session's rule records are made already.
+fn compile<F>(
+    session: &Session<F>,
+    rule_records: &[Record],
+    meters: &[Meters],
+    slot: u32,
+    tunnel: Option<Tunnel>,
+) -> (Record, bool) {
     let rules = &*session.rules;
     let teid = tunnel.map(|tunnel| tunnel.teid.0);
-    let mut record = Record {
-        teid: teid.unwrap_or(0),
-        session: slot,
-        flags: flag::LIVE | flag::COMPLEX,
-        ..Record::default()
+    let mut record =
+        Record { session: slot, teid: teid.unwrap_or(0), flags: flag::LIVE, ..Record::default() };
+    record.ue_ipv4 = rules.ue_ipv4.map_or(0, u32::from);
+    record.ue_prefix = match rules.ue_ipv6 {
+        Some(prefix) if prefix.prefix_len() == 64 => upper_half(prefix.network()),
+        _ => 0,
     };
-    let mut link_local = 0;
-    let Some((index, pdr)) = candidates(rules, teid).find(|(_, pdr)| {
+    let complex = Record { flags: flag::LIVE | flag::COMPLEX, ..record };
+    let found = candidates(rules, teid).find(|(_, pdr)| {
         let skip = only_link_local(pdr);
         if skip {
-            link_local = flag::LINK_LOCAL;
+            record.flags |= flag::LINK_LOCAL;
         }
         !skip
-    }) else {
+    });
+    let Some((index, pdr)) = found else { return (complex, false) };
+    if !pdr.filters.is_empty() || pdr.qfis.len() > 1 {
+        let mut record = complex;
+        if session.rule_records.len() > 0 && flow::has_flows(rules) {
+            record.set_flows(session.versions.1, flow::tos_mask(rules));
+        }
         return (record, false);
-    };
+    }
+    // One rule for all that leaves the link. What is checked of each packet is in this record in any case.
+    let into_tunnel = rules.fars.get(pdr.far as usize).is_some_and(|far| tunnel_of(far.action).is_some());
+    if pdr.source.is_uplink() {
+        record.flags |= flag::UPLINK;
+        let other_prefix = rules.ue_ipv6.is_some_and(|prefix| prefix.prefix_len() != 64);
+        if other_prefix || !rules.framed_ipv4.is_empty() || !rules.framed_ipv6.is_empty() {
+            record.flags |= flag::MORE_SOURCES;
+        }
+        if rules.ue_ipv4.is_none() && rules.ue_ipv6.is_none() && into_tunnel {
+            record.flags |= flag::ANY_SOURCE;
+        }
+    }
+    if let Some((mut record, shared)) = serves_alone(session, meters, record, index) {
+        let marks = record.has(flag::MARK).then_some(record.qfi);
+        match *pdr.qfis {
+            [] => return (record, shared),
+            [qfi] if marks.is_none_or(|mark| mark == qfi.get()) => {
+                record.flags |= flag::MATCH;
+                record.qfi = qfi.get();
+                return (record, shared);
+            }
+            _ => {}
+        }
+    }
+    match (rule_records.get(index as usize), session.rule_records.element(index)) {
+        (Some(rule), Some(element)) if !rule.has(flag::COMPLEX) => {
+            if let [qfi] = *pdr.qfis {
+                record.flags |= flag::MATCH;
+                record.qfi = qfi.get();
+            }
+            record.set_rule(element);
+            (record, false)
+        }
+        _ => (complex, false),
+    }
+}
+
+/// The record with all of the rule in it, if there is room for that: one meter fits, if no other rule that can match
+/// draws on the same bucket. And whether rules for what stays on the link draw on it.
+fn serves_alone<F>(
+    session: &Session<F>,
+    meters: &[Meters],
+    record: Record,
+    index: u16,
+) -> Option<(Record, bool)> {
+    let rules = &*session.rules;
+    let pdr = rules.pdrs.get(index as usize)?;
+    let mut record = with_way(session, record, index)?;
     let uplink = pdr.source.is_uplink();
-    let Some(Action::Forward(forward)) = rules.fars.get(pdr.far as usize).map(|far| far.action) else {
-        return (record, false);
-    };
-    if !pdr.filters.is_empty() || pdr.qfis.len() > 1 || !forwards(rules, pdr) {
-        return (record, false);
+    let mut limited = limited_qers(rules, index, uplink);
+    let Some(qer) = limited.next() else { return Some((record, false)) };
+    if limited.next().is_some() {
+        return None;
     }
-    if forward.outer_header.is_none() && forward.destination == Destination::CpFunction {
-        return (record, false);
+    let mut shared = false;
+    let others = rules.pdrs.iter().enumerate().filter(|(i, other)| {
+        *i != index as usize && other.source.is_uplink() == uplink && other.qers.contains(&qer)
+    });
+    for (_, other) in others {
+        let hidden = other.tunnel == pdr.tunnel && pdr.qfis.is_empty() && !only_link_local(other);
+        if only_link_local(other) {
+            shared = true;
+        } else if !hidden {
+            return None;
+        }
     }
-    let mut flags = flag::LIVE | link_local;
-    if uplink {
-        flags |= flag::UPLINK;
-        record.ue_ipv4 = rules.ue_ipv4.map_or(0, u32::from);
-        match rules.ue_ipv6 {
-            Some(prefix) if prefix.prefix_len() == 64 => record.ue_prefix = upper_half(prefix.network()),
-            Some(_) => flags |= flag::MORE_SOURCES,
-            None => {}
-        }
-        if !rules.framed_ipv4.is_empty() || !rules.framed_ipv6.is_empty() {
-            flags |= flag::MORE_SOURCES;
-        }
-        if rules.ue_ipv4.is_none() && rules.ue_ipv6.is_none() && forward.outer_header.is_some() {
-            flags |= flag::ANY_SOURCE;
-        }
+    record.flags |= flag::METERED;
+    record.meter = account::meter_of(meters, qer, uplink);
+    Some((record, shared))
+}
+
+/// The record with the PDR's way out, if a record can hold it: it forwards, its gates are open, and nothing in it depends
+/// on the packet.
+fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<Record> {
+    let rules = &*session.rules;
+    let pdr = rules.pdrs.get(index as usize)?;
+    let Action::Forward(forward) = rules.fars.get(pdr.far as usize)?.action else { return None };
+    if !forwards(rules, pdr) {
+        return None;
+    }
+    record.pdr = index;
+    record.flags |= flag::LIVE;
+    if pdr.source.is_uplink() {
+        record.flags |= flag::UPLINK;
     }
     let qers = || pdr.qers.iter().filter_map(|qer| rules.qers.get(*qer as usize));
-    if let Some(outer) = forward.outer_header {
-        flags |= flag::OUTER;
-        record.remote_teid = outer.teid.0;
-        record.peer = session.peer(pdr.far);
-        if forward.destination != Destination::CpFunction {
-            flags |= flag::CONTAINER;
-        }
-        if forward.destination == Destination::Access {
-            flags |= flag::TO_ACCESS;
-            if qers().any(|qer| qer.reflective) {
-                flags |= flag::REFLECTIVE;
-            }
-        }
-        if qers().any(|qer| qer.paging_policy.is_some()) {
-            return (record, false);
-        }
-        if let Some(dscp) = forward.transport_marking {
-            flags |= flag::MARK_DSCP;
-            record.tos = dscp.to_tos();
-        }
-        if let Some(qfi) = qers().find_map(|qer| qer.qfi) {
-            flags |= flag::MARK;
-            record.qfi = qfi.get();
+    let Some(outer) = forward.outer_header else {
+        return (forward.destination != Destination::CpFunction).then_some(record);
+    };
+    if qers().any(|qer| qer.paging_policy.is_some()) {
+        return None;
+    }
+    record.flags |= flag::OUTER;
+    record.remote_teid = outer.teid.0;
+    record.peer = session.peer(pdr.far);
+    if forward.destination != Destination::CpFunction {
+        record.flags |= flag::CONTAINER;
+    }
+    if forward.destination == Destination::Access {
+        record.flags |= flag::TO_ACCESS;
+        if qers().any(|qer| qer.reflective) {
+            record.flags |= flag::REFLECTIVE;
         }
     }
-    if let [qfi] = *pdr.qfis {
-        if flags & flag::MARK != 0 && record.qfi != qfi.get() {
-            return (record, false);
-        }
-        flags |= flag::MATCH;
+    record.tos = forward.transport_marking.map_or(0, packet::Dscp::to_tos);
+    if let Some(qfi) = qers().find_map(|qer| qer.qfi) {
+        record.flags |= flag::MARK;
         record.qfi = qfi.get();
     }
-    // One meter fits the record, if no other rule that can match draws on the same bucket.
-    let mut limited = limited_qers(rules, index, uplink);
-    let mut shared = false;
-    if let Some(qer) = limited.next() {
-        if limited.next().is_some() {
-            return (record, false);
-        }
-        let others = rules.pdrs.iter().enumerate().filter(|(i, other)| {
-            *i != index as usize && other.source.is_uplink() == uplink && other.qers.contains(&qer)
-        });
-        for (_, other) in others {
-            let hidden = candidates(rules, teid).any(|(_, candidate)| candidate.id == other.id)
-                && pdr.qfis.is_empty()
-                && !only_link_local(other);
-            if only_link_local(other) {
-                shared = true;
-            } else if !hidden {
-                return (record, false);
-            }
-        }
-        flags |= flag::METERED;
-        record.meter = session.books.meter(qer, uplink);
+    Some(record)
+}
+
+/// The record of a PDR, for packets whose flow says that it is theirs. One that can't say everything is
+/// [`flag::COMPLEX`].
+fn rule_record<F>(session: &Session<F>, slot: u32, index: u16) -> Record {
+    let empty = Record { session: slot, pdr: index, ..Record::default() };
+    let complex = Record { flags: flag::LIVE | flag::COMPLEX, ..empty };
+    let Some(mut record) = with_way(session, empty, index) else { return complex };
+    let uplink = record.has(flag::UPLINK);
+    let mut meters = [NO_METER; MAX_METERS];
+    let mut places = meters.iter_mut();
+    for qer in limited_qers(&session.rules, index, uplink) {
+        let (Some(place), Some(element)) = (places.next(), session.meters.element(qer)) else {
+            return complex;
+        };
+        *place = 2 * element + u32::from(!uplink);
     }
-    record.flags = flags;
-    record.pdr = index;
-    (record, shared)
+    if meters != [NO_METER; MAX_METERS] {
+        record.set_shared_meters(meters);
+    }
+    record
 }
 
 /// Where a session is, as one number: shard above, slot below.

@@ -21,6 +21,7 @@ use session::SessionRef;
 use session::rules::{Action, Destination, Forward, Rules, is_link_local};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tables::Nanos;
 
 /// A packet and what is needed to judge it again later.
 #[derive(Debug)]
@@ -163,6 +164,7 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         self.counters.forwarded(pdr.source.is_uplink(), meta.len);
+        self.learn(cx.now, meta, &frame, shard, pdr_index);
         if routed {
             forward::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }
@@ -279,23 +281,41 @@ impl<F: Frame> Datapath<F> {
             _ => shard.downlink.get(meta.slot as usize),
         };
         let simple = record.is_none_or(|record| !record.has(flag::COMPLEX));
-        let Some(session) = shard.session_mut(slot) else { return Err(Reason::NoRule) };
-        let exact = simple || session.shared_meter || !session.books.covers(meta.len);
-        let depth = self.config.meter_burst;
-        let mut reports = Vec::new();
-        if !exact {
-            return session.books.enforce(rules, pdr, meta.len, cx.now, depth, false, &mut reports);
+        let Some(session) = shard.session(slot) else { return Err(Reason::NoRule) };
+        // A rule's record that has run dry is filled again by opening the books.
+        let dry = shard.rule_record(slot, pdr).is_some_and(|rule| rule.credit < meta.len as u32);
+        let exact = simple || dry || session.shared_meter || !session.books.covers(meta.len);
+        if exact {
+            shard.fold(slot);
         }
-        shard.fold(slot);
-        let verdict = match shard.session_mut(slot) {
-            Some(session) => session.books.enforce(rules, pdr, meta.len, cx.now, depth, true, &mut reports),
-            None => Err(Reason::NoRule),
-        };
-        shard.grant(slot);
+        let (depth, mut reports) = (self.config.meter_burst, Vec::new());
+        let verdict = shard.enforce(slot, rules, pdr, meta.len, cx.now, depth, exact, &mut reports);
+        if exact {
+            shard.grant(slot);
+        }
         if !reports.is_empty() {
             cx.out.events.push(Event::Usage { seid: rules.seid, usage: reports });
         }
         verdict
+    }
+
+    /// Enters the flow of a packet that passed, so that those that follow are spared all this.
+    fn learn(&mut self, now: Nanos, meta: &Meta, frame: &F, shard: u16, pdr: u16) {
+        let Some(Some(shard)) = self.shards.get_mut(shard as usize) else { return };
+        let counters = &mut self.counters.flows;
+        let Some((key, flow)) = shard.flow_of(meta, frame.bytes(), pdr, self.config.flow_idle, now) else {
+            return;
+        };
+        if let Some(known) = shard.flows.get_mut(&key) {
+            (known.rule, known.version) = (flow.rule, flow.version);
+            known.count(meta.len, now);
+            counters.revised += 1;
+        } else if self.flow_budget > 0 {
+            self.flow_budget -= 1;
+            shard.add_flow(key, flow, self.config.flows_per_session, counters);
+        } else {
+            counters.refused += 1;
+        }
     }
 
     /// Keeps a packet until the SMF says what becomes of it.

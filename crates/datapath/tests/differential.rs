@@ -17,7 +17,7 @@ use reference::{Reference, Said, World};
 use session::rules::*;
 use session::usage::Trigger;
 use session::{SessionRef, ShardId, TeidRef};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::Nanos;
@@ -27,6 +27,10 @@ const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 1]);
 const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 2]);
 const SESSIONS: usize = 4;
+/// Frames that are kept to come again.
+const RECENT: usize = 40;
+/// Flows in a shard: few, so that some have to go.
+const FLOWS: u32 = 12;
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -41,6 +45,8 @@ fn peers() -> HashMap<IpAddr, MacAddr> {
 }
 
 struct Bench {
+    /// Frames that may come again.
+    recent: VecDeque<(usize, Vec<u8>)>,
     rng: StdRng,
     fast: Datapath<MemFrame>,
     out: Outbox<MemFrame>,
@@ -99,8 +105,16 @@ impl Bench {
             net.learn(0, address, mac);
         }
         let view = net.view();
-        let config =
-            Config { icmp_rate: 1 << 30, error_rate: 1 << 30, buffered_packets: 20, ..Config::new(view) };
+        let config = Config {
+            icmp_rate: 1 << 30,
+            error_rate: 1 << 30,
+            buffered_packets: 20,
+            flows_per_shard: FLOWS,
+            flows_per_session: FLOWS + 2,
+            flows_per_burst: 3,
+            flow_idle: 1,
+            ..Config::new(view)
+        };
         let v4 = |text: &str| text.parse::<Ipv4Addr>().unwrap();
         let v6 = |text: &str| text.parse::<Ipv6Addr>().unwrap();
         let own = ["192.0.2.1", "2001:db8:3::1", "203.0.113.1", "2001:db8:6::1", "192.0.2.100"];
@@ -133,6 +147,7 @@ impl Bench {
             token: 0,
             packets: 0,
             kinds: BTreeMap::new(),
+            recent: VecDeque::new(),
             rng,
         };
         for i in 0..SESSIONS {
@@ -312,6 +327,28 @@ impl Bench {
                 urrs: Box::default(),
             });
         }
+        if !simple && self.chance(60) {
+            // What filters leave over goes out all the same.
+            for (id, source, tunnel) in [(80, Source::Access, Some(tunnels[0])), (81, Source::Core, None)] {
+                let towards = |action: Action| match action {
+                    Action::Forward(f) => (f.destination == Destination::Access) != source.is_uplink(),
+                    _ => false,
+                };
+                let far = fars.iter().position(|far| towards(far.action)).unwrap_or(0) as u16;
+                pdrs.push(Pdr {
+                    id: PdrId(id),
+                    precedence: 9,
+                    source,
+                    tunnel,
+                    qfis: Box::default(),
+                    filters: Box::default(),
+                    outer_header_removal: tunnel.is_some(),
+                    far,
+                    qers: (0..qer_count).collect(),
+                    urrs: (0..urr_count).collect(),
+                });
+            }
+        }
         pdrs.sort_by_key(|pdr| (pdr.precedence, pdr.id));
         let ue = &self.ues[ue];
         Rules {
@@ -365,7 +402,22 @@ impl Bench {
             }
             _ => {
                 let found = self.ues[ue].live;
-                let rules = Arc::new(self.rules(ue));
+                let mut rules = self.rules(ue);
+                if let Some(before) = self.slow.rules(place)
+                    && self.chance(40)
+                {
+                    // Packets are classified as before, but something else happens to them.
+                    let (fars, qers, urrs) = (rules.fars.len(), rules.qers.len(), rules.urrs.len());
+                    let mut chosen = |count: usize| {
+                        (0..count as u16).filter(|_| self.rng.random()).collect::<Box<[u16]>>()
+                    };
+                    let again = |pdr: &Pdr| {
+                        let (qers, urrs) = (chosen(qers), chosen(urrs));
+                        Pdr { far: pdr.far % fars as u16, qers, urrs, ..pdr.clone() }
+                    };
+                    rules.pdrs = before.pdrs.iter().map(again).collect();
+                }
+                let rules = Arc::new(rules);
                 let end_markers: Box<[FarId]> =
                     rules.fars.iter().map(|far| far.id).filter(|_| self.rng.random()).collect();
                 let discard = self.chance(20);
@@ -423,7 +475,7 @@ impl Bench {
             }
             _ => return self.inner(source, if source.is_ipv4() { ip("8.8.8.8") } else { ip("2a00::8") }),
         };
-        let (from, to) = (self.rng.random_range(0..9), self.rng.random_range(0..9));
+        let (from, to) = (self.rng.random_range(3..8), self.rng.random_range(4..8));
         match self.rng.random_range(0..3) {
             0 => builder.tcp(packet::tcp::TcpHeader {
                 source_port: from,
@@ -441,7 +493,7 @@ impl Bench {
     /// An address of a UE, or nearly.
     fn ue_address(&mut self, v6: bool) -> IpAddr {
         let ue = self.rng.random_range(0..SESSIONS);
-        let low: u64 = self.rng.random();
+        let low: u64 = self.rng.random_range(1..4);
         let ue = &self.ues[ue];
         match (v6, ue.ipv4, ue.ipv6) {
             (true, _, Some(net)) => IpAddr::V6(Ipv6Addr::from(u128::from(net.network()) | u128::from(low))),
@@ -467,7 +519,21 @@ impl Bench {
         }
     }
 
+    /// A frame, and the port that it arrives at: often one that came before, as packets of a flow do.
     fn frame(&mut self) -> (usize, Vec<u8>) {
+        if self.chance(60) && !self.recent.is_empty() {
+            let again = self.rng.random_range(0..self.recent.len());
+            return self.recent[again].clone();
+        }
+        let frame = self.new_frame();
+        if self.recent.len() >= RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(frame.clone());
+        frame
+    }
+
+    fn new_frame(&mut self) -> (usize, Vec<u8>) {
         let v6 = self.chance(40);
         let remote = if v6 { ip("2a00::8") } else { ip("8.8.8.8") };
         if self.chance(45) {
@@ -496,9 +562,9 @@ impl Bench {
         let teid = if self.chance(2) { Teid(self.rng.random()) } else { self.ues[ue].tunnels[which].teid };
         let own = match (v6, self.ues[ue].ipv4, self.ues[ue].ipv6) {
             (false, Some(address), _) => IpAddr::V4(address),
-            (true, _, Some(net)) => {
-                IpAddr::V6(Ipv6Addr::from(u128::from(net.network()) | u128::from(self.rng.random::<u64>())))
-            }
+            (true, _, Some(net)) => IpAddr::V6(Ipv6Addr::from(
+                u128::from(net.network()) | u128::from(self.rng.random_range(1..3u64)),
+            )),
             _ => self.ue_address(v6),
         };
         let source = match self.rng.random_range(0..20) {
@@ -549,6 +615,9 @@ impl Bench {
         assert!(burst.is_empty());
         self.slow.burst(self.now, port, &frames);
         self.compare();
+        if self.chance(30) {
+            self.fast.tick(self.now, &mut self.out, &mut self.pool);
+        }
     }
 
     fn compare(&mut self) {
@@ -633,6 +702,9 @@ fn normal(frame: &[u8]) -> Vec<u8> {
 
 fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeMap<Reason, u64>) {
     let mut bench = Bench::new(seed);
+    for _ in 0..2 * SESSIONS {
+        bench.modify();
+    }
     for step in 0..steps {
         if step % 25 == 0 || bench.chance(2) {
             bench.modify();
@@ -640,13 +712,25 @@ fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeM
         bench.step();
     }
     bench.inspect();
+    let flows = bench.fast.counters().flows;
+    let what = [
+        ("flows served", flows.served),
+        ("flows revised", flows.revised),
+        ("flows expired", flows.expired),
+        ("flows evicted", flows.evicted),
+        ("flows refused", flows.refused),
+    ];
+    for (what, n) in what {
+        *bench.kinds.entry(what).or_default() += n as usize;
+    }
     (bench.packets, bench.kinds, bench.slow.drops)
 }
 
 #[test]
 fn the_fast_datapath_equals_the_naive_one() {
     let base: u64 = std::env::var("MILLRACE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let (mut packets, mut sent) = (0, 0);
+    let mut packets = 0;
+    let mut happened: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reasons: BTreeMap<Reason, u64> = BTreeMap::new();
     let mut seed = base;
     while packets < 110_000 {
@@ -656,13 +740,17 @@ fn the_fast_datapath_equals_the_naive_one() {
             std::panic::resume_unwind(panic)
         });
         packets += p;
-        sent += kinds.get("sent").copied().unwrap_or(0);
+        for (what, n) in kinds {
+            *happened.entry(what).or_default() += n;
+        }
         for (reason, n) in drops {
             *reasons.entry(reason).or_default() += n;
         }
         seed += 1;
     }
-    eprintln!("{packets} packets, {sent} sent, drops: {reasons:?}");
-    assert!(sent > packets / 4, "too little was forwarded to mean anything");
+    eprintln!("{packets} packets, {happened:?}, drops: {reasons:?}");
+    assert!(happened["sent"] > packets / 4, "too little was forwarded to mean anything");
+    assert!(happened["flows served"] > packets / 100, "too little was served by flows: {happened:?}");
+    assert!(happened.values().all(|n| *n > 0), "something never happened: {happened:?}");
     assert!(reasons.len() > 15, "too few reasons occurred: {reasons:?}");
 }

@@ -110,6 +110,11 @@ impl Reference {
         self.subscribers.values().map(|s| s.waiting.len()).sum()
     }
 
+    /// The rules in force in a place.
+    pub fn rules(&self, place: SessionRef) -> Option<Arc<Rules>> {
+        self.subscribers.get(&(place.shard.index(), place.slot)).map(|s| Arc::clone(&s.rules))
+    }
+
     #[allow(clippy::type_complexity)]
     pub fn counts(&self, place: SessionRef) -> Option<(Vec<(PdrId, u64, u64)>, Vec<(Reason, u64)>, usize)> {
         let s = self.subscribers.get(&(place.shard.index(), place.slot))?;

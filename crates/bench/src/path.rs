@@ -1,0 +1,300 @@
+//! A datapath on this thread with sessions, and packets for them from memory: what scenarios of the packet path share.
+
+use datapath::net::{Interface, Net, NetError, NetView, Roles};
+use datapath::{Command, Config, Datapath, Event, Outbox, Token, Transition};
+use io::mem::{FrameSize, MemFrame, MemPool};
+use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream, WORDS};
+use io::{BURST, RxQueue, TxQueue};
+use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid, pdu_session};
+use session::rules::{Rules, Tunnel};
+use session::{SHARDS, SessionRef, ShardId, TeidRef};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use tables::clock::Tsc;
+
+const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
+const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
+const GNB_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 2]);
+const ROUTER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 2]);
+const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The gNB.
+pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const ROUTER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
+/// The host in the data network.
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+/// The first UE; a million and more follow.
+const FIRST_UE: u32 = 0x0a00_0001;
+/// Bytes of UDP payload.
+pub const PAYLOAD: usize = 64;
+/// Packets between two readings of the clock: short, so that one preemption spoils few readings.
+const SLICE: usize = 4 * BURST;
+
+/// The server's port.
+pub const SERVER_PORT: u16 = 443;
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// The network made here is wrong: a defect.
+    #[error("network: {0}")]
+    Net(#[from] NetError),
+    /// The packets made here are wrong: a defect.
+    #[error("replay: {0}")]
+    Replay(#[from] ReplayError),
+    /// A shard refused a session: a defect.
+    #[error("session {0:?} was not installed")]
+    NotInstalled(pfcp::Seid),
+    /// Flows were forgotten, or not entered, so that the figures would not be those of known flows.
+    #[error("{found} flows are known instead of {expected}")]
+    FlowsLost {
+        /// Flows that there should be.
+        expected: u64,
+        /// Flows that there are.
+        found: u64,
+    },
+    /// Packets were dropped, so that the figures would not be those of forwarding.
+    #[error("{packets} packets were dropped as {reason}")]
+    Dropped {
+        /// How many.
+        packets: u64,
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+/// A session that packets are made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Subscriber {
+    /// Its tunnel's TEID.
+    pub teid: Teid,
+    /// Its address.
+    pub ue: Ipv4Addr,
+}
+
+/// A datapath with all shards, two ports, and sessions.
+pub struct Path {
+    /// What is measured.
+    pub datapath: Datapath<MemFrame>,
+    out: Outbox<MemFrame>,
+    pool: MemPool,
+    sink: SinkTx,
+    clock: Tsc,
+    /// Slots taken, by shard.
+    taken: [u32; SHARDS],
+    /// Sessions so far.
+    sessions: u32,
+}
+
+impl Path {
+    /// Without sessions yet; `tune` changes what the datapath is told.
+    pub fn new(clock: Tsc, tune: impl FnOnce(&mut Config)) -> Result<Self, PathError> {
+        let mut config = Config::new(network()?);
+        tune(&mut config);
+        let mut datapath = Datapath::new(config);
+        for id in ShardId::all() {
+            let shard = datapath.new_shard(id);
+            datapath.adopt(shard);
+        }
+        Ok(Self {
+            datapath,
+            out: Outbox::new(2),
+            pool: MemPool::new(1 << 12, FrameSize::Standard),
+            sink: SinkTx::new(),
+            clock,
+            taken: [0; SHARDS],
+            sessions: 0,
+        })
+    }
+
+    /// Installs the next session, whose rules `make` says.
+    pub fn add_session(
+        &mut self,
+        make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules,
+    ) -> Result<Subscriber, PathError> {
+        let index = self.sessions;
+        self.sessions += 1;
+        let ue = Ipv4Addr::from(FIRST_UE + index);
+        let shard = Datapath::<MemFrame>::shard_of(ue.into());
+        let taken = self.taken.get_mut(shard.index());
+        let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
+        let place = TeidRef { shard, slot: slot as u16 };
+        let tunnel = Tunnel { teid: place.teid(1), place };
+        self.install(make(SessionRef { shard, slot }, tunnel, ue))?;
+        Ok(Subscriber { teid: tunnel.teid, ue })
+    }
+
+    /// Installs a session's rules.
+    pub fn install(&mut self, rules: Rules) -> Result<(), PathError> {
+        let seid = rules.seid;
+        let install = Command::Install {
+            token: Token(0),
+            rules: Arc::new(rules),
+            transition: Transition::default(),
+            query: Box::default(),
+        };
+        self.datapath.apply(self.clock.now(), install, &mut self.out, &mut self.pool);
+        match self.out.events.pop() {
+            Some(Event::Applied { .. }) => Ok(()),
+            _ => Err(PathError::NotInstalled(seid)),
+        }
+    }
+
+    /// One burst through the datapath; says of how many packets.
+    fn burst(&mut self, rx: &mut ReplayRx, port: u16, burst: &mut Vec<MemFrame>) -> usize {
+        let received = rx.rx_burst(burst, BURST);
+        let now = self.clock.now();
+        self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
+        for queue in &mut self.out.transmit {
+            self.sink.tx_burst(queue);
+        }
+        self.out.events.clear();
+        received
+    }
+
+    /// Cycles per packet of receiving, processing and sending: the median over slices of the run.
+    pub fn forward(&mut self, mut rx: ReplayRx, port: u16, packets: usize) -> Result<f64, PathError> {
+        let mut burst = Vec::with_capacity(BURST);
+        let slices = (packets / SLICE).max(1);
+        let mut taken = Vec::with_capacity(slices);
+        for _ in 0..slices {
+            let begin = self.clock.ticks();
+            for _ in 0..SLICE / BURST {
+                self.burst(&mut rx, port, &mut burst);
+            }
+            taken.push((self.clock.ticks() - begin) as f64 / SLICE as f64);
+        }
+        self.no_drops()?;
+        Ok(median(taken))
+    }
+
+    /// All packets of a limited source: the ticks that they took, and those that the longest burst took.
+    pub fn once(&mut self, mut rx: ReplayRx, port: u16) -> Result<(u64, u64), PathError> {
+        let mut burst = Vec::with_capacity(BURST);
+        let begin = self.clock.ticks();
+        let (mut last, mut worst) = (begin, 0);
+        while self.burst(&mut rx, port, &mut burst) > 0 {
+            let now = self.clock.ticks();
+            worst = worst.max(now - last);
+            last = now;
+        }
+        self.no_drops()?;
+        Ok((last - begin, worst))
+    }
+
+    fn no_drops(&self) -> Result<(), PathError> {
+        match self.datapath.counters().drops().next() {
+            Some((reason, packets)) => Err(PathError::Dropped { packets, reason: reason.label() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Cycles per packet of receiving and sending alone.
+    pub fn port_alone(&mut self, mut rx: ReplayRx, packets: usize) -> f64 {
+        port_cost(&mut rx, &mut self.sink, &self.clock, packets)
+    }
+}
+
+/// Packets of these subscribers and ports in turn, over and over.
+pub fn stream(uplink: bool, packets: impl Iterator<Item = (Subscriber, u16)>) -> Result<Stream, ReplayError> {
+    // Uplink: TEID; inner TTL to checksum; inner source; inner ports. Downlink: the same of the only IP header.
+    let offsets: &[usize] = if uplink { &[46, 66, 70, 78] } else { &[22, 30, 34] };
+    let build = |subscriber, port| {
+        if uplink { uplink_packet(subscriber, port) } else { downlink_packet(subscriber, port) }
+    };
+    let mut template: Option<Vec<u8>> = None;
+    let patch = |(subscriber, port): (Subscriber, u16)| {
+        let packet = build(subscriber, port);
+        let mut words = [[0; 4]; WORDS];
+        for (word, at) in words.iter_mut().zip(offsets) {
+            *word = packet.get(*at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
+        }
+        template.get_or_insert(packet);
+        Patch { words, hash: 0 }
+    };
+    let patches: Vec<Patch> = packets.map(patch).collect();
+    Stream::new(&template.unwrap_or_default(), offsets, patches)
+}
+
+/// Cycles per packet of a port that sends back what it receives: the median over slices of the run.
+pub fn port_cost<R: RxQueue<Frame = F>, T: TxQueue<Frame = F>, F: io::Frame>(
+    rx: &mut R,
+    tx: &mut T,
+    clock: &Tsc,
+    packets: usize,
+) -> f64 {
+    let mut burst = Vec::with_capacity(BURST);
+    let slices = (packets / SLICE).max(1);
+    let mut taken = Vec::with_capacity(slices);
+    for _ in 0..slices {
+        let begin = clock.ticks();
+        let mut moved = 0;
+        for _ in 0..SLICE / BURST {
+            moved += rx.rx_burst(&mut burst, BURST);
+            tx.tx_burst(&mut burst);
+            burst.clear();
+        }
+        if moved > 0 {
+            taken.push((clock.ticks() - begin) as f64 / moved as f64);
+        }
+    }
+    median(taken)
+}
+
+/// The middle figure.
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+/// Fisher-Yates with a fixed linear congruential generator (Knuth's MMIX): the same order in every run.
+pub fn shuffle<T>(list: &mut [T]) {
+    let mut state = 12_345_u64;
+    for index in (1..list.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        list.swap(index, (state >> 33) as usize % (index + 1));
+    }
+}
+
+fn network() -> Result<Arc<NetView>, NetError> {
+    let interface = |name: &str, port, mac, own: Ipv4Addr, roles| Interface {
+        name: name.into(),
+        port,
+        vlan: None,
+        mac,
+        mtu: 1_600,
+        roles,
+        addresses: vec![ipnet::Ipv4Net::new_assert(own, 24).into()],
+        network_instances: Vec::new(),
+    };
+    let mut net = Net::new();
+    let n3 = net.add_interface(interface("n3", 0, N3_MAC, UPF_N3, Roles { n3: true, ..Roles::default() }))?;
+    let own = Ipv4Addr::new(203, 0, 113, 1);
+    let n6 = net.add_interface(interface("n6", 1, N6_MAC, own, Roles { n6: true, ..Roles::default() }))?;
+    net.add_route(ipnet::Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0).into(), n6, Some(ROUTER.into()))?;
+    net.add_ue_pool(ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8).into());
+    net.learn(n3, GNB.into(), GNB_MAC);
+    net.learn(n6, ROUTER.into(), ROUTER_MAC);
+    Ok(net.view())
+}
+
+/// The UE's port is `port`; user packets carry no UDP checksum, which nobody on the way looks at.
+fn uplink_packet(subscriber: Subscriber, port: u16) -> Vec<u8> {
+    let container = pdu_session::Uplink { qfi: Qfi::from_wire(9), ..pdu_session::Uplink::default() };
+    PacketBuilder::new()
+        .ethernet(N3_MAC, GNB_MAC)
+        .ipv4(GNB, UPF_N3)
+        .udp_without_checksum(packet::GTP_U_PORT, packet::GTP_U_PORT)
+        .gtpu(subscriber.teid)
+        .pdu_session(&PduSession::Uplink(container))
+        .ipv4(subscriber.ue, SERVER)
+        .udp_without_checksum(port, SERVER_PORT)
+        .build(&[0; PAYLOAD])
+}
+
+fn downlink_packet(subscriber: Subscriber, port: u16) -> Vec<u8> {
+    PacketBuilder::new()
+        .ethernet(N6_MAC, ROUTER_MAC)
+        .ipv4(SERVER, subscriber.ue)
+        .udp_without_checksum(SERVER_PORT, port)
+        .build(&[0; PAYLOAD])
+}
