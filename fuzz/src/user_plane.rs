@@ -16,6 +16,7 @@ use session::rules::{Action, Rules, is_link_local};
 use session::store::{DirectoryChange, Store};
 use session::{SHARDS, ShardId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use tables::Nanos;
 
 /// The UPF's address towards the data network.
@@ -50,6 +51,9 @@ pub struct UserPlane {
     /// Those shards.
     needed: Vec<ShardId>,
     pool: MemPool,
+    /// Rules that came into force since frames were looked at last: a packet that waited may have left by any of them, though
+    /// the next have followed already.
+    passing: Vec<Arc<Rules>>,
     /// What the control side would be told.
     pub events: Vec<Event>,
     /// The time.
@@ -112,6 +116,7 @@ impl UserPlane {
             owners: vec![None; SHARDS],
             needed: Vec::new(),
             pool: MemPool::new(FRAMES, FrameSize::Standard),
+            passing: Vec::new(),
             events: Vec::new(),
             now: Nanos(Nanos::SECOND),
         }
@@ -132,6 +137,9 @@ impl UserPlane {
     /// For the owner of a shard.
     pub fn post(&mut self, shard: ShardId, command: Command) {
         let at = self.owner(shard);
+        if let Command::Install { rules, .. } = &command {
+            self.passing.push(Arc::clone(rules));
+        }
         let Worker { datapath, out, .. } = &mut self.workers[at];
         datapath.apply(self.now, command, out, &mut self.pool);
     }
@@ -209,11 +217,12 @@ impl UserPlane {
             for (port, frames) in worker.out.transmit.iter_mut().enumerate() {
                 for frame in frames.drain(..) {
                     worker.transmitted += 1;
-                    sent(store, port, frame.bytes());
+                    sent(store, &self.passing, port, frame.bytes());
                 }
             }
             self.events.append(&mut worker.out.events);
         }
+        self.passing.clear();
         self.check();
     }
 
@@ -287,7 +296,7 @@ fn is_local(address: IpAddr) -> bool {
 }
 
 /// A frame that leaves is well formed, and whose it is, is whose tunnel it is in.
-fn sent(store: &Store, port: usize, frame: &[u8]) {
+fn sent(store: &Store, passing: &[Arc<Rules>], port: usize, frame: &[u8]) {
     let ethernet = EthernetView::parse(frame).expect("an Ethernet frame");
     let packet = ethernet.payload();
     let (source, destination, protocol, payload) = match ethernet.ether_type() {
@@ -324,7 +333,8 @@ fn sent(store: &Store, port: usize, frame: &[u8]) {
     let Ok(inner) = IpPacket::parse(gtpu.payload()) else { return };
     let (from, to) = (inner.key.source, inner.key.destination);
     let (teid, peer) = (gtpu.teid(), destination);
-    let mut owners = store.iter().map(|session| session.rules()).filter(|rules| {
+    let in_force = store.iter().map(|session| session.rules()).chain(passing);
+    let mut owners = in_force.filter(|rules| {
         rules.fars.iter().any(|far| match far.action {
             Action::Forward(forward) => {
                 forward.outer_header.is_some_and(|o| (o.teid, o.peer) == (teid, peer))
@@ -332,8 +342,12 @@ fn sent(store: &Store, port: usize, frame: &[u8]) {
             _ => false,
         })
     });
+    // What another UPF sends into a session's tunnel (N9) is the session's by its TEID: that UPF has looked at the addresses.
+    let fed = |rules: &Rules| rules.pdrs.iter().any(|pdr| pdr.tunnel.is_some() && !pdr.source.is_uplink());
     assert!(
-        owners.any(|rules| is_ues(rules, from) || is_ues(rules, to) || is_local(from) || is_local(to)),
+        owners.any(|rules| {
+            is_ues(rules, from) || is_ues(rules, to) || is_local(from) || is_local(to) || fed(rules)
+        }),
         "a packet from {from} to {to} was sent into the tunnel {teid:?} to {peer} of another session",
     );
 }
