@@ -161,6 +161,11 @@ impl CtlBackend for Fake {
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
         Ok(Vec::new())
     }
+    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
+        let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
+        Ok(vec![line])
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -207,6 +212,10 @@ fn ctl_asks_a_running_upf() {
         "NODE ID          ADDRESS          ASSOCIATED SINCE      STARTED               SESSIONS  OUTSTANDING\n\
          smf.example.org  192.0.2.10:8805  2026-11-21T23:18:29Z  2026-11-21T08:00:00Z         5            2\n\n\
          COUNT  OF        COUNTER       MEANING\n    7  sessions  reports-sent  Session reports sent.\n"
+    );
+    assert_eq!(
+        ends(&ask(&["ctl", "flows"]), 0).0,
+        "COUNT  COUNTER  MEANING\n    3  live     Flows known now.\n"
     );
     let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();

@@ -62,6 +62,8 @@ enum Command {
     Peers,
     /// Show what N4 counts, and its associations.
     N4,
+    /// Show what became of flows: known, learned, evicted.
+    Flows,
     /// Stop the UPF.
     Stop,
 }
@@ -83,6 +85,7 @@ impl Command {
             Self::Workers => Request::Workers,
             Self::Peers => Request::Peers,
             Self::N4 => Request::N4,
+            Self::Flows => Request::Flows,
             Self::Stop => Request::Stop,
         }
     }
@@ -129,6 +132,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Peers { peers } if peers.is_empty() => "No SMF is associated.\n".into(),
         Answer::Peers { peers } => self::peers(peers),
         Answer::N4(status) => n4(status),
+        Answer::Flows { flows: lines } => flows(lines),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -408,6 +412,14 @@ fn peers(peers: &[PeerLine]) -> String {
             peer.repeated.to_string(),
             peer.retransmitted.to_string(),
         ]);
+    }
+    table.to_string()
+}
+
+fn flows(lines: &[FlowCounterLine]) -> String {
+    let mut table = Table::new(&[("COUNT", Right), ("COUNTER", Left), ("MEANING", Left)]);
+    for line in lines {
+        table.row([line.value.to_string(), line.counter.clone(), line.meaning.clone()]);
     }
     table.to_string()
 }

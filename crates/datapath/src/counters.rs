@@ -64,6 +64,23 @@ impl FlowCounters {
         self.learned.saturating_sub(self.expired + self.evicted)
     }
 
+    /// Label, meaning and value of each, for whoever shows them.
+    pub const fn each(&self) -> [(&'static str, &'static str, u64); 7] {
+        [
+            ("live", "Flows known now.", self.live()),
+            ("served", "Packets that a known flow served.", self.served),
+            ("learned", "Flows entered after their first packet was classified.", self.learned),
+            ("revised", "Flows classified again, because their session's filters had changed.", self.revised),
+            ("expired", "Flows forgotten after a silence.", self.expired),
+            ("evicted", "Flows forgotten to make room for others: the limit is too low.", self.evicted),
+            (
+                "refused",
+                "Packets whose flow was not entered: their session has too many flows, or their burst too many new ones.",
+                self.refused,
+            ),
+        ]
+    }
+
     const fn plus(self, other: Self) -> Self {
         Self {
             served: self.served + other.served,

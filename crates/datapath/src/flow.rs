@@ -28,15 +28,15 @@ pub struct Key {
     ports: u32,
     /// Slot of the tunnel (from a tunnel) or of the session.
     place: u32,
-    protocol: u8,
-    tos: u8,
-    qfi: u8,
-    /// Bit 0: from a tunnel. Bit 1: IPv6.
-    shape: u8,
+    /// Protocol, ToS bits, QFI, and [`TUNNEL`] and [`IPV6`]: an octet each, the protocol's uppermost. Whole words, so that a
+    /// key that was just made can be read back as it is compared, in larger pieces.
+    rest: u32,
 }
 
-const TUNNEL: u8 = 1;
-const IPV6: u8 = 2;
+/// From a tunnel.
+const TUNNEL: u32 = 1;
+/// The UE's packet is IPv6.
+const IPV6: u32 = 2;
 
 impl Key {
     /// The key of a packet whose record (with this `prefix` and mask) was found. `None`: the packet is classified by itself,
@@ -45,9 +45,9 @@ impl Key {
     pub fn of(frame: &[u8], meta: &Meta, prefix: u64, tos_mask: u8) -> Option<Self> {
         let packet = frame.get(meta.inner as usize..meta.inner as usize + meta.len as usize)?;
         let from_tunnel = meta.kind == Kind::Tunnel;
-        let mut key = Self { place: meta.slot, qfi: meta.qfi, ..Self::default() };
-        key.shape = if from_tunnel { TUNNEL } else { 0 };
-        let transport;
+        let mut key = Self { place: meta.slot, ..Self::default() };
+        let shape = (if from_tunnel { TUNNEL } else { 0 }) | (if meta.v6 { IPV6 } else { 0 });
+        let (protocol, tos, transport);
         if meta.v6 {
             if meta.key != prefix || prefix == 0 {
                 return None;
@@ -59,15 +59,12 @@ impl Key {
             let ([s0, s1, s2, s3], [d0, d1, d2, d3]) = halves(words);
             (key.remote, key.ue) =
                 if from_tunnel { ([d0, d1, d2, d3], [s2, s3]) } else { ([s0, s1, s2, s3], [d2, d3]) };
-            key.shape |= IPV6;
-            key.protocol = next;
-            key.tos = (v0 << 4 | v1 >> 4) & tos_mask;
-            transport = rest;
+            (protocol, tos, transport) = (next, v0 << 4 | v1 >> 4, rest);
             if !(IpProtocol(next).has_ports() || IpProtocol(next) == IpProtocol::ICMPV6) {
                 return None;
             }
         } else {
-            let [v, tos, _, _, _, _, f0, f1, _, protocol, _, _, addresses @ ..] =
+            let [v, octet, _, _, _, _, f0, f1, _, next, _, _, addresses @ ..] =
                 *packet.first_chunk::<20>()?;
             // A fragment, or the first of several.
             if u16::from_be_bytes([f0, f1]) & 0x3fff != 0 {
@@ -78,11 +75,10 @@ impl Key {
                 (u32::from_ne_bytes([a0, a1, a2, a3]), u32::from_ne_bytes([b0, b1, b2, b3]));
             let (ue, remote) = if from_tunnel { (source, destination) } else { (destination, source) };
             (key.remote, key.ue) = ([remote, 0, 0, 0], [ue, 0]);
-            key.protocol = protocol;
-            key.tos = tos & tos_mask;
-            transport = packet.get((v & 15) as usize * 4..)?;
+            (protocol, tos, transport) = (next, octet, packet.get((v & 15) as usize * 4..)?);
         }
-        if IpProtocol(key.protocol).has_ports() {
+        key.rest = (protocol as u32) << 24 | ((tos & tos_mask) as u32) << 16 | (meta.qfi as u32) << 8 | shape;
+        if IpProtocol(protocol).has_ports() {
             key.ports = u32::from_be_bytes(*transport.first_chunk::<4>()?);
         }
         Some(key)
@@ -90,7 +86,7 @@ impl Key {
 
     /// Where the flow's record is: a slot, and whether it is a tunnel's (or else a session's).
     pub const fn place(&self) -> (u32, bool) {
-        (self.place, self.shape & TUNNEL != 0)
+        (self.place, self.rest & TUNNEL != 0)
     }
 }
 
@@ -104,14 +100,13 @@ impl FlowKey for Key {
         let word = |low: u32, high: u32| low as u64 | (high as u64) << 32;
         let [r0, r1, r2, r3] = self.remote;
         let [u0, u1] = self.ue;
-        let rest = u32::from_ne_bytes([self.protocol, self.tos, self.qfi, self.shape]);
         // Two multiplications side by side, both of whose factors nobody knows, and one that brings them together.
         let remote = mix(word(r0, r1) ^ seed, word(r2, r3) ^ seed.rotate_left(23) ^ SALT);
         let local = mix(
             word(u0, u1) ^ seed.rotate_left(41),
             word(self.ports, self.place) ^ seed ^ SALT.rotate_left(29),
         );
-        mix(remote ^ rest as u64 ^ SALT, local ^ seed.rotate_left(11))
+        mix(remote ^ self.rest as u64 ^ SALT, local ^ seed.rotate_left(11))
     }
 }
 
@@ -127,9 +122,12 @@ pub struct Lookup {
     pub probe: FlowProbe,
     /// Where the flow may be.
     pub found: Option<FlowId>,
-    /// Number of the rule's record.
-    pub rule: Option<u32>,
+    /// Number of the rule's record, or [`NO_RULE`].
+    pub rule: u32,
 }
+
+/// The flow isn't found yet, or isn't known.
+pub const NO_RULE: u32 = u32::MAX;
 
 /// What is known of a flow, in 28 octets: with its key it fills a line.
 #[derive(Clone, Copy, Debug, Default)]

@@ -194,40 +194,33 @@ impl<F> Shard<F> {
     #[inline(always)]
     pub(crate) fn prepare(&self, meta: &Meta, frame: &[u8]) -> Option<Lookup> {
         let record = self.leading(meta)?;
-        let direct = record.flags & flag::DIRECT != 0;
-        let key =
-            if direct { Key::default() } else { Key::of(frame, meta, record.ue_prefix, record.tos_mask())? };
-        let probe = self.flows.prepare(&key);
-        let rule = direct.then(|| record.rule());
-        Some(Lookup { key, probe, found: None, rule })
+        if record.flags & flag::DIRECT != 0 {
+            prefetch_slice_at(self.rules.elements(), record.rule() as usize);
+            return None;
+        }
+        let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
+        Some(Lookup { key, probe: self.flows.prepare(&key), found: None, rule: flow::NO_RULE })
     }
 
     /// Second phase: fetches the flow.
     #[inline(always)]
     pub(crate) fn locate(&self, lookup: &mut Lookup) {
-        if lookup.rule.is_none() {
-            lookup.found = self.flows.locate(lookup.probe);
-        }
+        lookup.found = self.flows.locate(lookup.probe);
     }
 
     /// Third phase: fetches the rule's record.
     #[inline(always)]
     pub(crate) fn prefetch_rule(&mut self, lookup: &mut Lookup) {
-        if lookup.rule.is_none() {
-            let flow = self.flows.confirm(lookup.probe, lookup.found, &lookup.key);
-            lookup.rule = flow.map(|flow| flow.rule);
-        }
-        if let Some(rule) = lookup.rule {
-            prefetch_slice_at(self.rules.elements(), rule as usize);
+        if let Some(flow) = self.flows.confirm(lookup.probe, lookup.found, &lookup.key) {
+            lookup.rule = flow.rule;
+            prefetch_slice_at(self.rules.elements(), flow.rule as usize);
         }
     }
 
     /// Fourth phase: fetches the meters.
     #[inline(always)]
     pub(crate) fn prefetch_meters(&self, lookup: &Lookup) {
-        let Some(record) = lookup.rule.and_then(|rule| self.rules.elements().get(rule as usize)) else {
-            return;
-        };
+        let Some(record) = self.rules.elements().get(lookup.rule as usize) else { return };
         if record.flags & flag::SHARED_METERS != 0 {
             for number in record.shared_meters() {
                 prefetch_slice_at(self.meters.elements(), (number / 2) as usize);

@@ -620,3 +620,93 @@ fn nobody_who_calls_himself_us_is_answered() {
     }
     assert_eq!(worker.dropped(Reason::TtlExpired), 2);
 }
+
+#[test]
+fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let with_filter = |protocol: u8, teid: u32| {
+        let mut rules = (*rules(UE, to_gnb(teid))).clone();
+        let filter = SdfFilter {
+            protocol: Some(protocol),
+            source: None,
+            destination: None,
+            source_ports: Box::default(),
+            destination_ports: Box::default(),
+            tos: None,
+            spi: None,
+            flow_label: None,
+        };
+        for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none()) {
+            pdr.filters = [filter.clone()].into();
+        }
+        Arc::new(rules)
+    };
+    let flows = |worker: &Worker| {
+        let flows = worker.datapath.counters().flows;
+        (flows.learned, flows.served, flows.revised)
+    };
+    let into = |worker: &mut Worker| worker.sent(0).iter().map(|f| tunnelled(f).1.0).collect::<Vec<_>>();
+    worker.install(&with_filter(17, 77), Transition::default());
+    worker.process(1, &[downlink(64)]);
+    assert_eq!((flows(&worker), into(&mut worker)), ((1, 0, 0), vec![77]));
+    worker.process(1, &[downlink(64), downlink(64)]);
+    assert_eq!((flows(&worker), into(&mut worker)), ((1, 2, 0), vec![77, 77]));
+    // A path switch touches no flow.
+    worker.install(&with_filter(17, 78), Transition::default());
+    worker.process(1, &[downlink(64)]);
+    assert_eq!((flows(&worker), into(&mut worker)), ((1, 3, 0), vec![78]));
+    // Now the filter asks for TCP: no rule is left for the packet, whatever its flow was.
+    worker.install(&with_filter(6, 78), Transition::default());
+    worker.process(1, &[downlink(64)]);
+    assert_eq!((flows(&worker), into(&mut worker)), ((1, 3, 0), vec![]));
+    assert_eq!(worker.dropped(Reason::NoRule), 1);
+    // And for UDP again: the flow is found where it was.
+    worker.install(&with_filter(17, 79), Transition::default());
+    worker.process(1, &[downlink(64)]);
+    worker.process(1, &[downlink(64)]);
+    assert_eq!((flows(&worker), into(&mut worker)), ((1, 4, 1), vec![79, 79]));
+    // Silence ends it; another session in the same place begins with nothing.
+    for _ in 0..40 {
+        worker.tick(2);
+    }
+    assert_eq!(worker.datapath.counters().flows.live(), 0);
+}
+
+#[test]
+fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
+    let view = net(true).view();
+    let config = Config { flows_per_shard: 8, flows_per_session: 6, flows_per_burst: 4, ..Config::new(view) };
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.datapath = Datapath::new(config);
+    for id in ShardId::all() {
+        let shard = worker.datapath.new_shard(id);
+        worker.datapath.adopt(shard);
+    }
+    let mut filtered = (*rules(UE, to_gnb(77))).clone();
+    for pdr in filtered.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none()) {
+        pdr.qfis = Box::default();
+        pdr.filters = [SdfFilter {
+            protocol: Some(17),
+            source: None,
+            destination: None,
+            source_ports: Box::default(),
+            destination_ports: Box::default(),
+            tos: None,
+            spi: None,
+            flow_label: None,
+        }]
+        .into();
+    }
+    worker.install(&Arc::new(filtered), Transition::default());
+    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
+    let flow = |port: u16| {
+        PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, UE).udp(port, 2).build(&[7; 64])
+    };
+    let all: Vec<_> = (1..=10).map(flow).collect();
+    for (burst, (learned, refused)) in [(4, 6), (6, 10), (6, 14)].into_iter().enumerate() {
+        worker.process(1, &all);
+        assert_eq!(worker.sent(0).len(), 10, "burst {burst}");
+        let flows = worker.datapath.counters().flows;
+        assert_eq!((flows.learned, flows.refused), (learned, refused), "burst {burst}");
+    }
+}

@@ -337,6 +337,16 @@ pub struct Limits {
     /// Fragmented packets whose fragments are awaited, in one worker.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub fragmented_packets: u32,
+    /// Flow entries, all sessions together, spread over 512 shards: 100 to 120 bytes each, taken as flows come. Beyond, the
+    /// flow that was idle longest makes room.
+    #[schemars(range(min = 512, max = 134_217_728))]
+    pub flows: u32,
+    /// Flow entries of one session. The packets of further flows are classified one by one.
+    #[schemars(range(min = 0, max = 16_777_216))]
+    pub flows_per_session: u32,
+    /// Seconds without a packet after which a flow entry is forgotten.
+    #[schemars(range(min = 1, max = 65_535))]
+    pub flow_idle_seconds: u16,
     /// Neighbours (ARP and ND), all interfaces together.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub neighbours: u32,
@@ -358,6 +368,9 @@ impl Default for Limits {
             replies: 65_536,
             outstanding_requests: 65_536,
             fragmented_packets: 4_096,
+            flows: 4_194_304,
+            flows_per_session: 4_096,
+            flow_idle_seconds: 30,
             neighbours: 16_384,
             errors_per_second: 1_000,
         }

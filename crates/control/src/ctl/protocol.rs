@@ -109,6 +109,8 @@ pub enum Request {
     Peers,
     /// What N4 counts, and the state of each association.
     N4,
+    /// What became of flows.
+    Flows,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -170,6 +172,11 @@ pub enum Answer {
     },
     /// To [`Request::N4`].
     N4(N4Status),
+    /// To [`Request::Flows`].
+    Flows {
+        /// In the order of the documentation.
+        flows: Vec<FlowCounterLine>,
+    },
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.
@@ -460,6 +467,17 @@ pub struct WorkerLine {
     pub busy: f64,
     /// Cycles per packet while busy.
     pub cycles_per_packet: f64,
+}
+
+/// A counter of flows, all workers together.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FlowCounterLine {
+    /// Its label.
+    pub counter: String,
+    /// What it means.
+    pub meaning: String,
+    /// Since the process started.
+    pub value: u64,
 }
 
 /// An SMF.

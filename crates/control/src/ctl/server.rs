@@ -29,6 +29,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError>;
     /// N4's counters and associations.
     fn n4(&self) -> Result<N4Status, CtlError>;
+    /// Counters of flows.
+    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -254,6 +256,7 @@ impl Server {
             Request::Workers => Answer::Workers { workers: backend.workers()? },
             Request::Peers => Answer::Peers { peers: backend.peers()? },
             Request::N4 => Answer::N4(backend.n4()?),
+            Request::Flows => Answer::Flows { flows: backend.flows()? },
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

@@ -47,6 +47,11 @@ impl CtlBackend for Fake {
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
         Ok(Vec::new())
     }
+    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
+        let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
+        Ok(vec![line])
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -132,6 +137,7 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Ports).unwrap(), Answer::Ports { ports } if ports.len() == 1));
     assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
     assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
+    assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Upf, describe};
 use crate::ctl::{
-    CtlBackend, CtlError, DropLine, ErrorCode, N4Status, PeerLine, PortLine, SeidText, SessionDetail,
-    SessionPage, SessionQuery, Version, WorkerLine,
+    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, N4Status, PeerLine, PortLine, SeidText,
+    SessionDetail, SessionPage, SessionQuery, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -107,6 +107,10 @@ impl CtlBackend for Backend {
 
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
         self.ask(|upf| Ok(describe::peers(upf)))
+    }
+
+    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
+        self.ask(describe::flows)
     }
 
     fn n4(&self) -> Result<N4Status, CtlError> {

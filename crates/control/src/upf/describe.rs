@@ -3,9 +3,9 @@
 use super::Upf;
 use super::calendar::utc;
 use crate::ctl::{
-    CtlError, DropLine, ErrorCode, FarLine, N4CounterLine, N4Layer, N4PeerLine, N4Status, PdrLine, PeerLine,
-    QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, TunnelEnd, UrrLine, Version,
-    WorkerLine,
+    CtlError, DropLine, ErrorCode, FarLine, FlowCounterLine, N4CounterLine, N4Layer, N4PeerLine, N4Status,
+    PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, TunnelEnd,
+    UrrLine, Version, WorkerLine,
 };
 use datapath::Counters;
 use engine::WorkerReport;
@@ -241,6 +241,19 @@ pub(super) fn drops(upf: &mut Upf) -> Result<Vec<DropLine>, CtlError> {
         sum.merge(&report.counters);
     }
     Ok(sum.drops().map(|(reason, packets)| DropLine::new(reason, packets)).collect())
+}
+
+pub(super) fn flows(upf: &mut Upf) -> Result<Vec<FlowCounterLine>, CtlError> {
+    let mut sum = Counters::default();
+    for report in reports(upf)? {
+        sum.merge(&report.counters);
+    }
+    let line = |(counter, meaning, value): (&str, &str, u64)| FlowCounterLine {
+        counter: counter.into(),
+        meaning: meaning.into(),
+        value,
+    };
+    Ok(sum.flows.each().map(line).into())
 }
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {
