@@ -6,7 +6,6 @@ use crate::directory::Directory;
 use crate::flow::Lookup;
 use crate::forward::Link;
 use crate::fragment::{FragmentFlows, Reassembly};
-use crate::limiter::Limiter;
 use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::parse::{self, Kind, Meta};
@@ -19,7 +18,7 @@ use session::usage::Trigger;
 use session::{SHARDS, ShardId};
 use std::net::{IpAddr, Ipv4Addr};
 use tables::prefetch::{prefetch, prefetch_slice_at};
-use tables::{Nanos, Probe};
+use tables::{Nanos, Probe, RateLimiter};
 
 /// Shards that aren't owned, and slots that aren't known.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
@@ -33,9 +32,15 @@ const SWEPT: usize = SHARDS / 16;
 /// Rate limits of the answers that a worker gives.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    pub echo: Limiter,
-    pub error: Limiter,
-    pub icmp: Limiter,
+    pub echo: RateLimiter,
+    pub error: RateLimiter,
+    pub icmp: RateLimiter,
+}
+
+/// So many answers a second, in bursts of a tenth of a second's worth: a flood of packets that ask for an answer never becomes
+/// a flood of answers.
+fn limiter(per_second: u32) -> RateLimiter {
+    RateLimiter::new(per_second, (per_second / 10).max(1))
 }
 
 /// One worker's share of the user plane: the shards it owns, and its copies of everything else.
@@ -80,9 +85,9 @@ impl<F: Frame> Datapath<F> {
             directory: Directory::new(config.seed),
             counters: Counters::default(),
             limits: Limits {
-                echo: Limiter::new(config.echo_rate),
-                error: Limiter::new(config.error_rate),
-                icmp: Limiter::new(config.icmp_rate),
+                echo: limiter(config.echo_rate),
+                error: limiter(config.error_rate),
+                icmp: limiter(config.icmp_rate),
             },
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
             flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),

@@ -103,7 +103,6 @@ mod forward;
 mod fragment;
 mod gtpu_control;
 mod icmp;
-mod limiter;
 mod local;
 mod neighbour;
 pub mod net;
