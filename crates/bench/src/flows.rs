@@ -223,9 +223,7 @@ fn filtered(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
         destination: uplink.then_some(server),
         source_ports: if uplink { Box::default() } else { [(SERVER_PORT, SERVER_PORT)].into() },
         destination_ports: if uplink { [(SERVER_PORT, SERVER_PORT)].into() } else { Box::default() },
-        tos: None,
-        spi: None,
-        flow_label: None,
+        ..SdfFilter::default()
     };
     let mut pdrs = Vec::new();
     for pdr in &rules.pdrs {

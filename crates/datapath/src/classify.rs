@@ -126,19 +126,6 @@ mod tests {
     use packet::PacketBuilder;
     use session::rules::Prefix;
 
-    fn any() -> SdfFilter {
-        SdfFilter {
-            protocol: None,
-            source: None,
-            destination: None,
-            source_ports: Box::default(),
-            destination_ports: Box::default(),
-            tos: None,
-            spi: None,
-            flow_label: None,
-        }
-    }
-
     fn check(filter: &SdfFilter, packet: &[u8]) -> Match {
         matches_filter(filter, &IpPacket::parse(packet).unwrap(), packet)
     }
@@ -150,19 +137,28 @@ mod tests {
             .udp(53, 40000)
             .build(b"answer");
         let prefix = |text: &str| Some(Prefix::V4(text.parse().unwrap()));
-        assert_eq!(check(&any(), &udp), Match::Yes);
-        assert_eq!(check(&SdfFilter { protocol: Some(17), ..any() }, &udp), Match::Yes);
-        assert_eq!(check(&SdfFilter { protocol: Some(6), ..any() }, &udp), Match::No);
-        assert_eq!(check(&SdfFilter { source: prefix("198.51.100.0/24"), ..any() }, &udp), Match::Yes);
-        assert_eq!(check(&SdfFilter { destination: prefix("198.51.100.0/24"), ..any() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter::default(), &udp), Match::Yes);
+        assert_eq!(check(&SdfFilter { protocol: Some(17), ..SdfFilter::default() }, &udp), Match::Yes);
+        assert_eq!(check(&SdfFilter { protocol: Some(6), ..SdfFilter::default() }, &udp), Match::No);
+        assert_eq!(
+            check(&SdfFilter { source: prefix("198.51.100.0/24"), ..SdfFilter::default() }, &udp),
+            Match::Yes
+        );
+        assert_eq!(
+            check(&SdfFilter { destination: prefix("198.51.100.0/24"), ..SdfFilter::default() }, &udp),
+            Match::No
+        );
         let v6 = Prefix::V6("::/0".parse().unwrap());
-        assert_eq!(check(&SdfFilter { source: Some(v6), ..any() }, &udp), Match::No);
-        let ports = SdfFilter { source_ports: [(1, 52), (53, 60)].into(), ..any() };
+        assert_eq!(check(&SdfFilter { source: Some(v6), ..SdfFilter::default() }, &udp), Match::No);
+        let ports = SdfFilter { source_ports: [(1, 52), (53, 60)].into(), ..SdfFilter::default() };
         assert_eq!(check(&ports, &udp), Match::Yes);
-        assert_eq!(check(&SdfFilter { destination_ports: [(1, 52)].into(), ..any() }, &udp), Match::No);
-        assert_eq!(check(&SdfFilter { tos: Some((0xb8, 0xfc)), ..any() }, &udp), Match::No);
-        assert_eq!(check(&SdfFilter { flow_label: Some(0), ..any() }, &udp), Match::No);
-        assert_eq!(check(&SdfFilter { spi: Some(1), ..any() }, &udp), Match::No);
+        assert_eq!(
+            check(&SdfFilter { destination_ports: [(1, 52)].into(), ..SdfFilter::default() }, &udp),
+            Match::No
+        );
+        assert_eq!(check(&SdfFilter { tos: Some((0xb8, 0xfc)), ..SdfFilter::default() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { flow_label: Some(0), ..SdfFilter::default() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { spi: Some(1), ..SdfFilter::default() }, &udp), Match::No);
     }
 
     #[test]
@@ -174,8 +170,11 @@ mod tests {
             ..Default::default()
         };
         let esp = PacketBuilder::new().ipv4_header(header).build(&[0, 0, 0x12, 0x34, 0, 0, 0, 1]);
-        assert_eq!(check(&SdfFilter { spi: Some(0x1234), ..any() }, &esp), Match::Yes);
-        assert_eq!(check(&SdfFilter { spi: Some(0x1235), ..any() }, &esp), Match::No);
-        assert_eq!(check(&SdfFilter { source_ports: [(0, 65535)].into(), ..any() }, &esp), Match::No);
+        assert_eq!(check(&SdfFilter { spi: Some(0x1234), ..SdfFilter::default() }, &esp), Match::Yes);
+        assert_eq!(check(&SdfFilter { spi: Some(0x1235), ..SdfFilter::default() }, &esp), Match::No);
+        assert_eq!(
+            check(&SdfFilter { source_ports: [(0, 65535)].into(), ..SdfFilter::default() }, &esp),
+            Match::No
+        );
     }
 }

@@ -312,7 +312,7 @@ impl Bench {
             let filter = SdfFilter {
                 protocol: Some(58),
                 destination: Some(Prefix::V6("ff02::2/128".parse().unwrap())),
-                ..any()
+                ..SdfFilter::default()
             };
             pdrs.push(Pdr {
                 id: PdrId(90),
@@ -377,7 +377,7 @@ impl Bench {
             source_ports: ports(self),
             destination_ports: ports(self),
             tos: self.chance(15).then_some((0x20, 0xfc)),
-            ..any()
+            ..SdfFilter::default()
         }
     }
 
@@ -669,19 +669,6 @@ impl Bench {
             let fast = session.map(|s| (s.pdrs.clone(), s.drops.clone(), s.buffered as usize));
             assert_eq!(fast, self.slow.counts(place));
         }
-    }
-}
-
-fn any() -> SdfFilter {
-    SdfFilter {
-        protocol: None,
-        source: None,
-        destination: None,
-        source_ports: Box::default(),
-        destination_ports: Box::default(),
-        tos: None,
-        spi: None,
-        flow_label: None,
     }
 }
 

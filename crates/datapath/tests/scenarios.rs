@@ -438,17 +438,8 @@ fn outer_fragments_are_put_together() {
 fn later_fragments_of_a_filtered_session_follow_the_first() {
     let mut worker = Worker::new(net(true), |_| true);
     let mut filtered = (*rules(UE, to_gnb(77))).clone();
-    filtered.pdrs[1].filters = [SdfFilter {
-        protocol: Some(17),
-        source: None,
-        destination: None,
-        source_ports: [(1, 1)].into(),
-        destination_ports: Box::default(),
-        tos: None,
-        spi: None,
-        flow_label: None,
-    }]
-    .into();
+    filtered.pdrs[1].filters =
+        [SdfFilter { protocol: Some(17), source_ports: [(1, 1)].into(), ..SdfFilter::default() }].into();
     worker.install(&Arc::new(filtered), Transition::default());
     let fragment = |offset: u16, more: bool| {
         let mut frame = downlink(64);
@@ -578,17 +569,7 @@ fn a_ue_may_not_lie_about_its_address_where_a_tunnel_serves_both_directions() {
     from_core.precedence = 0;
     from_core.source = Source::Core;
     from_core.far = 1;
-    from_core.filters = [SdfFilter {
-        protocol: Some(6),
-        source: None,
-        destination: None,
-        source_ports: Box::default(),
-        destination_ports: Box::default(),
-        tos: None,
-        spi: None,
-        flow_label: None,
-    }]
-    .into();
+    from_core.filters = [SdfFilter { protocol: Some(6), ..SdfFilter::default() }].into();
     both.pdrs = [from_core, both.pdrs[0].clone(), both.pdrs[1].clone()].into();
     worker.install(&Arc::new(both), Transition::default());
     let send = |source| gtpu(MessageType::G_PDU, teid(UE)).build(&inner(source, HOST, 20));
@@ -626,16 +607,7 @@ fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
     let mut worker = Worker::new(net(true), |_| true);
     let with_filter = |protocol: u8, teid: u32| {
         let mut rules = (*rules(UE, to_gnb(teid))).clone();
-        let filter = SdfFilter {
-            protocol: Some(protocol),
-            source: None,
-            destination: None,
-            source_ports: Box::default(),
-            destination_ports: Box::default(),
-            tos: None,
-            spi: None,
-            flow_label: None,
-        };
+        let filter = SdfFilter { protocol: Some(protocol), ..SdfFilter::default() };
         for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none()) {
             pdr.filters = [filter.clone()].into();
         }
@@ -685,17 +657,7 @@ fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
     let mut filtered = (*rules(UE, to_gnb(77))).clone();
     for pdr in filtered.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none()) {
         pdr.qfis = Box::default();
-        pdr.filters = [SdfFilter {
-            protocol: Some(17),
-            source: None,
-            destination: None,
-            source_ports: Box::default(),
-            destination_ports: Box::default(),
-            tos: None,
-            spi: None,
-            flow_label: None,
-        }]
-        .into();
+        pdr.filters = [SdfFilter { protocol: Some(17), ..SdfFilter::default() }].into();
     }
     worker.install(&Arc::new(filtered), Transition::default());
     let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());

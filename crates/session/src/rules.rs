@@ -108,8 +108,8 @@ pub struct Tunnel {
 }
 
 /// One service data flow filter, written for the packet as it travels: source and destination are the packet's own in
-/// this PDR's direction (an uplink PDR's downlink-form description has been swapped already).
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// this PDR's direction (an uplink PDR's downlink-form description has been swapped already). The default matches everything.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SdfFilter {
     /// IP protocol number; `None`: any.
     pub protocol: Option<u8>,
