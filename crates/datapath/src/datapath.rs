@@ -378,8 +378,7 @@ impl<F: Frame> Datapath<F> {
             {
                 self.elsewhere(cx, meta, frame, port);
             }
-            Kind::Tunnel => self.tunnel(cx, meta, frame),
-            Kind::Plain => self.plain(cx, meta, frame),
+            Kind::Tunnel | Kind::Plain => self.unserved(cx, meta, frame),
             Kind::Bad(reason) => self.counters.drop(reason),
             Kind::Signalling => self.signalling(cx, meta, &frame),
             Kind::UnknownExtension(_) => self.unknown_extension(cx, meta, &frame),

@@ -270,33 +270,26 @@ impl<F: Frame> Datapath<F> {
         Some(Link { interface: egress.interface, port: egress.port })
     }
 
-    /// A G-PDU that its record didn't serve.
-    pub(crate) fn tunnel<P: FramePool<Frame = F>>(
+    /// A user's packet that its record didn't serve, if it has one.
+    pub(crate) fn unserved<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
         frame: F,
     ) {
-        let shard = self.shards.get(meta.shard as usize).and_then(Option::as_deref);
-        let record = shard.and_then(|shard| shard.tunnels.get(meta.slot as usize));
-        if record.is_some_and(|record| record.teid == meta.teid && meta.teid != 0) {
+        let known = self.shards.get(meta.shard as usize).and_then(Option::as_deref).is_some_and(|shard| {
+            let record = match meta.kind {
+                Kind::Tunnel => {
+                    shard.tunnels.get(meta.slot as usize).filter(|record| record.teid == meta.teid)
+                }
+                _ => shard.downlink.get(meta.slot as usize),
+            };
+            record.is_some_and(|record| record.has(flag::LIVE))
+        });
+        if known {
             self.ask(cx, meta, frame);
-        } else {
+        } else if meta.kind == Kind::Tunnel {
             self.unknown_teid(cx, meta, &frame);
-        }
-    }
-
-    /// An IP packet to a UE that its record didn't serve.
-    pub(crate) fn plain<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        meta: &Meta,
-        frame: F,
-    ) {
-        let shard = self.shards.get(meta.shard as usize).and_then(Option::as_deref);
-        let record = shard.and_then(|shard| shard.downlink.get(meta.slot as usize));
-        if record.is_some_and(|record| record.has(flag::LIVE)) {
-            self.ask(cx, meta, frame);
         } else {
             self.unknown_ue(cx, meta, frame);
         }
