@@ -16,6 +16,11 @@ use clap::{Parser, Subcommand};
 use exit::Exit;
 use std::process::ExitCode;
 
+/// A session request is some tens of small allocations on the control thread, half of which end their lives on a worker: what
+/// mimalloc is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A 5G user plane (UPF) in software.
 #[derive(Parser)]
 #[command(name = "millrace", version, max_term_width = 100, after_help = exit::summary())]
