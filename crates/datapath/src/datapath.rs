@@ -60,8 +60,8 @@ pub struct Datapath<F: Frame> {
     pub(crate) arisen: Vec<F>,
     metas: Vec<Meta>,
     probes: Vec<Option<Probe>>,
-    /// What a packet of a session with flows is looked up by; empty while no session here has flows.
-    pub(crate) lookups: Vec<Option<Lookup>>,
+    /// What packets of sessions with flows are looked up by: for each packet of a burst, or none while no session here has flows.
+    lookups: Vec<Option<Lookup>>,
     /// Sessions here whose rules have records of their own.
     divided: usize,
     /// Flows that may still be added in this burst.
@@ -315,46 +315,48 @@ impl<F: Frame> Datapath<F> {
                 }
             }
         }
-        self.lookups.clear();
-        if self.divided > 0 {
-            self.look_closer(burst);
-        }
         self.flow_budget = self.config.flows_per_burst;
-        let mut metas = std::mem::take(&mut self.metas);
-        let served = self.serve_first(cx, &metas, burst);
+        // What is known of this burst is out of reach of packets that arise from it and are run in its midst.
+        let (mut metas, mut lookups) = (std::mem::take(&mut self.metas), std::mem::take(&mut self.lookups));
+        if self.divided > 0 {
+            self.look_closer(&metas, burst, &mut lookups);
+        }
+        let served = self.serve_first(cx, &metas, &lookups, burst);
         for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(burst.drain(..))) {
-            if let Err(frame) = self.serve_one(cx, meta, at, frame) {
+            let lookup = lookups.get(at).and_then(Option::as_ref);
+            if let Err(frame) = self.serve_one(cx, meta, lookup, frame) {
                 self.dispatch(cx, meta, frame, port);
             }
         }
         metas.clear();
-        self.metas = metas;
+        lookups.clear();
+        (self.metas, self.lookups) = (metas, lookups);
     }
 
     /// The sessions' rules that have records of their own: which one is it? Looks up the flows of the burst in phases, as
     /// [`Self::run`] does the sessions, so that all lines that the packets need are on their way together.
     #[inline(never)]
-    fn look_closer(&mut self, burst: &[F]) {
+    fn look_closer(&mut self, metas: &[Meta], burst: &[F], lookups: &mut Vec<Option<Lookup>>) {
         let shards = &self.shards;
-        self.lookups.extend(self.metas.iter().zip(burst).map(|(meta, frame)| {
+        lookups.extend(metas.iter().zip(burst).map(|(meta, frame)| {
             let shard = shards.get(meta.shard as usize)?.as_deref()?;
             shard.prepare(meta, frame.bytes())
         }));
-        for (meta, lookup) in self.metas.iter().zip(&mut self.lookups) {
+        for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
             if let Some(lookup) = lookup
                 && let Some(Some(shard)) = shards.get(meta.shard as usize)
             {
                 shard.locate(lookup);
             }
         }
-        for (meta, lookup) in self.metas.iter().zip(&mut self.lookups) {
+        for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
             if let Some(lookup) = lookup
                 && let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize)
             {
                 shard.prefetch_rule(lookup);
             }
         }
-        for (meta, lookup) in self.metas.iter().zip(&self.lookups) {
+        for (meta, lookup) in metas.iter().zip(&*lookups) {
             if let Some(lookup) = lookup
                 && let Some(Some(shard)) = self.shards.get(meta.shard as usize)
             {

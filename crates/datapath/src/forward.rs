@@ -8,6 +8,7 @@ use crate::account::Meters;
 use crate::counters::Traffic;
 use crate::datapath::{Datapath, destination6};
 use crate::egress::Egress;
+use crate::flow::Lookup;
 use crate::net::{HopId, NetView};
 use crate::network::{Context, Way, transmit};
 use crate::parse::{Kind, Meta, NO_QFI, internal_header};
@@ -125,13 +126,15 @@ impl<F: Frame> Datapath<F> {
         &mut self,
         cx: &mut Context<'_, F, P>,
         metas: &[Meta],
+        lookups: &[Option<Lookup>],
         burst: &mut Vec<F>,
     ) -> usize {
         // As long as nobody's rules have records of their own, nobody pays for looking.
-        let sent = if self.lookups.is_empty() {
-            self.serve_all::<false>(cx.now, metas, burst)
+        let sent = if lookups.is_empty() {
+            self.serve_all::<false>(cx.now, metas.iter().map(|meta| (meta, None)), burst)
         } else {
-            self.serve_all::<true>(cx.now, metas, burst)
+            let looked_up = lookups.iter().map(Option::as_ref);
+            self.serve_all::<true>(cx.now, metas.iter().zip(looked_up), burst)
         };
         let (links, counters) = (self.links.as_slice(), &mut self.counters);
         let Some((first, others)) = links.split_first() else { return 0 };
@@ -153,26 +156,31 @@ impl<F: Frame> Datapath<F> {
         links.len()
     }
 
-    fn serve_all<const DIVIDED: bool>(&mut self, now: Nanos, metas: &[Meta], burst: &mut [F]) -> Traffic {
+    fn serve_all<'a, const DIVIDED: bool>(
+        &mut self,
+        now: Nanos,
+        metas: impl Iterator<Item = (&'a Meta, Option<&'a Lookup>)>,
+        burst: &mut [F],
+    ) -> Traffic {
         self.links.clear();
         let mut sent = Traffic::default();
-        for (at, (meta, frame)) in metas.iter().zip(burst).enumerate() {
-            let Some(link) = self.serve::<DIVIDED>(now, meta, at, frame) else { break };
+        for ((meta, lookup), frame) in metas.zip(burst) {
+            let Some(link) = self.serve::<DIVIDED>(now, meta, lookup, frame) else { break };
             sent.add(frame.len());
             self.links.push(link);
         }
         sent
     }
 
-    /// Serves the packet that is the burst's `at`th by its record and sends it; gives it back if it has to be asked about.
+    /// Serves one packet by its record and sends it; gives it back if it has to be asked about.
     pub(crate) fn serve_one<P>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
-        at: usize,
+        lookup: Option<&Lookup>,
         mut frame: F,
     ) -> Result<(), F> {
-        let Some(link) = self.serve::<true>(cx.now, meta, at, &mut frame) else { return Err(frame) };
+        let Some(link) = self.serve::<true>(cx.now, meta, lookup, &mut frame) else { return Err(frame) };
         transmit(cx.out, &mut self.counters, link.interface, link.port, frame);
         Ok(())
     }
@@ -184,7 +192,7 @@ impl<F: Frame> Datapath<F> {
         &mut self,
         now: Nanos,
         meta: &Meta,
-        at: usize,
+        lookup: Option<&Lookup>,
         frame: &mut F,
     ) -> Option<Link> {
         let shard = self.shards.get_mut(meta.shard as usize)?.as_deref_mut()?;
@@ -206,7 +214,7 @@ impl<F: Frame> Datapath<F> {
             let rule = if record.flags & flag::DIRECT != 0 {
                 admits(record, meta, frame.bytes()).then(|| record.rule())?
             } else {
-                let lookup = self.lookups.get(at)?.as_ref()?;
+                let lookup = lookup?;
                 let known = shard.flows.confirm(lookup.probe, lookup.found, &lookup.key)?;
                 let known = (known.version == record.flow_version()).then_some(known)?;
                 flow.insert(known).rule
