@@ -433,7 +433,13 @@ fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
 
 /// Meter and account, within the record. False, and nothing done, if the packet is to be judged by the session.
 #[inline(always)]
-fn enforce(record: &mut Record, meters: &mut [Meters], length: u16, now: Nanos, depth: u64) -> bool {
+pub(crate) fn enforce(
+    record: &mut Record,
+    meters: &mut [Meters],
+    length: u16,
+    now: Nanos,
+    depth: u64,
+) -> bool {
     if record.credit < length as u32 {
         return false;
     }

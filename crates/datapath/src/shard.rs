@@ -4,6 +4,7 @@ use crate::Reason;
 use crate::account::{self, Books, Meters, forwards, limited_qers};
 use crate::counters::FlowCounters;
 use crate::flow::{self, Flow, Key, Lookup};
+use crate::forward::enforce;
 use crate::parse::{Kind, Meta};
 use crate::peer::NO_PEER;
 use crate::record::{MAX_METERS, NO_METER, Record, flag};
@@ -228,10 +229,17 @@ impl<F> Shard<F> {
         }
     }
 
-    /// The record of a session's PDR, if it has one that can serve packets.
-    pub(crate) fn rule_record(&self, slot: u32, pdr: u16) -> Option<&Record> {
-        let element = self.session(slot)?.rule_records.element(pdr)?;
-        self.rules.elements().get(element as usize).filter(|rule| rule.flags & flag::COMPLEX == 0)
+    /// The number of the record of a session's PDR, if it has one that can serve packets.
+    pub(crate) fn rule_record(&self, slot: u32, pdr: u16) -> Option<u32> {
+        let number = self.session(slot)?.rule_records.element(pdr)?;
+        let record = self.rules.elements().get(number as usize)?;
+        (record.flags & flag::COMPLEX == 0).then_some(number)
+    }
+
+    /// Accounts a packet in its rule's record. False, and nothing done: the books have to be opened.
+    pub(crate) fn passes(&mut self, rule: u32, length: u16, now: Nanos, depth: u64) -> bool {
+        let record = self.rules.elements_mut().get_mut(rule as usize);
+        record.is_some_and(|record| enforce(record, self.meters.elements_mut(), length, now, depth))
     }
 
     /// The flow that a packet begins which was found to be this PDR's. `None`: packets like it are classified one by one.
@@ -245,8 +253,7 @@ impl<F> Shard<F> {
     ) -> Option<(Key, Flow)> {
         let record = self.leading(meta).filter(|record| record.has(flag::FLOWS))?;
         let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
-        self.rule_record(record.session, pdr)?;
-        let rule = self.session(record.session)?.rule_records.element(pdr)?;
+        let rule = self.rule_record(record.session, pdr)?;
         let mut flow = Flow::new(rule, record.flow_version(), idle, now);
         flow.count(meta.len, now);
         Some((key, flow))

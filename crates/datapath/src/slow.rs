@@ -280,15 +280,23 @@ impl<F: Frame> Datapath<F> {
             Kind::Tunnel => shard.tunnels.get(meta.slot as usize),
             _ => shard.downlink.get(meta.slot as usize),
         };
-        let simple = record.is_none_or(|record| !record.has(flag::COMPLEX));
+        let flags = record.map_or(0, |record| record.flags);
+        let (depth, mut reports) = (self.config.meter_burst, Vec::new());
+        // Where packets are led to their rule's record, this one is accounted there like those whose flow is known. If
+        // the record has run dry, it is filled again by opening the books.
+        let led = flags & (flag::FLOWS | flag::DIRECT) != 0;
+        let rule = if led { shard.rule_record(slot, pdr) } else { None };
+        if let Some(number) = rule
+            && shard.passes(number, meta.len, cx.now, depth)
+        {
+            return Ok(());
+        }
         let Some(session) = shard.session(slot) else { return Err(Reason::NoRule) };
-        // A rule's record that has run dry is filled again by opening the books.
-        let dry = shard.rule_record(slot, pdr).is_some_and(|rule| rule.credit < meta.len as u32);
-        let exact = simple || dry || session.shared_meter || !session.books.covers(meta.len);
+        let simple = flags & flag::COMPLEX == 0;
+        let exact = simple || rule.is_some() || session.shared_meter || !session.books.covers(meta.len);
         if exact {
             shard.fold(slot);
         }
-        let (depth, mut reports) = (self.config.meter_burst, Vec::new());
         let verdict = shard.enforce(slot, rules, pdr, meta.len, cx.now, depth, exact, &mut reports);
         if exact {
             shard.grant(slot);
