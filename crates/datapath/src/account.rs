@@ -1,4 +1,4 @@
-//! A session's books: counters per PDR, meters per QER, volumes per URR, and the credit that keeps packets out of them.
+//! A session's books: counters per PDR, volumes per URR, judged with its meters per QER, and the credit that keeps packets out of them.
 //!
 //! Every forwarded packet counts for its PDR and for all the URRs of that PDR, and thresholds and quotas are exact to the
 //! packet. Yet the common packet touches only its [`Record`]: it takes its length from the record's *credit*. A credit is
@@ -381,13 +381,18 @@ fn new_measurement(rule: &Urr) -> UrrState {
 /// A QER's meters: uplink, downlink. They are kept by the shard, one run a session in the order of its QERs.
 pub type Meters = [Meter; 2];
 
-/// Fills a session's meters from its rules. What `before` (rules and meters) had under the same QER ID keeps its fill level.
-pub fn set_meters(meters: &mut [Meters], rules: &Rules, before: Option<(&Rules, &[Meters])>) {
+/// Fills a session's meters from its rules.
+pub fn set_meters(meters: &mut [Meters], rules: &Rules) {
     for (qer, meters) in rules.qers.iter().zip(meters) {
         let meter = |rate: Option<u64>| rate.map_or_else(Meter::default, Meter::new);
         *meters = [meter(qer.uplink_mbr), meter(qer.downlink_mbr)];
-        if let Some((rules, known)) = before
-            && let Ok(place) = rules.qers.binary_search_by_key(&qer.id, |q| q.id)
+    }
+}
+
+/// Meters of changed rules: what had a meter under the same QER ID `before` keeps its fill level.
+pub fn resume_meters(meters: &mut [Meters], rules: &Rules, known: &[Meters], before: &Rules) {
+    for (qer, meters) in rules.qers.iter().zip(meters) {
+        if let Ok(place) = before.qers.binary_search_by_key(&qer.id, |q| q.id)
             && let Some(known) = known.get(place)
         {
             for (meter, known) in meters.iter_mut().zip(known) {

@@ -1,6 +1,7 @@
 //! One worker's state, and the order in which a burst meets it.
 
 use crate::command::{Command, Event, SessionSnapshot};
+use crate::compile;
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::flow::Lookup;
@@ -20,8 +21,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use tables::prefetch::{prefetch, prefetch_slice_at};
 use tables::{Nanos, Probe, RateLimiter};
 
-/// Shards that aren't owned, and slots that aren't known.
-pub(crate) const NO_SLOT: u32 = u32::MAX;
 /// Rounds of packets that arise from other packets (to another UE, or an answer to a UE) in one call. A packet from a
 /// UE to a UE takes one, the ICMP error about it another.
 const ROUNDS: usize = 4;
@@ -531,7 +530,7 @@ impl<F: Frame> Datapath<F> {
         let mut full = false;
         for far in &rules.fars {
             let peer =
-                shard::remote(far.action).map_or(Some(NO_PEER), |peer| self.network.acquire_peer(peer));
+                compile::remote(far.action).map_or(Some(NO_PEER), |peer| self.network.acquire_peer(peer));
             full |= peer.is_none();
             peers.push(peer.unwrap_or(NO_PEER));
         }

@@ -7,9 +7,9 @@
 //! new version, and a flow of an older one is classified again by its next packet.
 
 use crate::account::limited_qers;
+use crate::compile::only_link_local;
 use crate::parse::{Kind, Meta};
 use crate::record::{coarse, from_coarse};
-use crate::shard::only_link_local;
 use packet::IpProtocol;
 use session::rules::{Pdr, Rules, SdfFilter};
 use tables::Nanos;

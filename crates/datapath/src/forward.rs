@@ -285,16 +285,8 @@ impl<F: Frame> Datapath<F> {
         meta: &Meta,
         frame: F,
     ) {
-        let known = self.shards.get(meta.shard as usize).and_then(Option::as_deref).is_some_and(|shard| {
-            let record = match meta.kind {
-                Kind::Tunnel => {
-                    shard.tunnels.get(meta.slot as usize).filter(|record| record.teid == meta.teid)
-                }
-                _ => shard.downlink.get(meta.slot as usize),
-            };
-            record.is_some_and(|record| record.has(flag::LIVE))
-        });
-        if known {
+        let shard = self.shards.get(meta.shard as usize).and_then(Option::as_deref);
+        if shard.is_some_and(|shard| shard.record(meta).is_some()) {
             self.ask(cx, meta, frame);
         } else if meta.kind == Kind::Tunnel {
             self.unknown_teid(cx, meta, &frame);

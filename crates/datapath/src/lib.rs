@@ -72,7 +72,8 @@
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, meters, volumes; [`record`].
-//! - `shard`: sessions and how rules become records; `runs`: where it keeps what sessions have several of.
+//! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
+//!   of.
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
@@ -93,6 +94,7 @@
 pub mod account;
 mod classify;
 pub mod command;
+mod compile;
 mod config;
 pub mod counters;
 mod datapath;

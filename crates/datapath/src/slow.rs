@@ -7,14 +7,15 @@
 use crate::Reason;
 use crate::classify::classify;
 use crate::command::Event;
-use crate::datapath::{Datapath, NO_SLOT};
+use crate::compile::candidates;
+use crate::datapath::Datapath;
 use crate::egress::Egress;
 use crate::forward::{self, Encapsulation, Routed};
 use crate::icmp::Trouble;
 use crate::network::Context;
 use crate::parse::{Kind, Meta, NO_QFI};
 use crate::record::flag;
-use crate::shard::{Session, candidates};
+use crate::shard::Session;
 use io::{Frame, FramePool};
 use packet::{Dscp, Qfi};
 use session::SessionRef;
@@ -51,15 +52,8 @@ enum SourceOf {
 impl<F: Frame> Datapath<F> {
     /// Shard and session slot of a packet whose record was found.
     pub(crate) fn session_slot(&self, meta: &Meta) -> Option<(u16, u32)> {
-        let shard = self.shards.get(meta.shard as usize)?.as_deref()?;
-        let slot = match meta.kind {
-            Kind::Tunnel => {
-                let record = shard.tunnels.get(meta.slot as usize)?;
-                (record.teid == meta.teid).then_some(record.session)?
-            }
-            _ => meta.slot,
-        };
-        (slot != NO_SLOT).then_some((meta.shard, slot))
+        let record = self.shards.get(meta.shard as usize)?.as_deref()?.record(meta)?;
+        Some((meta.shard, record.session))
     }
 
     /// Judges a packet by its session's rules.
@@ -276,11 +270,7 @@ impl<F: Frame> Datapath<F> {
         pdr: u16,
     ) -> Result<(), Reason> {
         let Some(Some(shard)) = self.shards.get_mut(shard_index as usize) else { return Err(Reason::NoRule) };
-        let record = match meta.kind {
-            Kind::Tunnel => shard.tunnels.get(meta.slot as usize),
-            _ => shard.downlink.get(meta.slot as usize),
-        };
-        let flags = record.map_or(0, |record| record.flags);
+        let flags = shard.record(meta).map_or(0, |record| record.flags);
         let (depth, mut reports) = (self.config.meter_burst, Vec::new());
         // Where packets are led to their rule's record, this one is accounted there like those whose flow is known. If
         // the record has run dry, it is filled again by opening the books.

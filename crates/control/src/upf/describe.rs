@@ -235,25 +235,26 @@ fn reports(upf: &mut Upf) -> Result<Vec<WorkerReport>, CtlError> {
     upf.engine.reports().map_err(|error| CtlError::new(ErrorCode::Unavailable, error.to_string()))
 }
 
-pub(super) fn drops(upf: &mut Upf) -> Result<Vec<DropLine>, CtlError> {
+/// All workers' counters.
+fn counters(upf: &mut Upf) -> Result<Counters, CtlError> {
     let mut sum = Counters::default();
     for report in reports(upf)? {
         sum.merge(&report.counters);
     }
-    Ok(sum.drops().map(|(reason, packets)| DropLine::new(reason, packets)).collect())
+    Ok(sum)
+}
+
+pub(super) fn drops(upf: &mut Upf) -> Result<Vec<DropLine>, CtlError> {
+    Ok(counters(upf)?.drops().map(|(reason, packets)| DropLine::new(reason, packets)).collect())
 }
 
 pub(super) fn flows(upf: &mut Upf) -> Result<Vec<FlowCounterLine>, CtlError> {
-    let mut sum = Counters::default();
-    for report in reports(upf)? {
-        sum.merge(&report.counters);
-    }
     let line = |(counter, meaning, value): (&str, &str, u64)| FlowCounterLine {
         counter: counter.into(),
         meaning: meaning.into(),
         value,
     };
-    Ok(sum.flows.each().map(line).into())
+    Ok(counters(upf)?.flows.each().map(line).into())
 }
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {

@@ -41,14 +41,7 @@ impl Node {
             }
             Role::Up => {
                 let kind = MessageType::ASSOCIATION_UPDATE_REQUEST;
-                let request = AssociationUpdateRequest {
-                    node_id,
-                    release_requested: true,
-                    reports_usage: false,
-                    graceful_release: None,
-                    up_features: None,
-                    cp_features: None,
-                };
+                let request = AssociationUpdateRequest::release(node_id);
                 self.send(now, Some(peer), to, purpose, kind, None, |out| request.encode(out), out)
             }
         };
