@@ -55,7 +55,7 @@ pub(crate) fn compile<F>(
     let rules = &*session.rules;
     let teid = tunnel.map(|tunnel| tunnel.teid.0);
     let mut record =
-        Record { session: slot, teid: teid.unwrap_or(0), flags: flag::LIVE, ..Record::default() };
+        Record { session: slot as u16, teid: teid.unwrap_or(0), flags: flag::LIVE, ..Record::default() };
     record.ue_ipv4 = rules.ue_ipv4.map_or(0, u32::from);
     record.ue_prefix = match rules.ue_ipv6 {
         Some(prefix) if prefix.prefix_len() == 64 => upper_half(prefix.network()),
@@ -192,7 +192,7 @@ fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<R
 /// The record of a PDR, for packets whose flow says that it is theirs. One that can't say everything is
 /// [`flag::COMPLEX`].
 pub(crate) fn rule_record<F>(session: &Session<F>, slot: u32, index: u16) -> Record {
-    let empty = Record { session: slot, pdr: index, ..Record::default() };
+    let empty = Record { session: slot as u16, pdr: index, ..Record::default() };
     let complex = Record { flags: flag::LIVE | flag::COMPLEX, ..empty };
     let Some(mut record) = with_way(session, empty, index) else { return complex };
     let uplink = record.has(flag::UPLINK);

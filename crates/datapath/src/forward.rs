@@ -88,7 +88,7 @@ impl Encapsulation {
 
 /// The container that a packet leaves with: the rule's QFI, or else the one that it came with (TS 38.415 §5.5.2).
 #[inline(always)]
-pub(crate) const fn container(flags: u16, qfi: u8, meta: &Meta) -> Option<[u8; 2]> {
+pub(crate) const fn container(flags: u32, qfi: u8, meta: &Meta) -> Option<[u8; 2]> {
     if flags & flag::CONTAINER == 0 {
         return None;
     }

@@ -5,37 +5,37 @@ use tables::Nanos;
 /// Bits of [`Record::flags`].
 pub mod flag {
     /// The record is in use.
-    pub const LIVE: u16 = 1 << 0;
+    pub const LIVE: u32 = 1 << 0;
     /// More than one rule may match, or the rule does more than a record can say: ask the session.
-    pub const COMPLEX: u16 = 1 << 1;
+    pub const COMPLEX: u32 = 1 << 1;
     /// Packets come from the UE.
-    pub const UPLINK: u16 = 1 << 2;
+    pub const UPLINK: u32 = 1 << 2;
     /// The inline meter applies.
-    pub const METERED: u16 = 1 << 3;
+    pub const METERED: u32 = 1 << 3;
     /// Packets leave in a tunnel to `peer` with `remote_teid`.
-    pub const OUTER: u16 = 1 << 4;
+    pub const OUTER: u32 = 1 << 4;
     /// The tunnel leads towards the radio: the container has its downlink form.
-    pub const TO_ACCESS: u16 = 1 << 5;
+    pub const TO_ACCESS: u32 = 1 << 5;
     /// Packets leave with a PDU session container, if there is a QFI to put in.
-    pub const CONTAINER: u16 = 1 << 6;
+    pub const CONTAINER: u32 = 1 << 6;
     /// `qfi` is what packets are marked with.
-    pub const MARK: u16 = 1 << 7;
+    pub const MARK: u32 = 1 << 7;
     /// `qfi` is what packets must carry; others are for the session to judge.
-    pub const MATCH: u16 = 1 << 8;
+    pub const MATCH: u32 = 1 << 8;
     /// Set RQI.
-    pub const REFLECTIVE: u16 = 1 << 9;
+    pub const REFLECTIVE: u32 = 1 << 9;
     /// Beside what is checked (source, QFI) everything is in the rule's own record, see [`super::Record::set_rule`].
-    pub const DIRECT: u16 = 1 << 10;
+    pub const DIRECT: u32 = 1 << 10;
     /// Link-local and multicast destinations have a rule of their own: ask the session.
-    pub const LINK_LOCAL: u16 = 1 << 11;
+    pub const LINK_LOCAL: u32 = 1 << 11;
     /// The UE may send from more than `ue_ipv4` and the /64 of `ue_prefix`: ask the session if these don't match.
-    pub const MORE_SOURCES: u16 = 1 << 12;
+    pub const MORE_SOURCES: u32 = 1 << 12;
     /// The rule is the only one; no address of the UE is known, so sources are not checked.
-    pub const ANY_SOURCE: u16 = 1 << 13;
+    pub const ANY_SOURCE: u32 = 1 << 13;
     /// Beside [`COMPLEX`]: packets are classified flow by flow, see [`super::Record::set_flows`].
-    pub const FLOWS: u16 = 1 << 14;
+    pub const FLOWS: u32 = 1 << 14;
     /// The meters are the shard's, see [`super::Record::set_shared_meters`].
-    pub const SHARED_METERS: u16 = 1 << 15;
+    pub const SHARED_METERS: u32 = 1 << 15;
 }
 
 /// A direction of a session, as far as every packet needs it.
@@ -46,10 +46,10 @@ pub mod flag {
 pub struct Record {
     /// The whole TEID, with its generation; zero where the record is no tunnel's.
     pub teid: u32,
-    /// The session's slot in the shard.
-    pub session: u32,
     /// See [`flag`].
-    pub flags: u16,
+    pub flags: u32,
+    /// The session's slot in the shard, below [`MAX_SESSIONS`].
+    pub session: u16,
     /// Index of the rule in [`session::rules::Rules::pdrs`].
     pub pdr: u16,
     /// The UE's IPv4 address; zero: none.
@@ -78,10 +78,13 @@ pub struct Record {
 
 const _: () = assert!(size_of::<Record>() == 64, "a record is one cache line");
 
+/// Session slots of a shard, at most.
+pub const MAX_SESSIONS: u32 = 1 << 16;
+
 impl Record {
     /// Whether all of these flags are set.
     #[inline(always)]
-    pub const fn has(&self, flags: u16) -> bool {
+    pub const fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
 }

@@ -8,7 +8,7 @@ use crate::flow::{self, Flow, Key, Lookup};
 use crate::forward::enforce;
 use crate::parse::{Kind, Meta};
 use crate::peer::NO_PEER;
-use crate::record::{Record, flag};
+use crate::record::{MAX_SESSIONS, Record, flag};
 use crate::runs::{Run, Runs};
 use crate::slow::Waiting;
 use session::rules::{Action, Destination, Forward, Rules, Tunnel};
@@ -143,7 +143,7 @@ impl<F> Shard<F> {
             live: 0,
             divided: 0,
             ended: Vec::new(),
-            max_sessions,
+            max_sessions: max_sessions.min(MAX_SESSIONS),
         }
     }
 
@@ -260,7 +260,7 @@ impl<F> Shard<F> {
     ) -> Option<(Key, Flow)> {
         let record = self.leading(meta).filter(|record| record.has(flag::FLOWS))?;
         let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
-        let rule = self.rule_record(record.session, pdr)?;
+        let rule = self.rule_record(u32::from(record.session), pdr)?;
         let mut flow = Flow::new(rule, record.flow_version(), idle, now);
         flow.count(meta.len, now);
         Some((key, flow))
@@ -312,7 +312,9 @@ impl<F> Shard<F> {
     /// The session that is now in a flow's place.
     fn session_of(&mut self, key: &Key) -> Option<&mut Session<F>> {
         let slot = match key.place() {
-            (slot, true) => self.tunnels.get(slot as usize).filter(|record| record.has(flag::LIVE))?.session,
+            (slot, true) => {
+                u32::from(self.tunnels.get(slot as usize).filter(|record| record.has(flag::LIVE))?.session)
+            }
             (slot, false) => slot,
         };
         self.session_mut(slot)
@@ -585,7 +587,7 @@ impl<F> Shard<F> {
         }
         for tunnel in &session.tunnels {
             if let Some(record) = self.tunnels.get_mut(*tunnel as usize)
-                && record.session == slot
+                && u32::from(record.session) == slot
             {
                 *record = Record::default();
             }

@@ -53,7 +53,7 @@ impl<F: Frame> Datapath<F> {
     /// Shard and session slot of a packet whose record was found.
     pub(crate) fn session_slot(&self, meta: &Meta) -> Option<(u16, u32)> {
         let record = self.shards.get(meta.shard as usize)?.as_deref()?.record(meta)?;
-        Some((meta.shard, record.session))
+        Some((meta.shard, u32::from(record.session)))
     }
 
     /// Judges a packet by its session's rules.
