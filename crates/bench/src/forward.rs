@@ -137,6 +137,8 @@ pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
             // More than one core can send, so that every packet is metered and none is dropped.
             uplink_mbr: Some(100_000_000_000),
             downlink_mbr: Some(100_000_000_000),
+            uplink_gbr: None,
+            downlink_gbr: None,
             qfi: Some(Qfi::from_wire(9)),
             reflective: false,
             paging_policy: None,

@@ -1,5 +1,6 @@
 //! What a worker's datapath is told once.
 
+use crate::marking::Marking;
 use crate::net::NetView;
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub struct Config {
     pub fragment_timeout: u64,
     /// Depth of every MBR bucket, as time in nanoseconds: a rate may be exceeded for this long after a silence.
     pub meter_burst: u64,
+    /// QFI and DSCP.
+    pub marking: Marking,
     /// GTP-U echo responses a second.
     pub echo_rate: u32,
     /// GTP-U error indications and supported extension headers notifications a second.
@@ -47,7 +50,7 @@ pub struct Config {
 
 impl Config {
     /// Defaults for this network.
-    pub const fn new(view: Arc<NetView>) -> Self {
+    pub fn new(view: Arc<NetView>) -> Self {
         Self {
             view,
             seed: 0x6d69_6c6c_7261_6365,
@@ -64,6 +67,7 @@ impl Config {
             fragment_flows: 1024,
             fragment_timeout: 2_000_000_000,
             meter_burst: 100_000_000,
+            marking: Marking::default(),
             echo_rate: 10_000,
             error_rate: 1000,
             icmp_rate: 1000,

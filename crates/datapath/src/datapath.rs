@@ -147,7 +147,8 @@ impl<F: Frame> Datapath<F> {
     /// An empty shard with this worker's limits.
     pub fn new_shard(&self, id: ShardId) -> Box<Shard<F>> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;
-        Box::new(Shard::new(id, self.config.sessions_per_shard, self.config.flows_per_shard, seed))
+        let Config { sessions_per_shard, flows_per_shard, meter_burst, .. } = self.config;
+        Box::new(Shard::new(id, sessions_per_shard, flows_per_shard, meter_burst, seed))
     }
 
     /// Whether this worker owns the shard.
@@ -539,7 +540,7 @@ impl<F: Frame> Datapath<F> {
             return Err(Refusal::TooManyPeers);
         }
         let before = shard.divided();
-        let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers);
+        let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers, cx.now);
         self.divided = self.divided - before + shard.divided();
         let (installed, before) = match installed {
             Ok(done) => done,

@@ -105,7 +105,7 @@ impl Bench {
             net.learn(0, address, mac);
         }
         let view = net.view();
-        let config = Config {
+        let mut config = Config {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
             buffered_packets: 20,
@@ -115,6 +115,24 @@ impl Bench {
             flow_idle: 1,
             ..Config::new(view)
         };
+        // Half of the runs have tables for QFI and DSCP; assured forwarding among it, so that yellow shows.
+        let (mut dscp_by_qfi, mut qfi_by_dscp) = (HashMap::new(), HashMap::new());
+        let mark_inner = rng.random();
+        if rng.random() {
+            for (qfi, dscp) in [(0, 46), (1, 10), (2, 34), (3, 0)] {
+                let (flow, dscp_name) = (Qfi::from_wire(qfi), Dscp::new(dscp).unwrap());
+                config.marking.set_outer(flow, dscp_name);
+                if mark_inner {
+                    config.marking.set_inner(flow, dscp_name);
+                }
+                dscp_by_qfi.insert(qfi, dscp << 2);
+            }
+            for (dscp, qfi) in [(0, 1), (8, 2)] {
+                config.marking.set_qfi(Dscp::new(dscp).unwrap(), Qfi::from_wire(qfi));
+                qfi_by_dscp.insert(dscp, qfi);
+            }
+        }
+        let mark_inner = mark_inner && !dscp_by_qfi.is_empty();
         let v4 = |text: &str| text.parse::<Ipv4Addr>().unwrap();
         let v6 = |text: &str| text.parse::<Ipv6Addr>().unwrap();
         let own = ["192.0.2.1", "2001:db8:3::1", "203.0.113.1", "2001:db8:6::1", "192.0.2.100"];
@@ -131,6 +149,9 @@ impl Bench {
             pools,
             buffered_packets: 20,
             meter_burst: config.meter_burst,
+            dscp_by_qfi,
+            qfi_by_dscp,
+            mark_inner,
         };
         let mut fast = Datapath::new(config);
         for id in ShardId::all() {
@@ -231,12 +252,16 @@ impl Bench {
         let mut qers = Vec::new();
         for id in 0..qer_count {
             let rates = [None, None, Some(64_000), Some(1_000_000), Some(1_000_000_000)];
+            // Zero promises nothing: every packet is yellow.
+            let promised = [None, None, Some(0), Some(32_000), Some(2_000_000)];
             qers.push(Qer {
                 id: QerId(u32::from(id) + 1),
                 uplink_open: self.chance(92),
                 downlink_open: self.chance(92),
                 uplink_mbr: self.pick(&rates),
                 downlink_mbr: self.pick(&rates),
+                uplink_gbr: self.pick(&promised),
+                downlink_gbr: self.pick(&promised),
                 qfi: self.chance(60).then(|| Qfi::from_wire(self.rng.random_range(0..4))),
                 reflective: self.chance(20),
                 paging_policy: self.chance(10).then(|| self.rng.random_range(0..8)),
@@ -657,6 +682,7 @@ impl Bench {
         assert_eq!(drops, self.slow.drops);
         assert_eq!((counters.uplink.packets, counters.uplink.bytes), self.slow.uplink);
         assert_eq!((counters.downlink.packets, counters.downlink.bytes), self.slow.downlink);
+        assert_eq!(counters.yellow, self.slow.yellow);
         assert_eq!(counters.buffered as usize, self.slow.buffered());
         assert_eq!(counters.balance(), 0);
     }
@@ -706,6 +732,7 @@ fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeM
         ("flows expired", flows.expired),
         ("flows evicted", flows.evicted),
         ("flows refused", flows.refused),
+        ("yellow", bench.fast.counters().yellow),
     ];
     for (what, n) in what {
         *bench.kinds.entry(what).or_default() += n as usize;

@@ -70,6 +70,8 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, limits: &Limits) ->
         downlink_open: qer.downlink_open,
         uplink_mbr: qer.uplink_mbr,
         downlink_mbr: qer.downlink_mbr,
+        uplink_gbr: qer.uplink_gbr,
+        downlink_gbr: qer.downlink_gbr,
         qfi: qer.qfi,
         reflective: qer.reflective,
         paging_policy: qer.paging_policy,

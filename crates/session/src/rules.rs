@@ -222,6 +222,10 @@ pub struct Qer {
     pub uplink_mbr: Option<u64>,
     /// Maximum bit rate downlink in bit/s.
     pub downlink_mbr: Option<u64>,
+    /// Guaranteed bit rate uplink in bit/s: packets beyond it are the first to go (TS 23.501 §5.7.2.5).
+    pub uplink_gbr: Option<u64>,
+    /// Guaranteed bit rate downlink in bit/s.
+    pub downlink_gbr: Option<u64>,
     /// The QFI to mark downlink packets with.
     pub qfi: Option<Qfi>,
     /// Set the reflective QoS indicator (RQI) downlink.

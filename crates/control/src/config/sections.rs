@@ -3,7 +3,7 @@
 
 use super::units::{self, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use packet::MacAddr;
+use packet::{Dscp, MacAddr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -28,6 +28,8 @@ pub struct File {
     pub neighbour: Vec<NeighbourSection>,
     /// Addresses that this UPF may give to UEs itself (UE IP address allocation, TS 29.244 §5.21).
     pub pool: Vec<PoolSection>,
+    /// How QFIs and DSCPs stand for each other.
+    pub marking: Vec<MarkingSection>,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// What the UPF refuses to exceed.
@@ -272,6 +274,27 @@ pub struct PoolSection {
     #[serde(with = "units::list")]
     #[schemars(with = "Vec<Text<Ipv6Net>>")]
     pub ipv6: Vec<Ipv6Net>,
+}
+
+/// How a QFI and DSCPs stand for each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MarkingSection {
+    /// The QoS Flow Identifier.
+    #[schemars(range(min = 0, max = 63))]
+    pub qfi: u8,
+    /// DSCP of outer headers of packets with this QFI, where the SMF asks for none (Transport Level Marking).
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<Dscp>>")]
+    pub outer: Option<Dscp>,
+    /// DSCP of the UE's own packets with this QFI towards the data network. Default: they keep theirs.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<Dscp>>")]
+    pub inner: Option<Dscp>,
+    /// Packets from the data network with one of these get this QFI, if their rules name none.
+    #[serde(default, with = "units::list")]
+    #[schemars(with = "Vec<Text<Dscp>>")]
+    pub accept: Vec<Dscp>,
 }
 
 /// Where packet buffers live.
