@@ -24,11 +24,16 @@ pub(crate) fn remote(action: Action) -> Option<IpAddr> {
 /// The rules that can match packets of a tunnel, or (`None`) packets to the UE's address, best first.
 pub(crate) fn candidates(rules: &Rules, tunnel: Option<u32>) -> impl Iterator<Item = (u16, &Pdr)> {
     let pdrs = rules.pdrs.iter().enumerate().map(|(index, pdr)| (index as u16, pdr));
-    pdrs.filter(move |(_, pdr)| match (tunnel, pdr.tunnel) {
+    pdrs.filter(move |(_, pdr)| may_match(pdr, tunnel))
+}
+
+/// Whether a rule is about packets of this tunnel, or (`None`) about packets to the UE's address.
+pub(crate) fn may_match(pdr: &Pdr, tunnel: Option<u32>) -> bool {
+    match (tunnel, pdr.tunnel) {
         (Some(teid), Some(tunnel)) => tunnel.teid.0 == teid,
         (None, None) => matches!(pdr.source, Source::Core | Source::N6Lan),
         _ => false,
-    })
+    }
 }
 
 /// Whether all of a rule's filters ask for a destination that never leaves a link: the SMF's rule for router solicitations.

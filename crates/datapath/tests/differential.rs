@@ -14,6 +14,7 @@ use pfcp::{FarId, PdrId, QerId, UrrId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use reference::{Reference, Said, World};
+use session::classifier::Classifier;
 use session::rules::*;
 use session::usage::Trigger;
 use session::{SessionRef, ShardId, TeidRef};
@@ -375,6 +376,7 @@ impl Bench {
             }
         }
         pdrs.sort_by_key(|pdr| (pdr.precedence, pdr.id));
+        let classifier = self.chance(50).then(|| Box::new(Classifier::of(&pdrs)));
         let ue = &self.ues[ue];
         Rules {
             place: ue.place,
@@ -383,6 +385,7 @@ impl Bench {
             ue_ipv6: ue.ipv6,
             framed_ipv4: ue.framed.clone().into(),
             framed_ipv6: Box::default(),
+            classifier,
             pdrs: pdrs.into(),
             fars: fars.into(),
             qers: qers.into(),
@@ -441,6 +444,7 @@ impl Bench {
                         Pdr { far: pdr.far % fars as u16, qers, urrs, ..pdr.clone() }
                     };
                     rules.pdrs = before.pdrs.iter().map(again).collect();
+                    rules.classifier.clone_from(&before.classifier);
                 }
                 let rules = Arc::new(rules);
                 let end_markers: Box<[FarId]> =
