@@ -19,6 +19,8 @@ pub struct Config {
     pub flows_per_session: u32,
     /// Flows that one burst may add; the packets of further ones are classified one by one.
     pub flows_per_burst: u32,
+    /// Packets of unknown flows that one burst may bring to their rules while its port is overloaded.
+    pub new_flows_in_overload: u32,
     /// Seconds without a packet after which a flow is forgotten.
     pub flow_idle: u16,
     /// Far ends of tunnels.
@@ -58,6 +60,7 @@ impl Config {
             flows_per_shard: 1 << 15,
             flows_per_session: 4096,
             flows_per_burst: 32,
+            new_flows_in_overload: 1,
             flow_idle: 30,
             peers: 8192,
             neighbours: 4096,

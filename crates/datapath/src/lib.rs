@@ -70,7 +70,7 @@
 //! # The files, in a packet's order
 //!
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
-//! - `flow`: what is remembered of a flow, and by which key.
+//! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`marking`]: QFI
 //!   and DSCP; [`record`].
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
@@ -112,6 +112,7 @@ mod neighbour;
 pub mod net;
 mod network;
 mod outbox;
+mod overload;
 pub mod parse;
 mod peer;
 mod police;

@@ -645,10 +645,10 @@ fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
     assert_eq!(worker.datapath.counters().flows.live(), 0);
 }
 
-#[test]
-fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
-    let view = net(true).view();
-    let config = Config { flows_per_shard: 8, flows_per_session: 6, flows_per_burst: 4, ..Config::new(view) };
+/// A worker whose UE's downlink packets are classified flow by flow, with these limits; and the packets of its flows.
+fn with_flows(limits: impl FnOnce(&mut Config)) -> (Worker, impl Fn(u16) -> Vec<u8>) {
+    let mut config = Config::new(net(true).view());
+    limits(&mut config);
     let mut worker = Worker::new(net(true), |_| true);
     worker.datapath = Datapath::new(config);
     for id in ShardId::all() {
@@ -662,9 +662,41 @@ fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
     }
     worker.install(&Arc::new(filtered), Transition::default());
     let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
-    let flow = |port: u16| {
+    let flow = move |port: u16| {
         PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, UE).udp(port, 2).build(&[7; 64])
     };
+    (worker, flow)
+}
+
+#[test]
+fn known_flows_go_on_in_a_flood_of_new_ones() {
+    let (mut worker, flow) = with_flows(|config| config.flows_per_burst = 64);
+    worker.process(1, &[flow(1)]);
+    assert_eq!(worker.sent(0).len(), 1);
+    // Every burst is full: 62 new flows, and twice the known one.
+    let mut next = 2;
+    let mut full = |worker: &mut Worker| {
+        let mut burst: Vec<_> = (next..next + 62).map(&flow).collect();
+        next += 62;
+        burst.extend([flow(1), flow(1)]);
+        worker.process(1, &burst);
+        worker.sent(0).len()
+    };
+    let forwarded: Vec<_> = (0..40).map(|_| full(&mut worker)).collect();
+    assert_eq!(forwarded[..31], [64; 31], "a burst of load is no overload");
+    assert_eq!(forwarded[31..], [3; 9], "the known flow, and one new one a burst");
+    assert_eq!(worker.dropped(Reason::NewFlowInOverload), 9 * 61);
+    // The queue was emptied: whoever comes is welcome.
+    worker.process(1, &[flow(60_000), flow(60_001)]);
+    assert_eq!((worker.sent(0).len(), full(&mut worker)), (2, 64));
+    assert_eq!(worker.datapath.counters().balance(), 0);
+}
+
+#[test]
+fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
+    let (mut worker, flow) = with_flows(|config| {
+        (config.flows_per_shard, config.flows_per_session, config.flows_per_burst) = (8, 6, 4);
+    });
     let all: Vec<_> = (1..=10).map(flow).collect();
     for (burst, (learned, refused)) in [(4, 6), (6, 10), (6, 14)].into_iter().enumerate() {
         worker.process(1, &all);

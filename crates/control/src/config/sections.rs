@@ -370,6 +370,10 @@ pub struct Limits {
     /// Seconds without a packet after which a flow entry is forgotten.
     #[schemars(range(min = 1, max = 65_535))]
     pub flow_idle_seconds: u16,
+    /// Packets of unknown flows that one burst of 64 may bring to their rules while its port's queue overflows; the rest are
+    /// dropped, so that known flows go on.
+    #[schemars(range(min = 1, max = 64))]
+    pub new_flows_in_overload: u32,
     /// Neighbours (ARP and ND), all interfaces together.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub neighbours: u32,
@@ -394,6 +398,7 @@ impl Default for Limits {
             flows: 4_194_304,
             flows_per_session: 4_096,
             flow_idle_seconds: 30,
+            new_flows_in_overload: 1,
             neighbours: 16_384,
             errors_per_second: 1_000,
         }

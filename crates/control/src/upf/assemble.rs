@@ -193,6 +193,7 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
         flows_per_shard: config.limits.flows.div_ceil(session::SHARDS as u32),
         flows_per_session: config.limits.flows_per_session,
         flow_idle: config.limits.flow_idle_seconds,
+        new_flows_in_overload: config.limits.new_flows_in_overload,
         neighbours: config.limits.neighbours as usize,
         error_rate: config.limits.errors_per_second,
         icmp_rate: config.limits.errors_per_second,
