@@ -58,6 +58,8 @@ struct Bench {
     token: u64,
     packets: usize,
     kinds: BTreeMap<&'static str, usize>,
+    /// All frames that the fast one sent, by port.
+    sent: [Vec<Vec<u8>>; 2],
 }
 
 /// What stays the same of a session: its place and addresses.
@@ -71,7 +73,8 @@ struct Ue {
 }
 
 impl Bench {
-    fn new(seed: u64) -> Self {
+    /// `flows`: how many a session may have.
+    fn new(seed: u64, flows: u32) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut net = Net::new();
         let interface = |port, mac, addresses: [&str; 2], mtu, roles| Interface {
@@ -111,7 +114,7 @@ impl Bench {
             error_rate: 1 << 30,
             buffered_packets: 20,
             flows_per_shard: FLOWS,
-            flows_per_session: FLOWS + 2,
+            flows_per_session: flows,
             flows_per_burst: 3,
             flow_idle: 1,
             ..Config::new(view)
@@ -169,6 +172,7 @@ impl Bench {
             token: 0,
             packets: 0,
             kinds: BTreeMap::new(),
+            sent: Default::default(),
             recent: VecDeque::new(),
             rng,
         };
@@ -659,6 +663,9 @@ impl Bench {
             slow[port].push(normal(&frame));
         }
         *self.kinds.entry("sent").or_default() += slow[0].len() + slow[1].len();
+        for (all, fast) in self.sent.iter_mut().zip(&fast) {
+            all.extend_from_slice(fast);
+        }
         for (fast, slow) in fast.iter().zip(&slow) {
             assert_eq!(fast.len(), slow.len(), "frames sent: {fast:?} {slow:?}");
             for (fast, slow) in fast.iter().zip(slow) {
@@ -717,8 +724,35 @@ fn normal(frame: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// What two user planes send of the same random packets under the same random rules, of which one knows no flows: every
+/// packet takes the slow path.
+#[test]
+fn what_flows_serve_is_what_the_slow_path_would_have_done() {
+    let transcript = |seed: u64, flows: u32| {
+        let mut bench = Bench::new(seed, flows);
+        for _ in 0..2 * SESSIONS {
+            bench.modify();
+        }
+        for step in 0..400 {
+            if step % 25 == 0 {
+                bench.modify();
+            }
+            bench.step();
+        }
+        (bench.sent, bench.fast.counters().flows.served)
+    };
+    let mut served = 0;
+    for seed in 1..=20 {
+        let ((with, by_flows), (without, none)) = (transcript(seed, FLOWS + 2), transcript(seed, 0));
+        assert!(with == without, "MILLRACE_SEED={seed}");
+        assert_eq!(none, 0);
+        served += by_flows;
+    }
+    assert!(served > 500, "{served} packets were served by flows");
+}
+
 fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeMap<Reason, u64>) {
-    let mut bench = Bench::new(seed);
+    let mut bench = Bench::new(seed, FLOWS + 2);
     for _ in 0..2 * SESSIONS {
         bench.modify();
     }
