@@ -128,6 +128,7 @@ pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
         ue_ipv6: None,
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
+        slice: None,
         classifier: None,
         pdrs: [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)].into(),
         fars: [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))].into(),

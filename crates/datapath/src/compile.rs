@@ -133,6 +133,9 @@ fn serves_alone<F>(
     let mut record = with_way(session, record, index)?;
     let uplink = pdr.source.is_uplink();
     let mut limited = limited_qers(rules, index, uplink);
+    if rules.slice.is_some() {
+        return None;
+    }
     let Some(qer) = limited.next() else { return Some((record, false)) };
     if limited.next().is_some() || police::guarantees(rules, qer, uplink) {
         return None;

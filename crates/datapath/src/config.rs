@@ -2,6 +2,7 @@
 
 use crate::marking::Marking;
 use crate::net::NetView;
+use crate::slice::Slice;
 use std::sync::Arc;
 
 /// Limits and rates of one worker. Nothing in the datapath grows beyond these.
@@ -40,6 +41,8 @@ pub struct Config {
     pub fragment_timeout: u64,
     /// Depth of every MBR bucket, as time in nanoseconds: a rate may be exceeded for this long after a silence.
     pub meter_burst: u64,
+    /// Slices, by the index that rules name them by.
+    pub slices: Vec<Slice>,
     /// QFI and DSCP.
     pub marking: Marking,
     /// GTP-U echo responses a second.
@@ -70,6 +73,7 @@ impl Config {
             fragment_flows: 1024,
             fragment_timeout: 2_000_000_000,
             meter_burst: 100_000_000,
+            slices: Vec::new(),
             marking: Marking::default(),
             echo_rate: 10_000,
             error_rate: 1000,

@@ -13,6 +13,7 @@ use crate::overload::Overload;
 use crate::parse::{self, Kind, Meta};
 use crate::peer::NO_PEER;
 use crate::shard::{self, Refusal, Shard};
+use crate::slice::{Share, SliceTraffic};
 use crate::{Config, Reason};
 use io::{BURST, Frame, FramePool};
 use packet::rss;
@@ -67,6 +68,8 @@ pub struct Datapath<F: Frame> {
     /// Flows that may still be added in this burst.
     pub(crate) flow_budget: u32,
     overload: Overload,
+    /// Its shares of slices, uplink and downlink of each in turn.
+    pub(crate) slices: Vec<Share>,
     /// Shards whose flows are looked over next.
     sweep: usize,
     /// Where the packets leave that their records served.
@@ -99,6 +102,7 @@ impl<F: Frame> Datapath<F> {
             divided: 0,
             flow_budget: 0,
             overload: Overload::default(),
+            slices: Share::of(&config.slices),
             sweep: 0,
             links: Vec::with_capacity(4 * BURST),
             scratch: Vec::with_capacity(2048),
@@ -167,6 +171,12 @@ impl<F: Frame> Datapath<F> {
     /// What this worker counted.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// What this worker counted of each slice: uplink, downlink.
+    pub fn slices(&self) -> Vec<[SliceTraffic; 2]> {
+        let (pairs, _) = self.slices.as_chunks::<2>();
+        pairs.iter().map(|[up, down]| [up.traffic, down.traffic]).collect()
     }
 
     /// For the engine, which learns what became of the outbox.

@@ -180,18 +180,22 @@ const _: () = assert!(size_of::<Key>() + size_of::<Flow>() == 64, "a flow is one
 /// Whether the session needs records for single rules: some packets can't be served by one record for a whole direction.
 pub fn needs_rule_records(rules: &Rules) -> bool {
     let indexed = || rules.pdrs.iter().enumerate().map(|(index, pdr)| (index as u16, pdr));
-    indexed().any(|(index, pdr)| {
-        let uplink = pdr.source.is_uplink();
-        let qers = || limited_qers(rules, index, uplink);
-        let shares = |other: &Pdr| qers().any(|qer| other.qers.contains(&qer));
-        !pdr.filters.is_empty() && !only_link_local(pdr)
-            || pdr.qfis.len() > 1
-            || qers().nth(1).is_some()
-            || qers().any(|qer| guarantees(rules, qer, uplink))
-            || indexed().any(|(i, other)| {
-                i != index && other.source.is_uplink() == uplink && !only_link_local(other) && shares(other)
-            })
-    })
+    rules.slice.is_some()
+        || indexed().any(|(index, pdr)| {
+            let uplink = pdr.source.is_uplink();
+            let qers = || limited_qers(rules, index, uplink);
+            let shares = |other: &Pdr| qers().any(|qer| other.qers.contains(&qer));
+            !pdr.filters.is_empty() && !only_link_local(pdr)
+                || pdr.qfis.len() > 1
+                || qers().nth(1).is_some()
+                || qers().any(|qer| guarantees(rules, qer, uplink))
+                || indexed().any(|(i, other)| {
+                    i != index
+                        && other.source.is_uplink() == uplink
+                        && !only_link_local(other)
+                        && shares(other)
+                })
+        })
 }
 
 /// Whether all that filters look at is in a flow's key.

@@ -240,7 +240,9 @@ impl<F: Frame> Datapath<F> {
             Policers {
                 meters: shard.meters.elements_mut(),
                 markers: shard.markers.elements_mut(),
+                slices: &mut self.slices,
                 depth: self.config.meter_burst,
+                last_word: false,
             }
         } else {
             Policers { depth: self.config.meter_burst, ..Policers::none() }
@@ -461,7 +463,7 @@ pub(crate) fn enforce(
         }
         record.meter.take(now, length);
     }
-    if !policers.meters.is_empty() && record.flags & flag::SHARED_METERS != 0 {
+    if policers.any() && record.flags & flag::SHARED_METERS != 0 {
         colour = policers.police(record.shared_meters().into_iter(), length, now)?;
     }
     record.credit -= length as u32;

@@ -71,7 +71,7 @@
 //!
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
-//! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`marking`]: QFI
+//! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`slice`]; [`marking`]: QFI
 //!   and DSCP; [`record`].
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
 //!   of.
@@ -120,6 +120,7 @@ mod reason;
 pub mod record;
 mod runs;
 mod shard;
+pub mod slice;
 mod slow;
 
 pub use command::{Command, Event, SessionSnapshot, Token, Transition};
@@ -131,3 +132,4 @@ pub use net::{Net, NetView};
 pub use outbox::Outbox;
 pub use reason::Reason;
 pub use shard::{Refusal, Session, Shard};
+pub use slice::{Slice, SliceTraffic};

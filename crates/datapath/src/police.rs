@@ -3,9 +3,10 @@
 //! A QER with a maximum bit rate is a [`Meter`]; one that also promises a guaranteed bit rate (TS 23.501 §5.7.2.5) is a two-rate
 //! [`Marker`] (RFC 2698): beyond the promise its packets are yellow. Each marker of a rule sees the colour that the one before it gave
 //! (RFC 2698 §3, colour-aware). Both kinds are kept by the shard and known by number, so that any rules of a session draw on
-//! the same ones.
+//! the same ones. The session's slice is one more, the worker's own.
 
 use crate::record::Meter;
+use crate::slice::Share;
 use session::rules::{Qer, Rules};
 use tables::{Colour, Marker, MarkerConfig, MeterConfig, Nanos};
 
@@ -15,8 +16,10 @@ pub type Meters = [Meter; 2];
 /// The burst of a marker holds a jumbo frame, whatever its rate.
 const LEAST_BURST: u32 = 10_000;
 
-/// In a number: it is a marker's. Otherwise twice a QER's place, and one more for downlink.
+/// In a number: it is a marker's.
 const MARKER: u32 = 1 << 31;
+/// In a number: it is a slice's, twice its place, and one more for downlink. Without either it is a QER's, likewise.
+const SLICE: u32 = 1 << 30;
 
 /// The buckets that numbers refer to: all of a shard, or all of a session.
 #[derive(Debug)]
@@ -25,14 +28,24 @@ pub struct Policers<'a> {
     pub meters: &'a mut [Meters],
     /// Of QERs that promise a rate.
     pub markers: &'a mut [Marker],
+    /// Of slices, by slice and direction.
+    pub slices: &'a mut [Share],
     /// Depth of a meter's bucket, in nanoseconds.
     pub depth: u64,
+    /// Whoever is refused now is dropped: not asked again by someone who looks more closely.
+    pub last_word: bool,
 }
 
 impl Policers<'_> {
     /// No meters.
     pub const fn none() -> Self {
-        Self { meters: &mut [], markers: &mut [], depth: 0 }
+        Self { meters: &mut [], markers: &mut [], slices: &mut [], depth: 0, last_word: false }
+    }
+
+    /// Whether there are any to be shared.
+    #[inline(always)]
+    pub const fn any(&self) -> bool {
+        !self.meters.is_empty() || !self.slices.is_empty()
     }
 
     /// The colour of a packet that all its meters let pass, and whose bytes they have been charged with. `None`, and nothing done,
@@ -50,6 +63,10 @@ impl Policers<'_> {
                 if let Some(marker) = self.markers.get((number & !MARKER) as usize) {
                     colour = marker.colour(now, bytes.into(), colour);
                 }
+            } else if number & SLICE != 0 {
+                if let Some(share) = self.slices.get_mut((number & !SLICE) as usize) {
+                    colour = share.colour(now, bytes, colour, self.last_word);
+                }
             } else if !self.meter(number).is_none_or(|meter| meter.conforms(now, self.depth)) {
                 colour = Colour::Red;
             }
@@ -62,6 +79,10 @@ impl Policers<'_> {
             if number & MARKER != 0 {
                 if let Some(marker) = self.markers.get_mut((number & !MARKER) as usize) {
                     before = marker.mark(now, bytes.into(), before);
+                }
+            } else if number & SLICE != 0 {
+                if let Some(share) = self.slices.get_mut((number & !SLICE) as usize) {
+                    share.spend(bytes, colour);
                 }
             } else if let Some(pair) = self.meters.get_mut((number / 2) as usize)
                 && let Some(meter) = pair.get_mut((number % 2) as usize)
@@ -85,15 +106,23 @@ pub enum Place {
     Meters(u32),
     /// This marker.
     Marker(u32),
+    /// A slice, whose share is always at hand.
+    Slice,
 }
 
 /// What a number says.
 #[inline(always)]
 pub const fn place(number: u32) -> Place {
-    if number & MARKER != 0 { Place::Marker(number & !MARKER) } else { Place::Meters(number / 2) }
+    if number & MARKER != 0 {
+        Place::Marker(number & !MARKER)
+    } else if number & SLICE != 0 {
+        Place::Slice
+    } else {
+        Place::Meters(number / 2)
+    }
 }
 
-/// The numbers of the meters that limit a rule's packets in its direction, where the session's first meter and its first marker
+/// The numbers of the meters that limit a rule's packets in its direction, its slice last, where the session's first meter and its first marker
 /// have these numbers.
 pub fn numbers(
     rules: &Rules,
@@ -102,10 +131,11 @@ pub fn numbers(
     meters: u32,
     markers: u32,
 ) -> impl Iterator<Item = u32> + Clone + '_ {
-    limited_qers(rules, pdr, uplink).map(move |qer| match marker_of(rules, qer, uplink) {
+    let qers = limited_qers(rules, pdr, uplink).map(move |qer| match marker_of(rules, qer, uplink) {
         Some(marker) => MARKER | (markers + u32::from(marker)),
         None => 2 * (meters + u32::from(qer)) + u32::from(!uplink),
-    })
+    });
+    qers.chain(rules.slice.map(|slice| SLICE | (2 * u32::from(slice) + u32::from(!uplink))))
 }
 
 /// The QERs of a rule that limit the rate in this direction.

@@ -11,6 +11,7 @@ use crate::peer::NO_PEER;
 use crate::police::{self, Meters, Place, Policers};
 use crate::record::{MAX_SESSIONS, Record, flag};
 use crate::runs::{Run, Runs};
+use crate::slice::Share;
 use crate::slow::Waiting;
 use session::rules::{Action, Destination, Forward, Rules, Tunnel};
 use session::usage::Usage;
@@ -244,6 +245,7 @@ impl<F> Shard<F> {
                 match police::place(number) {
                     Place::Meters(at) => prefetch_slice_at(self.meters.elements(), at as usize),
                     Place::Marker(at) => prefetch_slice_at(self.markers.elements(), at as usize),
+                    Place::Slice => {}
                 }
             }
         }
@@ -257,12 +259,20 @@ impl<F> Shard<F> {
     }
 
     /// Accounts a packet in its rule's record. `None`, and nothing done: the books have to be opened.
-    pub(crate) fn passes(&mut self, rule: u32, length: u16, now: Nanos) -> Option<Colour> {
+    pub(crate) fn passes(
+        &mut self,
+        slices: &mut [Share],
+        rule: u32,
+        length: u16,
+        now: Nanos,
+    ) -> Option<Colour> {
         let record = self.rules.elements_mut().get_mut(rule as usize)?;
         let mut policers = Policers {
             meters: self.meters.elements_mut(),
             markers: self.markers.elements_mut(),
+            slices,
             depth: self.depth,
+            last_word: false,
         };
         enforce(record, &mut policers, length, now)
     }
@@ -407,6 +417,7 @@ impl<F> Shard<F> {
     )]
     pub(crate) fn enforce(
         &mut self,
+        slices: &mut [Share],
         slot: u32,
         rules: &Rules,
         pdr: u16,
@@ -421,7 +432,9 @@ impl<F> Shard<F> {
         let mut policers = Policers {
             meters: self.meters.get_mut(session.meters),
             markers: self.markers.get_mut(session.markers),
+            slices,
             depth: self.depth,
+            last_word: true,
         };
         session.books.enforce(rules, &mut policers, pdr, bytes, now, exact, reports)
     }

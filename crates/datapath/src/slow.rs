@@ -296,7 +296,7 @@ impl<F: Frame> Datapath<F> {
         let led = flags & (flag::FLOWS | flag::DIRECT) != 0;
         let rule = if led { shard.rule_record(slot, pdr) } else { None };
         if let Some(number) = rule
-            && let Some(colour) = shard.passes(number, meta.len, cx.now)
+            && let Some(colour) = shard.passes(&mut self.slices, number, meta.len, cx.now)
         {
             return Ok(colour);
         }
@@ -306,7 +306,8 @@ impl<F: Frame> Datapath<F> {
         if exact {
             shard.fold(slot);
         }
-        let verdict = shard.enforce(slot, rules, pdr, meta.len, cx.now, exact, &mut reports);
+        let verdict =
+            shard.enforce(&mut self.slices, slot, rules, pdr, meta.len, cx.now, exact, &mut reports);
         if exact {
             shard.grant(slot);
         }

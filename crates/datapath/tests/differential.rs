@@ -6,7 +6,7 @@ mod reference;
 
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Datapath, Outbox, Reason};
+use datapath::{Config, Datapath, Outbox, Reason, Slice};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, pdu_session};
@@ -21,7 +21,7 @@ use session::{SessionRef, ShardId, TeidRef};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use tables::Nanos;
+use tables::{MeterConfig, Nanos, SharedMarker};
 
 const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -137,6 +137,19 @@ impl Bench {
             }
         }
         let mark_inner = mark_inner && !dscp_by_qfi.is_empty();
+        // One slice is limited in one direction, the other only counted. Two of each: nobody draws on the other's.
+        let limited = || {
+            let meter = |rate_bps| MeterConfig { rate_bps, burst_bytes: 3000 };
+            [
+                Slice {
+                    uplink: Some(Arc::new(SharedMarker::new(meter(4_000), meter(40_000)))),
+                    downlink: None,
+                },
+                Slice::default(),
+            ]
+        };
+        let slices = limited();
+        config.slices = limited().into();
         let v4 = |text: &str| text.parse::<Ipv4Addr>().unwrap();
         let v6 = |text: &str| text.parse::<Ipv6Addr>().unwrap();
         let own = ["192.0.2.1", "2001:db8:3::1", "203.0.113.1", "2001:db8:6::1", "192.0.2.100"];
@@ -156,6 +169,7 @@ impl Bench {
             dscp_by_qfi,
             qfi_by_dscp,
             mark_inner,
+            slices: slices.map(|slice| [slice.uplink, slice.downlink]).into(),
         };
         let mut fast = Datapath::new(config);
         for id in ShardId::all() {
@@ -380,6 +394,7 @@ impl Bench {
             }
         }
         pdrs.sort_by_key(|pdr| (pdr.precedence, pdr.id));
+        let slice = self.chance(25).then(|| self.pick(&[0, 1]));
         let classifier = self.chance(50).then(|| Box::new(Classifier::of(&pdrs)));
         let ue = &self.ues[ue];
         Rules {
@@ -389,6 +404,7 @@ impl Bench {
             ue_ipv6: ue.ipv6,
             framed_ipv4: ue.framed.clone().into(),
             framed_ipv6: Box::default(),
+            slice,
             classifier,
             pdrs: pdrs.into(),
             fars: fars.into(),
@@ -694,6 +710,14 @@ impl Bench {
         assert_eq!((counters.uplink.packets, counters.uplink.bytes), self.slow.uplink);
         assert_eq!((counters.downlink.packets, counters.downlink.bytes), self.slow.downlink);
         assert_eq!(counters.yellow, self.slow.yellow);
+        for (at, both) in self.fast.slices().iter().enumerate() {
+            for (traffic, uplink) in both.iter().zip([true, false]) {
+                let [green, yellow, red] =
+                    self.slow.slices.get(&(at as u16, uplink)).map_or([0; 3], |slice| slice.1);
+                let counted = (traffic.green.packets, traffic.yellow.packets, traffic.red.packets);
+                assert_eq!(counted, (green, yellow, red));
+            }
+        }
         assert_eq!(counters.buffered as usize, self.slow.buffered());
         assert_eq!(counters.balance(), 0);
     }
@@ -771,6 +795,8 @@ fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeM
         ("flows evicted", flows.evicted),
         ("flows refused", flows.refused),
         ("yellow", bench.fast.counters().yellow),
+        ("beyond the slice's maximum", bench.fast.slices()[0][0].red.packets),
+        ("beyond what the slice is promised", bench.fast.slices()[0][0].yellow.packets),
     ];
     for (what, n) in what {
         *bench.kinds.entry(what).or_default() += n as usize;

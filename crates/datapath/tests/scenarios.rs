@@ -144,6 +144,7 @@ fn rules(ue: Ipv4Addr, downlink: Action) -> Arc<Rules> {
         ue_ipv6: None,
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
+        slice: None,
         classifier: None,
         pdrs: [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)].into(),
         fars: [

@@ -110,6 +110,7 @@ fn usual_request() -> SessionEstablishmentRequest<'static> {
         pdn_type: Some(PdnType::IPV4),
         apn_dnn: Some(b"\x08internet"),
         inactivity_timer: None,
+        s_nssai: None,
     }
 }
 

@@ -122,4 +122,5 @@ ie_types! {
     USER_PLANE_PATH_RECOVERY_REPORT = 187, "User Plane Path Recovery Report";
     SOURCE_IP_ADDRESS = 192, "Source IP Address";
     UPDATED_PDR = 256, "Updated PDR";
+    S_NSSAI = 257, "S-NSSAI";
 }

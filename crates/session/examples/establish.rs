@@ -167,6 +167,7 @@ fn everyday() -> SessionEstablishmentRequest<'static> {
         pdn_type: Some(PdnType::IPV4),
         apn_dnn: Some(b"\x08internet"),
         inactivity_timer: None,
+        s_nssai: None,
     }
 }
 

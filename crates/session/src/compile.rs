@@ -95,6 +95,7 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, limits: &Limits) ->
         ue_ipv6: model.ipv6,
         framed_ipv4: framed_ipv4.into(),
         framed_ipv6: framed_ipv6.into(),
+        slice: model.slice,
         classifier: Classifier::new(&pdrs),
         pdrs: pdrs.into(),
         fars: fars.into(),

@@ -5,6 +5,8 @@ use crate::pool::{Pool, PoolError};
 use crate::rules::Source;
 use crate::sdf::SdfLimits;
 use ipnet::{Ipv4Net, Ipv6Net};
+use pfcp::ie::SNssai;
+use pfcp::message::SessionEstablishmentRequest;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Everything that [`crate::store::Store`] is told at its start.
@@ -18,6 +20,8 @@ pub struct Config {
     pub cp: LocalAddresses,
     /// Network Instances with addresses of their own. A name that isn't here means the default.
     pub instances: Vec<Instance>,
+    /// Slices that are known here: limited or counted as a whole.
+    pub slices: Vec<Slice>,
     /// UE address pools. The first is the default.
     pub pools: Vec<PoolConfig>,
     /// Addresses that no UE may have: the node's own.
@@ -59,7 +63,35 @@ pub struct Instance {
     pub n9: LocalAddresses,
 }
 
+/// A network slice (TS 23.501 §5.15), or what an operator treats as one.
+#[derive(Clone, Debug, Default)]
+pub struct Slice {
+    /// Sessions with this S-NSSAI belong to it;
+    pub s_nssai: Option<SNssai>,
+    /// and sessions with one of these Network Instances or DNNs.
+    pub names: Vec<Name>,
+}
+
 impl Config {
+    /// The slice that a new session belongs to: the first one that its S-NSSAI names, or else the first that its DNN or one of its
+    /// Network Instances does.
+    pub fn slice(&self, request: &SessionEstablishmentRequest) -> Option<u16> {
+        if self.slices.is_empty() {
+            return None;
+        }
+        let by_nssai = request
+            .s_nssai
+            .and_then(|asked| self.slices.iter().position(|slice| slice.s_nssai == Some(asked)));
+        let pdrs = request.create_pdrs.iter().filter_map(|pdr| pdr.pdi.network_instance);
+        let by_name = || {
+            let mut names = request.apn_dnn.into_iter().chain(pdrs);
+            names.find_map(|asked| {
+                self.slices.iter().position(|slice| slice.names.iter().any(|name| name.is(asked)))
+            })
+        };
+        by_nssai.or_else(by_name).map(|at| at as u16)
+    }
+
     /// The index of a Network Instance: 0 is the default, which an unknown name means too. The SMF's name for the N6 side is
     /// often a DNN that the node needn't distinguish.
     pub fn instance(&self, name: &[u8]) -> u16 {

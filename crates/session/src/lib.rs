@@ -69,6 +69,7 @@
 //!     pdn_type: Some(PdnType::IPV4),
 //!     apn_dnn: None,
 //!     inactivity_timer: None,
+//!     s_nssai: None,
 //! };
 //! let established = store.establish(&request, smf)?;
 //! let address = established.rules.ue_ipv4.ok_or("no address")?;

@@ -36,6 +36,8 @@ pub struct Model {
     pub quotas: u32,
     /// User Plane Inactivity Timer in seconds.
     pub inactivity_timer: Option<u32>,
+    /// Index of its slice in the configuration.
+    pub slice: Option<u16>,
 }
 
 /// A local tunnel endpoint, shared by all PDRs that name its TEID.

@@ -167,7 +167,7 @@ macro_rules! pack_struct {
     )*};
 }
 pack_struct! {
-    Model { ipv4, ipv6, tunnels, pdrs, fars, qers, urrs, bars, quotas, inactivity_timer }
+    Model { ipv4, ipv6, tunnels, pdrs, fars, qers, urrs, bars, quotas, inactivity_timer, slice }
     Endpoint { tunnel, choose_id }
     Tunnel { teid, place }
     TeidRef { shard, slot }

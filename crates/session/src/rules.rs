@@ -26,6 +26,8 @@ pub struct Rules {
     pub framed_ipv4: Box<[Ipv4Net]>,
     /// Likewise for IPv6 (§8.2.111).
     pub framed_ipv6: Box<[Ipv6Net]>,
+    /// Index of the slice whose rates and counters all its packets share.
+    pub slice: Option<u16>,
     /// Sorted: lowest precedence value first (it wins), then lowest PDR ID.
     pub pdrs: Box<[Pdr]>,
     /// Narrows down `pdrs` where there are many filters.

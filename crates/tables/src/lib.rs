@@ -16,6 +16,7 @@
 //! | [`lpm`] | which route contains this address? | one to three entries (IPv4), five for an IPv6 /48 |
 //! | [`meter`] | is this packet within the rate? | a dozen instructions, 24 bytes |
 //! | [`marker`] | how far within its rates is this packet? | two meters, 64 bytes |
+//! | [`shared`] | the same, of many owners | a comparison, and two atomic exchanges a lease |
 //! | [`limiter`] | may this event happen again already? | as a meter |
 //! | [`wheel`] | what is due? | constant per timer set, moved or cancelled |
 //! | [`slab`] | which record has this number? | two bounds checks |
@@ -39,7 +40,7 @@
 //! ```
 //!
 //! **When not to use it.** For control-side bookkeeping that no packet waits for: std's maps are simpler, and safe for
-//! keys of any kind. For anything shared between threads.
+//! keys of any kind. For anything shared between threads, but for [`shared`].
 //!
 //! **Unsafe code** is confined to `simd` (comparing a bucket's keys), [`prefetch`] and [`clock`]; the compiler refuses it elsewhere.
 #![deny(unsafe_code)]
@@ -57,6 +58,7 @@ pub mod meter;
 #[allow(unsafe_code)]
 pub mod prefetch;
 mod segments;
+pub mod shared;
 #[allow(unsafe_code)]
 mod simd;
 pub mod slab;
@@ -70,6 +72,7 @@ pub use limiter::RateLimiter;
 pub use lpm::{Lpm4, Lpm6, LpmError};
 pub use marker::{Colour, Marker, MarkerConfig};
 pub use meter::{Meter, MeterConfig};
+pub use shared::{Lease, SharedMarker};
 pub use slab::Slab;
 pub use time::Nanos;
 pub use wheel::{TimerId, Wheel};

@@ -154,6 +154,7 @@ pub fn establishment(cp: u64) -> SessionEstablishmentRequest<'static> {
         pdn_type: Some(PdnType::IPV4),
         apn_dnn: None,
         inactivity_timer: None,
+        s_nssai: None,
     }
 }
 

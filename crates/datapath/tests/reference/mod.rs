@@ -17,7 +17,7 @@ use session::usage::{Trigger, Usage, Volume};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use tables::{Colour, Marker, MarkerConfig, MeterConfig, Nanos};
+use tables::{Colour, Lease, Marker, MarkerConfig, MeterConfig, Nanos, SharedMarker};
 
 /// The fixed network of the comparison.
 pub struct World {
@@ -38,6 +38,8 @@ pub struct World {
     pub dscp_by_qfi: HashMap<u8, u8>,
     pub qfi_by_dscp: HashMap<u8, u8>,
     pub mark_inner: bool,
+    /// By slice: uplink, downlink.
+    pub slices: Vec<[Option<Arc<SharedMarker>>; 2]>,
 }
 
 /// Something a worker would tell the control side.
@@ -89,6 +91,8 @@ pub struct Reference {
     pub uplink: (u64, u64),
     pub downlink: (u64, u64),
     pub yellow: u64,
+    /// By slice and direction: what is left of its lease, and the packets of each colour.
+    pub slices: BTreeMap<(u16, bool), (Lease, [u64; 3])>,
     arisen: VecDeque<Arrival>,
 }
 
@@ -110,6 +114,7 @@ impl Reference {
             uplink: (0, 0),
             downlink: (0, 0),
             yellow: 0,
+            slices: BTreeMap::new(),
             arisen: VecDeque::new(),
         }
     }
@@ -630,6 +635,19 @@ impl Reference {
                 None if subscriber.meters[&(*qer, uplink)].conforms(now, depth) => colour,
                 None => Colour::Red,
             };
+        }
+        // The slice is asked last, and only about what is let through so far.
+        let mut slice = rules.slice.map(|slice| {
+            let marker = self.world.slices[slice as usize][usize::from(!uplink)].as_ref();
+            (marker, self.slices.entry((slice, uplink)).or_default())
+        });
+        if let Some((marker, (lease, counts))) = &mut slice
+            && open
+            && colour != Colour::Red
+        {
+            colour = marker.map_or(colour, |marker| lease.colour(marker, now, bytes as u32, colour));
+            lease.spend(if marker.is_some() { bytes as u32 } else { 0 }, colour);
+            counts[colour as usize] += 1;
         }
         let mut verdict = Ok(colour);
         if !open {

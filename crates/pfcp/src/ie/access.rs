@@ -98,6 +98,56 @@ impl PdnType {
     pub const ETHERNET: Self = Self(5);
 }
 
+/// S-NSSAI (§8.2.176): a network slice, by its service type and, unless all bits are set, a differentiator (TS 23.003 §28.4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SNssai {
+    /// Slice/service type.
+    pub sst: u8,
+    /// Slice differentiator.
+    pub sd: Option<u32>,
+}
+
+/// A differentiator that means none.
+const NO_SD: u32 = 0xff_ffff;
+
+impl Wire<'_> for SNssai {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let word = Fields(value).u32()?;
+        let sd = word & NO_SD;
+        Ok(Self { sst: (word >> 24) as u8, sd: (sd != NO_SD).then_some(sd) })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let word = u32::from(self.sst) << 24 | self.sd.unwrap_or(NO_SD) & NO_SD;
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+}
+
+/// As operators write it: `1`, or `1-00007b` with the differentiator in hexadecimal.
+impl std::fmt::Display for SNssai {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.sd {
+            Some(sd) => write!(f, "{}-{sd:06x}", self.sst),
+            None => write!(f, "{}", self.sst),
+        }
+    }
+}
+
+/// What [`SNssai`] shows; six digits after the hyphen.
+impl std::str::FromStr for SNssai {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (sst, sd) = text.split_once('-').map_or((text, None), |(sst, sd)| (sst, Some(sd)));
+        let sd = sd.map(|sd| {
+            // The number of digits is part of the notation; a sign is none.
+            let digits = if sd.len() == 6 && !sd.starts_with('+') { sd } else { "" };
+            u32::from_str_radix(digits, 16)
+        });
+        Ok(Self { sst: sst.parse()?, sd: sd.transpose()?.filter(|sd| *sd != NO_SD) })
+    }
+}
+
 impl Wire<'_> for Interface {
     #[inline]
     fn read(value: &[u8]) -> Result<Self, Fault> {

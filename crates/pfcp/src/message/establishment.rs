@@ -20,7 +20,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
         let (mut node_id, mut cp_fseid) = (None, None);
         let (mut create_pdrs, mut create_fars, mut create_urrs) = (Vec::new(), Vec::new(), Vec::new());
         let (mut create_qers, mut create_bars) = (Vec::new(), Vec::new());
-        let (mut pdn_type, mut apn_dnn, mut inactivity_timer) = (None, None, None);
+        let (mut pdn_type, mut apn_dnn, mut inactivity_timer, mut s_nssai) = (None, None, None, None);
         for ie in Ies::new(body) {
             let ie = ie?;
             match ie.kind {
@@ -34,6 +34,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
                 ie_type::PDN_TYPE => ie.optional(&mut pdn_type)?,
                 ie_type::APN_DNN => ie.mandatory(&mut apn_dnn)?,
                 ie_type::USER_PLANE_INACTIVITY_TIMER => ie.optional(&mut inactivity_timer)?,
+                ie_type::S_NSSAI => ie.optional(&mut s_nssai)?,
                 _ => {}
             }
         }
@@ -57,6 +58,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
             pdn_type,
             apn_dnn,
             inactivity_timer,
+            s_nssai,
         })
     }
 
@@ -73,6 +75,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
         put_option(out, ie_type::PDN_TYPE, self.pdn_type.as_ref());
         put_option(out, ie_type::USER_PLANE_INACTIVITY_TIMER, self.inactivity_timer.as_ref());
         put_option(out, ie_type::APN_DNN, self.apn_dnn.as_ref());
+        put_option(out, ie_type::S_NSSAI, self.s_nssai.as_ref());
     }
 }
 

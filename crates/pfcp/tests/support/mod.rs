@@ -372,17 +372,21 @@ fn create_bar() -> impl Strategy<Value = CreateBar> {
     )
 }
 
+fn s_nssai() -> impl Strategy<Value = SNssai> {
+    (any::<u8>(), of(0_u32..0xff_ffff)).prop_map(|(sst, sd)| SNssai { sst, sd })
+}
+
 pub fn establishment_request() -> impl Strategy<Value = SessionEstablishmentRequest<'static>> {
     (
         (node_id(), fseid(), vec(create_pdr(), 1..4), vec(create_far(), 1..4)),
         (vec(create_urr(), 0..3), vec(create_qer(), 0..3), vec(create_bar(), 0..2)),
-        (of((0u8..8).prop_map(PdnType)), name(), any::<Option<u32>>()),
+        (of((0u8..8).prop_map(PdnType)), name(), any::<Option<u32>>(), of(s_nssai())),
     )
         .prop_map(
             |(
                 (node_id, cp_fseid, create_pdrs, create_fars),
                 (create_urrs, create_qers, create_bars),
-                (pdn_type, apn_dnn, inactivity_timer),
+                (pdn_type, apn_dnn, inactivity_timer, s_nssai),
             )| SessionEstablishmentRequest {
                 node_id,
                 cp_fseid,
@@ -394,6 +398,7 @@ pub fn establishment_request() -> impl Strategy<Value = SessionEstablishmentRequ
                 pdn_type,
                 apn_dnn,
                 inactivity_timer,
+                s_nssai,
             },
         )
 }

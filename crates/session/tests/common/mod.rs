@@ -176,6 +176,7 @@ pub fn establish() -> SessionEstablishmentRequest<'static> {
         pdn_type: Some(PdnType::IPV4),
         apn_dnn: None,
         inactivity_timer: None,
+        s_nssai: None,
     }
 }
 
