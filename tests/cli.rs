@@ -166,6 +166,21 @@ impl CtlBackend for Fake {
         Ok(vec![line])
     }
 
+    fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
+        Ok(vec![SliceLine {
+            name: "video".into(),
+            direction: "uplink".into(),
+            guaranteed: Some(500_000_000),
+            maximum: None,
+            packets: 7,
+            bytes: 900,
+            yellow_packets: 2,
+            yellow_bytes: 300,
+            dropped_packets: 1,
+            dropped_bytes: 100,
+        }])
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -217,6 +232,7 @@ fn ctl_asks_a_running_upf() {
         ends(&ask(&["ctl", "flows"]), 0).0,
         "COUNT  COUNTER  MEANING\n    3  live     Flows known now.\n"
     );
+    assert_eq!(ends(&ask(&["ctl", "slices"]), 0).0, "");
     let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&json["counters"][0]["value"], &json["peers"][0]["outstanding"]), (&7.into(), &2.into()));

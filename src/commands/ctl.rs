@@ -64,6 +64,8 @@ enum Command {
     N4,
     /// Show what became of flows: known, learned, evicted.
     Flows,
+    /// Show what each slice's packets came to.
+    Slices,
     /// Stop the UPF.
     Stop,
 }
@@ -86,6 +88,7 @@ impl Command {
             Self::Peers => Request::Peers,
             Self::N4 => Request::N4,
             Self::Flows => Request::Flows,
+            Self::Slices => Request::Slices,
             Self::Stop => Request::Stop,
         }
     }
@@ -133,6 +136,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Peers { peers } => self::peers(peers),
         Answer::N4(status) => n4(status),
         Answer::Flows { flows: lines } => flows(lines),
+        Answer::Slices { slices: lines } => slices(lines),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -420,6 +424,35 @@ fn flows(lines: &[FlowCounterLine]) -> String {
     let mut table = Table::new(&[("COUNT", Right), ("COUNTER", Left), ("MEANING", Left)]);
     for line in lines {
         table.row([line.value.to_string(), line.counter.clone(), line.meaning.clone()]);
+    }
+    table.to_string()
+}
+
+fn slices(lines: &[SliceLine]) -> String {
+    if lines.is_empty() {
+        return "No slices are configured.\n".into();
+    }
+    let mut table = Table::new(&[
+        ("SLICE", Left),
+        ("DIRECTION", Left),
+        ("GUARANTEED", Right),
+        ("MAXIMUM", Right),
+        ("PACKETS", Right),
+        ("BYTES", Right),
+        ("BEYOND GUARANTEE", Right),
+        ("DROPPED", Right),
+    ]);
+    for line in lines {
+        table.row([
+            line.name.clone(),
+            line.direction.clone(),
+            rate(line.guaranteed),
+            rate(line.maximum),
+            line.packets.to_string(),
+            line.bytes.to_string(),
+            line.yellow_packets.to_string(),
+            line.dropped_packets.to_string(),
+        ]);
     }
     table.to_string()
 }

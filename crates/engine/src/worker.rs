@@ -4,7 +4,7 @@ use crate::idle::Idle;
 use crate::placement::ShardMap;
 use crate::waker::Waker;
 use datapath::command::{Command, Event};
-use datapath::{Counters, Datapath, Outbox};
+use datapath::{Counters, Datapath, Outbox, SliceTraffic};
 use io::{BURST, Port, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
@@ -67,6 +67,8 @@ pub struct WorkerReport {
     pub load: Load,
     /// What packets of each port cost: receive, process, send.
     pub ports: Vec<PortLoad>,
+    /// What it counted of each slice: uplink, downlink.
+    pub slices: Vec<[SliceTraffic; 2]>,
 }
 
 /// What the packets of one port cost a worker.
@@ -287,6 +289,7 @@ impl<P: Port> Worker<P> {
             sessions: self.datapath.sessions(),
             load: self.load,
             ports: self.port_loads.clone(),
+            slices: self.datapath.slices(),
         }
     }
 }

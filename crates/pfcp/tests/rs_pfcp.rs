@@ -197,6 +197,7 @@ fn establishment() {
         pdn_type: Some(PdnType::IPV4V6),
         apn_dnn: Some(b"\x08internet"),
         inactivity_timer: Some(600),
+        s_nssai: None,
     });
     agrees(SessionEstablishmentResponse {
         node_id: NodeId::Fqdn("upf.example.org".into()),

@@ -373,6 +373,29 @@ fn f_network_instances_in_both_spellings() {
 }
 
 #[test]
+fn a_session_belongs_to_the_slice_that_its_s_nssai_or_its_dnn_names() {
+    use pfcp::ie::SNssai;
+    use session::config::Slice;
+    let (one, two) = (SNssai { sst: 1, sd: None }, SNssai { sst: 1, sd: Some(2) });
+    let name = |text: &str| session::network_instance::Name::new(text.as_bytes());
+    let slices = vec![
+        Slice { s_nssai: Some(one), names: vec![name("video"), name("tv")] },
+        Slice { s_nssai: Some(two), names: Vec::new() },
+    ];
+    let config = session::config::Config { slices, ..session::config::Config::default() };
+    let mut request = everyday();
+    let belongs = |request: &pfcp::message::SessionEstablishmentRequest| config.slice(request);
+    assert_eq!(belongs(&request), None);
+    request.create_pdrs[1].pdi.network_instance = Some(b"\x02TV");
+    assert_eq!(belongs(&request), Some(0));
+    request.s_nssai = Some(two);
+    assert_eq!(belongs(&request), Some(1), "the S-NSSAI comes first");
+    request.s_nssai = Some(SNssai { sst: 9, sd: None });
+    request.apn_dnn = Some(b"video");
+    assert_eq!(belongs(&request), Some(0));
+}
+
+#[test]
 fn g_a_repeated_create_replaces() {
     let (mut store, peer) = store();
     let mut request = everyday();

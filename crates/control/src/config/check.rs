@@ -22,6 +22,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let pools = check.pools(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
+    check.slices(file);
     check.marking(file);
     check.limits(file);
     check.log(file);
@@ -37,6 +38,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         routes,
         neighbours,
         pools,
+        slices: file.slice.clone(),
         marking: file.marking.clone(),
         workers,
         memory: file.workers.memory,
@@ -472,6 +474,37 @@ impl Check<'_> {
             self.wrong(&way!["n4", "listen"], Wrong::NodeIdMissing);
         }
         id.clone().unwrap_or_else(|| listen.into())
+    }
+
+    /// Slices are told apart, by their names and by what their sessions have.
+    fn slices(&mut self, file: &File) {
+        self.names("slice", file.slice.iter().map(|slice| slice.name.as_str()));
+        let mut known = HashMap::new();
+        for (index, slice) in file.slice.iter().enumerate() {
+            let whole = vec![Step::from("slice"), index.into()];
+            let key = |name: &str| [&whole[..], &[Step::from(name)]].concat();
+            if slice.s_nssai.is_none() && slice.network_instances.is_empty() {
+                self.wrong(&whole, Wrong::SliceOfNobody { name: slice.name.clone() });
+            }
+            let nssai = slice.s_nssai.map(|nssai| (format!("S-NSSAI {nssai}"), key("s-nssai")));
+            let names = slice
+                .network_instances
+                .iter()
+                .map(|name| (format!("Network Instance {}", name.to_lowercase()), key("network-instances")));
+            for (what, path) in nssai.into_iter().chain(names) {
+                if let Some(first) = known.insert(what.clone(), path.clone()) {
+                    self.wrong_with(&path, Wrong::TwoSlices { what }, &first, "the other");
+                }
+            }
+            for (guaranteed, maximum, name) in [
+                (slice.uplink_guaranteed, slice.uplink, "uplink-guaranteed"),
+                (slice.downlink_guaranteed, slice.downlink, "downlink-guaranteed"),
+            ] {
+                if guaranteed.is_some_and(|guaranteed| maximum.is_none_or(|maximum| guaranteed > maximum)) {
+                    self.wrong(&key(name), Wrong::GuaranteeBeyondMaximum { key: name });
+                }
+            }
+        }
     }
 
     /// A QFI has one section, and a DSCP stands for one QFI.

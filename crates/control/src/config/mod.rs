@@ -39,9 +39,9 @@ pub mod units;
 
 pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};
 pub use schema::schema;
-pub use sections::{Driver, Limits, Log, Memory, Role};
+pub use sections::{Driver, Limits, Log, MarkingSection, Memory, Role, SliceSection};
 pub use typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route, default_socket};
-pub use units::{DeviceName, InterfaceAddress, NodeId, PciAddress};
+pub use units::{BitRate, DeviceName, InterfaceAddress, NodeId, PciAddress};
 
 use reader::Reader;
 use sections::File;

@@ -121,6 +121,24 @@ pub enum Wrong {
         /// The name.
         name: String,
     },
+    /// A slice that no session can belong to.
+    #[error("no session can belong to slice `{name}`")]
+    SliceOfNobody {
+        /// Its name.
+        name: String,
+    },
+    /// Sessions that would belong to two slices.
+    #[error("{what} belongs to two slices")]
+    TwoSlices {
+        /// By what.
+        what: String,
+    },
+    /// A guaranteed rate without a maximum, or above it.
+    #[error("`{key}` is more than the maximum")]
+    GuaranteeBeyondMaximum {
+        /// The key.
+        key: &'static str,
+    },
     /// A QFI or a DSCP with two meanings.
     #[error("{what} is marked twice")]
     MarkedTwice {
@@ -352,6 +370,11 @@ impl Wrong {
                 "write it as path=value, such as n4.listen=192.0.2.1:8805 or port.0.mtu=9000".to_owned()
             }
             Self::DuplicateName { kind, .. } => format!("give every {kind} a name of its own"),
+            Self::SliceOfNobody { .. } => "give it `s-nssai`, `network-instances`, or both".to_owned(),
+            Self::TwoSlices { .. } => "leave it to one of them".to_owned(),
+            Self::GuaranteeBeyondMaximum { key } => {
+                format!("give `{}` too, at least as much", key.trim_end_matches("-guaranteed"))
+            }
             Self::MarkedTwice { .. } => {
                 "write one section for each QFI, and each DSCP that it accepts in one of them".to_owned()
             }

@@ -1,9 +1,10 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
-use super::units::{self, DeviceName, InterfaceAddress, NodeId, Text};
+use super::units::{self, BitRate, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::{Dscp, MacAddr};
+use pfcp::ie::SNssai;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -28,6 +29,8 @@ pub struct File {
     pub neighbour: Vec<NeighbourSection>,
     /// Addresses that this UPF may give to UEs itself (UE IP address allocation, TS 29.244 §5.21).
     pub pool: Vec<PoolSection>,
+    /// Slices: sessions that are limited and counted together.
+    pub slice: Vec<SliceSection>,
     /// How QFIs and DSCPs stand for each other.
     pub marking: Vec<MarkingSection>,
     /// The threads that move packets.
@@ -274,6 +277,37 @@ pub struct PoolSection {
     #[serde(with = "units::list")]
     #[schemars(with = "Vec<Text<Ipv6Net>>")]
     pub ipv6: Vec<Ipv6Net>,
+}
+
+/// Sessions that are limited and counted together, whichever worker serves them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SliceSection {
+    /// The name that reports use.
+    pub name: String,
+    /// Sessions with this S-NSSAI belong to it (TS 29.244 §8.2.176).
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<SNssai>>")]
+    pub s_nssai: Option<SNssai>,
+    /// And sessions with one of these Network Instances or DNNs; letter case does not matter.
+    #[serde(default)]
+    pub network_instances: Vec<String>,
+    /// What all its sessions may send together. Default: no limit.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<BitRate>>")]
+    pub uplink: Option<BitRate>,
+    /// Beyond this their packets are the first to be dropped further on. Default: `uplink`.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<BitRate>>")]
+    pub uplink_guaranteed: Option<BitRate>,
+    /// What all its sessions may receive together. Default: no limit.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<BitRate>>")]
+    pub downlink: Option<BitRate>,
+    /// Beyond this their packets are the first to be dropped further on. Default: `downlink`.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<BitRate>>")]
+    pub downlink_guaranteed: Option<BitRate>,
 }
 
 /// How a QFI and DSCPs stand for each other.

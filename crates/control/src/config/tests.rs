@@ -146,6 +146,44 @@ fn overrides_add_entries() {
 }
 
 #[test]
+fn slices_are_told_apart() {
+    let config = with(&[
+        "slice.0.name=video",
+        "slice.0.s-nssai=1-00007b",
+        "slice.0.network-instances=['tv']",
+        "slice.0.uplink=1Gbit/s",
+        "slice.0.uplink-guaranteed=500 Mbit/s",
+        "slice.1.name=iot",
+        "slice.1.s-nssai='3'",
+    ]);
+    let slices = config.unwrap().slices;
+    let rates = (slices[0].uplink, slices[0].uplink_guaranteed, slices[0].downlink);
+    assert_eq!(rates, (Some(BitRate(1_000_000_000)), Some(BitRate(500_000_000)), None));
+    assert_eq!(slices[1].s_nssai.unwrap().to_string(), "3");
+    insta::assert_snapshot!(
+        with(&[
+            "slice.0.name=a",
+            "slice.0.s-nssai='1'",
+            "slice.0.network-instances=['tv']",
+            "slice.0.uplink-guaranteed=1kbit/s",
+            "slice.1.name=b",
+            "slice.1.s-nssai=1-ffffff",
+            "slice.1.network-instances=['TV']",
+            "slice.1.downlink=1kbit/s",
+            "slice.1.downlink-guaranteed=1001bit/s",
+            "slice.2.name=a",
+        ])
+        .unwrap_err()
+        .to_string()
+    );
+    insta::assert_snapshot!(
+        with(&["slice.0.name=a", "slice.0.s-nssai=1-7b", "slice.0.uplink=1Gb", "slice.0.downlink=-1bit/s"])
+            .unwrap_err()
+            .to_string()
+    );
+}
+
+#[test]
 fn qfis_and_dscps_have_one_meaning() {
     let config = with(&["marking.0.qfi=5", "marking.0.outer=EF", "marking.0.accept=['EF', 'cs5']"]).unwrap();
     let five = &config.marking[0];

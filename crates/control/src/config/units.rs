@@ -5,6 +5,7 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::{Dscp, MacAddr};
+use pfcp::ie::SNssai;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::fmt;
@@ -223,6 +224,39 @@ macro_rules! parsed_unit {
     };
 }
 
+/// Bits per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct BitRate(pub u64);
+
+/// Units of a bit rate, largest first.
+const BIT_RATES: [(&str, u64); 4] =
+    [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
+
+impl TextUnit for BitRate {
+    const EXPECTED: &'static str =
+        "a bit rate: a whole number with bit/s, kbit/s, Mbit/s or Gbit/s, such as `250Mbit/s`";
+    const EXAMPLE: &'static str = "1Gbit/s";
+
+    fn read(text: &str) -> Option<Self> {
+        let (number, unit) =
+            BIT_RATES.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+        // `parse` takes a sign.
+        let number: u64 = if number.starts_with('+') { None } else { number.trim_end().parse().ok() }?;
+        Some(Self(number.checked_mul(*unit)?))
+    }
+
+    fn write(&self) -> String {
+        let whole = BIT_RATES.iter().find(|(_, unit)| self.0 % unit == 0 && self.0 >= *unit);
+        let (name, unit) = whole.copied().unwrap_or(("bit/s", 1));
+        format!("{}{name}", self.0 / unit)
+    }
+}
+
+parsed_unit!(
+    SNssai,
+    "an S-NSSAI: the slice/service type and, if there is one, the differentiator in six hexadecimal digits, such as `1` or `1-00007b`",
+    "1-00007b"
+);
 parsed_unit!(Dscp, "a DSCP: a name such as `EF`, `AF41` or `CS6`, or a number up to 63", "EF");
 parsed_unit!(IpAddr, "an IP address, such as `192.0.2.1` or `2001:db8::1`", "192.0.2.254");
 parsed_unit!(IpNet, "a prefix, such as `198.51.100.0/24` or `2001:db8::/32`", "198.51.100.0/24");

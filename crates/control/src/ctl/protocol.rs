@@ -111,6 +111,8 @@ pub enum Request {
     N4,
     /// What became of flows.
     Flows,
+    /// What each slice's packets came to.
+    Slices,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -176,6 +178,11 @@ pub enum Answer {
     Flows {
         /// In the order of the documentation.
         flows: Vec<FlowCounterLine>,
+    },
+    /// To [`Request::Slices`].
+    Slices {
+        /// In the order of the configuration, uplink before downlink.
+        slices: Vec<SliceLine>,
     },
     /// To [`Request::Stop`]: it will.
     Stopping,
@@ -478,6 +485,31 @@ pub struct FlowCounterLine {
     pub meaning: String,
     /// Since the process started.
     pub value: u64,
+}
+
+/// One direction of a slice, all workers together.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SliceLine {
+    /// Its name.
+    pub name: String,
+    /// `uplink` or `downlink`.
+    pub direction: String,
+    /// What is guaranteed, in bit/s; `None`: no limit.
+    pub guaranteed: Option<u64>,
+    /// The maximum, in bit/s.
+    pub maximum: Option<u64>,
+    /// Packets forwarded, of either colour.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Of these, packets beyond what is guaranteed.
+    pub yellow_packets: u64,
+    /// Their bytes.
+    pub yellow_bytes: u64,
+    /// Packets dropped beyond the maximum.
+    pub dropped_packets: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
 }
 
 /// An SMF.

@@ -52,6 +52,21 @@ impl CtlBackend for Fake {
         Ok(vec![line])
     }
 
+    fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
+        Ok(vec![SliceLine {
+            name: "video".into(),
+            direction: "uplink".into(),
+            guaranteed: Some(500_000_000),
+            maximum: None,
+            packets: 7,
+            bytes: 900,
+            yellow_packets: 2,
+            yellow_bytes: 300,
+            dropped_packets: 1,
+            dropped_bytes: 100,
+        }])
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -138,6 +153,9 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
     assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
     assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
+    assert!(
+        matches!(client.ask(&Request::Slices).unwrap(), Answer::Slices { slices } if slices[0].bytes == 900)
+    );
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
 }
 

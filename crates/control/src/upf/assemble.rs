@@ -2,10 +2,10 @@
 
 use super::calendar::NTP_AT_1970;
 use super::{Options, UpfError};
-use crate::config::{Config, NodeId, Placement, Role};
+use crate::config::{BitRate, Config, NodeId, Placement, Role, SliceSection};
 use crate::n4::WallClock;
-use datapath::Marking;
 use datapath::net::{Interface, Net, NetView, Roles};
+use datapath::{Marking, Slice};
 use engine::EngineConfig;
 use ipnet::IpNet;
 use packet::{MacAddr, Qfi};
@@ -16,8 +16,8 @@ use session::network_instance::Name;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tables::Nanos;
 use tables::clock::Tsc;
+use tables::{MeterConfig, Nanos, SharedMarker};
 
 /// Eight random bytes of the kernel's: what strangers must not guess.
 pub(super) fn random() -> std::io::Result<u64> {
@@ -99,6 +99,10 @@ pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
         ipv6: pool.ipv6.clone(),
         excluded: Vec::new(),
     });
+    let slices = config.slices.iter().map(|slice| session::config::Slice {
+        s_nssai: slice.s_nssai,
+        names: slice.network_instances.iter().map(|name| Name::new(name.as_bytes())).collect(),
+    });
     let mut own: Vec<IpAddr> = config
         .interfaces
         .iter()
@@ -122,6 +126,7 @@ pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
         n9: first(Role::N9),
         cp: LocalAddresses::default(),
         instances,
+        slices: slices.collect(),
         pools: pools.collect(),
         own,
         limits,
@@ -182,9 +187,13 @@ pub(super) fn n4_address(config: &Config, listen: IpAddr) -> Option<IpAddr> {
     [Some(listen), node].into_iter().flatten().find(|address| !address.is_unspecified())
 }
 
+/// Least burst of a slice in bytes: a few jumbo frames.
+const SLICE_BURST: u32 = 40_000;
+
 /// What each worker's datapath is told. Limits of the whole process are divided among the workers.
 pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapath::Config {
     let workers = usize::from(config.workers.workers().max(1));
+    let base = datapath::Config::new(view);
     datapath::Config {
         seed,
         buffered_packets: config.limits.buffered_packets as usize / workers,
@@ -197,9 +206,24 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
         neighbours: config.limits.neighbours as usize,
         error_rate: config.limits.errors_per_second,
         icmp_rate: config.limits.errors_per_second,
+        slices: slices(config, base.meter_burst),
         marking: marking(config),
-        ..datapath::Config::new(view)
+        ..base
     }
+}
+
+/// The rates of slices, which all workers share.
+fn slices(config: &Config, burst: u64) -> Vec<Slice> {
+    let meter = |rate: BitRate| MeterConfig::with_burst_time(rate.0, burst, SLICE_BURST);
+    let marker = |guaranteed: Option<BitRate>, maximum: Option<BitRate>| {
+        let maximum = maximum?;
+        Some(Arc::new(SharedMarker::new(meter(guaranteed.unwrap_or(maximum)), meter(maximum))))
+    };
+    let slice = |section: &SliceSection| Slice {
+        uplink: marker(section.uplink_guaranteed, section.uplink),
+        downlink: marker(section.downlink_guaranteed, section.downlink),
+    };
+    config.slices.iter().map(slice).collect()
 }
 
 fn marking(config: &Config) -> Marking {

@@ -2,12 +2,13 @@
 
 use super::Upf;
 use super::calendar::utc;
+use crate::config::SliceSection;
 use crate::ctl::{
     CtlError, DropLine, ErrorCode, FarLine, FlowCounterLine, N4CounterLine, N4Layer, N4PeerLine, N4Status,
-    PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, TunnelEnd,
-    UrrLine, Version, WorkerLine,
+    PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, SliceLine,
+    TunnelEnd, UrrLine, Version, WorkerLine,
 };
-use datapath::Counters;
+use datapath::{Counters, SliceTraffic};
 use engine::WorkerReport;
 use pfcp::Seid;
 use pfcp::ie::NodeId;
@@ -255,6 +256,39 @@ pub(super) fn flows(upf: &mut Upf) -> Result<Vec<FlowCounterLine>, CtlError> {
         value,
     };
     Ok(counters(upf)?.flows.each().map(line).into())
+}
+
+pub(super) fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
+    let mut sums = vec![[SliceTraffic::default(); 2]; upf.config.slices.len()];
+    for report in reports(upf)? {
+        for (sum, both) in sums.iter_mut().zip(&report.slices) {
+            for (sum, traffic) in sum.iter_mut().zip(both) {
+                *sum = sum.plus(*traffic);
+            }
+        }
+    }
+    let line = |slice: &SliceSection, uplink: bool, traffic: &SliceTraffic| {
+        let (guaranteed, maximum) = if uplink {
+            (slice.uplink_guaranteed, slice.uplink)
+        } else {
+            (slice.downlink_guaranteed, slice.downlink)
+        };
+        let forwarded = traffic.green.plus(traffic.yellow);
+        SliceLine {
+            name: slice.name.clone(),
+            direction: if uplink { "uplink" } else { "downlink" }.into(),
+            guaranteed: guaranteed.or(maximum).map(|rate| rate.0),
+            maximum: maximum.map(|rate| rate.0),
+            packets: forwarded.packets,
+            bytes: forwarded.bytes,
+            yellow_packets: traffic.yellow.packets,
+            yellow_bytes: traffic.yellow.bytes,
+            dropped_packets: traffic.red.packets,
+            dropped_bytes: traffic.red.bytes,
+        }
+    };
+    let slices = upf.config.slices.iter().zip(&sums);
+    Ok(slices.flat_map(|(slice, [up, down])| [line(slice, true, up), line(slice, false, down)]).collect())
 }
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {

@@ -351,4 +351,19 @@ mod tests {
         );
         both_ways(&[0x10, 0, 0, 0, 0, 9], &SdfFilter { filter_id: Some(9), ..SdfFilter::default() });
     }
+
+    #[test]
+    fn slices_are_written_as_operators_do() {
+        for (octets, text) in [([1, 0xff, 0xff, 0xff], "1"), ([2, 0, 0, 0x7b], "2-00007b")] {
+            let slice = SNssai::read(&octets).unwrap();
+            assert_eq!((slice.to_string().as_str(), text.parse()), (text, Ok(slice)));
+            let mut written = Vec::new();
+            slice.write(&mut written);
+            assert_eq!(written, octets);
+        }
+        assert!(SNssai::read(&[1, 2, 3]).is_err());
+        for text in ["", "-", "256", "1-7b", "1-0000zz", "1-+0007b", "1-0000000"] {
+            assert!(text.parse::<SNssai>().is_err(), "{text}");
+        }
+    }
 }
