@@ -166,6 +166,9 @@ impl CtlBackend for Fake {
         Ok(vec![line])
     }
 
+    fn qos(&self) -> Result<QosReport, CtlError> {
+        Ok(QosReport::default())
+    }
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),

@@ -22,6 +22,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let pools = check.pools(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
+    let qos = check.qos(file);
     check.limits(file);
     check.log(file);
     if !check.problems.is_empty() {
@@ -38,6 +39,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         pools,
         workers,
         memory: file.workers.memory,
+        qos,
         limits: file.limits,
         socket: file.ctl.socket.clone().unwrap_or_else(default_socket),
         log: file.log.clone(),
@@ -48,6 +50,8 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
 macro_rules! way {
     ($($step:expr),*) => { [$(Step::from($step)),*] };
 }
+
+mod qos;
 
 impl From<&str> for Step {
     fn from(key: &str) -> Self {

@@ -1,5 +1,6 @@
 //! Requests and answers: one JSON object per line.
 
+use super::qos::QosReport;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -111,6 +112,8 @@ pub enum Request {
     N4,
     /// What became of flows.
     Flows,
+    /// What waits to be sent, by class, and receive queues ahead of RSS.
+    Qos,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -177,6 +180,8 @@ pub enum Answer {
         /// In the order of the documentation.
         flows: Vec<FlowCounterLine>,
     },
+    /// To [`Request::Qos`].
+    Qos(QosReport),
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.

@@ -1,6 +1,7 @@
 //! The side that answers.
 
 use super::protocol::*;
+use super::qos::QosReport;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -31,6 +32,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn n4(&self) -> Result<N4Status, CtlError>;
     /// Counters of flows.
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
+    /// What waits to be sent, and receive queues ahead of RSS.
+    fn qos(&self) -> Result<QosReport, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -257,6 +260,7 @@ impl Server {
             Request::Peers => Answer::Peers { peers: backend.peers()? },
             Request::N4 => Answer::N4(backend.n4()?),
             Request::Flows => Answer::Flows { flows: backend.flows()? },
+            Request::Qos => Answer::Qos(backend.qos()?),
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

@@ -51,6 +51,11 @@ impl CtlBackend for Fake {
         let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
         Ok(vec![line])
     }
+    fn qos(&self) -> Result<QosReport, CtlError> {
+        let line =
+            ClassLine { port: "p0".into(), class: "voice".into(), dropped_red: 4, ..ClassLine::default() };
+        Ok(QosReport { classes: vec![line], receive: Vec::new() })
+    }
 
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
@@ -138,6 +143,9 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
     assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
     assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
+    assert!(
+        matches!(client.ask(&Request::Qos).unwrap(), Answer::Qos(qos) if qos.classes[0].dropped_red == 4)
+    );
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
 }
 
