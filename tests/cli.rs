@@ -220,6 +220,7 @@ fn ctl_asks_a_running_upf() {
         ends(&ask(&["ctl", "flows"]), 0).0,
         "COUNT  COUNTER  MEANING\n    3  live     Flows known now.\n"
     );
+    assert!(ends(&ask(&["ctl", "qos"]), 0).0.ends_with("\nNo port steers ahead of RSS.\n"));
     let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&json["counters"][0]["value"], &json["peers"][0]["outstanding"]), (&7.into(), &2.into()));

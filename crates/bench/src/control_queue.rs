@@ -379,6 +379,23 @@ mod tests {
     }
 
     #[test]
+    fn the_report_sets_both_ways_side_by_side() {
+        let config = ControlConfig { sessions: 64, runs: 1, milliseconds: 100 };
+        let report = run(&config, Tsc::process(), |_| {}).unwrap();
+        for bottleneck in ["worker", "link"] {
+            let figure = |name, queue: &'static str| {
+                let params = [("bottleneck", bottleneck.into()), ("control_queue", queue.into())];
+                report.median(name, &params).unwrap()
+            };
+            assert_eq!(figure("lost", "yes"), 0.0);
+            assert!(figure("latency_us", "yes") > 0.0 && figure("asked", "no") > 0.0);
+        }
+        let link = [("bottleneck", "link".into())];
+        assert!(report.median("data_dropped_percent", &link).unwrap() > 0.0);
+        println!("{report}");
+    }
+
+    #[test]
     fn paces() {
         let mut paced = Nanos(0);
         let total: usize = (1..=1_000).map(|step| due(Nanos(step * 10_000), &mut paced, 3_000_000, 64)).sum();

@@ -186,6 +186,7 @@ fn prepare(flows: usize, clock: Tsc) -> Result<(Path, Vec<(Subscriber, u16)>), P
         config.flows_per_shard = u32::MAX >> 4;
         config.flows_per_session = u32::MAX;
         config.flows_per_burst = BURST as u32;
+        config.new_flows_in_overload = BURST as u32;
         config.flow_idle = u16::MAX;
     };
     let mut path = Path::new(clock, tune)?;

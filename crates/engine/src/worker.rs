@@ -205,7 +205,7 @@ impl<P: Port> Worker<P> {
                 queue.load.packets += received as u64;
                 let (port, more) = (queue.load.port, received == queue.most);
                 work += received;
-                self.process(now, port, burst, &mut before);
+                self.process(now, port, true, burst, &mut before);
                 if !more {
                     break;
                 }
@@ -214,18 +214,29 @@ impl<P: Port> Worker<P> {
         for port in 0..self.queues.len() {
             let Some((rx, _)) = self.queues.get_mut(port) else { continue };
             work += rx.rx_burst(burst, BURST);
-            self.process(now, port as u16, burst, &mut before);
+            self.process(now, port as u16, false, burst, &mut before);
         }
         work
     }
 
-    /// What a port gave, if anything. `before`: when the last such work ended.
-    fn process(&mut self, now: Nanos, port: u16, burst: &mut Vec<P::Frame>, before: &mut Nanos) {
+    /// What a port gave, if anything, and whether it steered it. `before`: when the last such work ended.
+    fn process(
+        &mut self,
+        now: Nanos,
+        port: u16,
+        steered: bool,
+        burst: &mut Vec<P::Frame>,
+        before: &mut Nanos,
+    ) {
         let received = burst.len();
         if received == 0 {
             return;
         }
-        self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
+        if steered {
+            self.datapath.process_steered(now, port, burst, &mut self.out, &mut self.pool);
+        } else {
+            self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
+        }
         self.flush();
         let after = self.clock.now();
         if let Some(load) = self.port_loads.get_mut(usize::from(port)) {

@@ -21,79 +21,66 @@ impl DropPrecedence {
 }
 
 macro_rules! code_points {
-    ($($(#[$doc:meta])* $name:ident = $value:literal, $label:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
         impl Dscp {
             $($(#[$doc])* pub const $name: Self = Self::from_tos($value << 2);)*
 
             /// Those with a name.
-            pub const NAMED: &'static [(&'static str, Self)] = &[$(($label, Self::$name),)*];
+            pub const NAMED: &'static [(&'static str, Self)] = &[$((stringify!($name), Self::$name),)*];
         }
     };
 }
 
 code_points! {
     /// Best effort (RFC 2474 §4.1).
-    CS0 = 0, "CS0";
+    CS0 = 0;
     /// Lower effort (RFC 8622): what may starve.
-    LE = 1, "LE";
+    LE = 1;
     /// Class selector 1 (RFC 2474 §4.2.2): lower effort before RFC 8622.
-    CS1 = 8, "CS1";
+    CS1 = 8;
     /// Assured forwarding (RFC 2597 §6), class 1, low drop precedence.
-    AF11 = 10, "AF11";
+    AF11 = 10;
     /// Class 1, medium.
-    AF12 = 12, "AF12";
+    AF12 = 12;
     /// Class 1, high.
-    AF13 = 14, "AF13";
+    AF13 = 14;
     /// Class selector 2: operation and management (RFC 4594 §3.4).
-    CS2 = 16, "CS2";
+    CS2 = 16;
     /// Class 2, low.
-    AF21 = 18, "AF21";
+    AF21 = 18;
     /// Class 2, medium.
-    AF22 = 20, "AF22";
+    AF22 = 20;
     /// Class 2, high.
-    AF23 = 22, "AF23";
+    AF23 = 22;
     /// Class selector 3: broadcast video (RFC 4594 §4.6).
-    CS3 = 24, "CS3";
+    CS3 = 24;
     /// Class 3, low.
-    AF31 = 26, "AF31";
+    AF31 = 26;
     /// Class 3, medium.
-    AF32 = 28, "AF32";
+    AF32 = 28;
     /// Class 3, high.
-    AF33 = 30, "AF33";
+    AF33 = 30;
     /// Class selector 4: real-time interactive (RFC 4594 §4.4).
-    CS4 = 32, "CS4";
+    CS4 = 32;
     /// Class 4, low.
-    AF41 = 34, "AF41";
+    AF41 = 34;
     /// Class 4, medium.
-    AF42 = 36, "AF42";
+    AF42 = 36;
     /// Class 4, high.
-    AF43 = 38, "AF43";
+    AF43 = 38;
     /// Class selector 5: signalling (RFC 4594 §4.2).
-    CS5 = 40, "CS5";
+    CS5 = 40;
     /// Voice that was admitted (RFC 5865).
-    VA = 44, "VA";
+    VA = 44;
     /// Expedited forwarding (RFC 3246).
-    EF = 46, "EF";
+    EF = 46;
     /// Class selector 6: network control (RFC 4594 §3.1).
-    CS6 = 48, "CS6";
+    CS6 = 48;
     /// Class selector 7.
-    CS7 = 56, "CS7";
+    CS7 = 56;
 }
 
 impl Dscp {
-    /// By its name, in any letter case; `BE` and `DF` are [`Dscp::CS0`].
-    pub fn by_name(name: &str) -> Option<Self> {
-        if name.eq_ignore_ascii_case("BE") || name.eq_ignore_ascii_case("DF") {
-            return Some(Self::CS0);
-        }
-        Self::NAMED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, dscp)| dscp)
-    }
-
-    /// Its name, if it has one.
-    pub fn name(self) -> Option<&'static str> {
-        Self::NAMED.iter().find(|&&(_, dscp)| dscp == self).map(|&(name, _)| name)
-    }
-
     /// What the assured forwarding code points say about dropping (RFC 2597 §6).
     #[inline]
     pub const fn drop_precedence(self) -> DropPrecedence {
@@ -113,13 +100,9 @@ mod tests {
 
     #[test]
     fn names_are_the_standards() {
-        assert_eq!(Dscp::by_name("ef").unwrap().get(), 0b10_1110);
-        assert_eq!(Dscp::by_name("AF41"), Dscp::new(34));
-        assert_eq!(Dscp::by_name("df"), Some(Dscp::CS0));
-        assert_eq!(Dscp::by_name("AF44"), None);
-        assert_eq!((Dscp::EF.name(), Dscp::new(3).unwrap().name()), (Some("EF"), None));
+        assert_eq!((Dscp::EF.get(), Dscp::AF41.get(), Dscp::VA.get()), (0b10_1110, 34, 0b10_1100));
         for &(name, dscp) in Dscp::NAMED {
-            assert_eq!((Dscp::by_name(name), dscp.name()), (Some(dscp), Some(name)));
+            assert_eq!((name.parse(), dscp.to_string()), (Ok(dscp), name.to_owned()));
         }
         let numbers: std::collections::BTreeSet<_> = Dscp::NAMED.iter().map(|(_, dscp)| *dscp).collect();
         assert_eq!(numbers.len(), Dscp::NAMED.len());
@@ -129,9 +112,9 @@ mod tests {
     fn only_assured_forwarding_has_a_drop_precedence() {
         for value in 0..64 {
             let dscp = Dscp::new(value).unwrap();
-            let expected = match dscp.name() {
-                Some("AF12" | "AF22" | "AF32" | "AF42") => DropPrecedence::Yellow,
-                Some("AF13" | "AF23" | "AF33" | "AF43") => DropPrecedence::Red,
+            let expected = match dscp.to_string().as_str() {
+                "AF12" | "AF22" | "AF32" | "AF42" => DropPrecedence::Yellow,
+                "AF13" | "AF23" | "AF33" | "AF43" => DropPrecedence::Red,
                 _ => DropPrecedence::Green,
             };
             assert_eq!(dscp.drop_precedence(), expected, "{value}");

@@ -1,6 +1,6 @@
 //! `[qos]`: the classes in which packets wait to be sent, and the receive queues that come ahead of RSS.
 
-use super::units::{self, Text, TextUnit};
+use super::units::{self, Text};
 use engine::egress::{Class, Kind, Plan};
 use io::steering::{DEFAULT_BURSTS, Group, Steering};
 use packet::Dscp;
@@ -79,22 +79,6 @@ pub struct GroupSection {
 
 const fn default_bursts() -> u8 {
     DEFAULT_BURSTS
-}
-
-impl TextUnit for Dscp {
-    const EXPECTED: &'static str = "a DiffServ code point: `EF`, `AF41`, `CS6`, or a number from `0` to `63`";
-    const EXAMPLE: &'static str = "EF";
-
-    fn read(text: &str) -> Option<Self> {
-        Self::by_name(text).or_else(|| {
-            let number = text.bytes().all(|b| b.is_ascii_digit());
-            text.parse().ok().filter(|_| number).and_then(Self::new)
-        })
-    }
-
-    fn write(&self) -> String {
-        self.name().map_or_else(|| self.get().to_string(), str::to_owned)
-    }
 }
 
 impl From<&ClassSection> for Class {

@@ -83,6 +83,7 @@ pub fn rules(index: u32) -> Rules {
         ue_ipv6: None,
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
+        classifier: None,
         pdrs: [pdr(1, Source::Access, Some(tunnel)), pdr(2, Source::Core, None)].into(),
         fars: [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))].into(),
         qers: Box::default(),
