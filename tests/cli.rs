@@ -181,6 +181,9 @@ impl CtlBackend for Fake {
         }])
     }
 
+    fn qos(&self) -> Result<QosReport, CtlError> {
+        Ok(QosReport::default())
+    }
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -233,6 +236,7 @@ fn ctl_asks_a_running_upf() {
         "COUNT  COUNTER  MEANING\n    3  live     Flows known now.\n"
     );
     assert_eq!(ends(&ask(&["ctl", "slices"]), 0).0, "");
+    assert!(ends(&ask(&["ctl", "qos"]), 0).0.ends_with("\nNo port steers ahead of RSS.\n"));
     let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&json["counters"][0]["value"], &json["peers"][0]["outstanding"]), (&7.into(), &2.into()));

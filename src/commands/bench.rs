@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, flows, forward, n4, port, svg};
+use bench::{Report, control_queue, flows, forward, n4, port, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -15,7 +15,7 @@ pub struct Args {
     /// Fewer and shorter runs: under 40 seconds.
     #[arg(long)]
     quick: bool,
-    /// Numbers of sessions, instead of the scenario's own (`forward` and `n4`).
+    /// Numbers of sessions, instead of the scenario's own (`forward`, `n4` and `control`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
     /// Numbers of flows, instead of the scenario's own (`flow-table` and `flow-insert`).
@@ -42,6 +42,8 @@ enum Scenario {
     FlowTable,
     /// Flows entered and deleted per second, and the longest stall.
     FlowInsert,
+    /// Echo requests that are answered while twice as much traffic comes as can be served.
+    Control,
 }
 
 /// Runs the command.
@@ -67,6 +69,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 config.kept.clone_from(&args.sessions);
             }
             n4::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
+        Scenario::Control => {
+            let mut config = if args.quick {
+                control_queue::ControlConfig::quick()
+            } else {
+                control_queue::ControlConfig::full()
+            };
+            if let Some(&sessions) = args.sessions.first() {
+                config.sessions = sessions;
+            }
+            control_queue::run(&config, clock, tell).map_err(|error| failed(&error))
         }
         Scenario::FlowTable | Scenario::FlowInsert => {
             let mut config =
@@ -95,6 +108,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::N4 => ("requests_per_second", "kept"),
             Scenario::FlowTable => ("cycles_per_packet", "flows"),
             Scenario::FlowInsert => ("operations_per_second", "flows"),
+            Scenario::Control => ("latency_us", "percentile"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }

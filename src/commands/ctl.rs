@@ -66,6 +66,8 @@ enum Command {
     Flows,
     /// Show what each slice's packets came to.
     Slices,
+    /// Show what waits to be sent, sent and dropped by class at busy ports, and receive queues ahead of RSS.
+    Qos,
     /// Stop the UPF.
     Stop,
 }
@@ -89,6 +91,7 @@ impl Command {
             Self::N4 => Request::N4,
             Self::Flows => Request::Flows,
             Self::Slices => Request::Slices,
+            Self::Qos => Request::Qos,
             Self::Stop => Request::Stop,
         }
     }
@@ -137,6 +140,7 @@ fn shown(answer: &Answer) -> String {
         Answer::N4(status) => n4(status),
         Answer::Flows { flows: lines } => flows(lines),
         Answer::Slices { slices: lines } => slices(lines),
+        Answer::Qos(report) => qos(report),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -457,6 +461,43 @@ fn slices(lines: &[SliceLine]) -> String {
     table.to_string()
 }
 
+fn qos(report: &QosReport) -> String {
+    let mut classes = Table::new(&[
+        ("PORT", Left),
+        ("CLASS", Left),
+        ("KIND", Left),
+        ("QUEUED", Right),
+        ("BYTES", Right),
+        ("SENT", Right),
+        ("BYTES", Right),
+        ("DROPPED", Right),
+        ("YELLOW", Right),
+        ("RED", Right),
+    ]);
+    for line in &report.classes {
+        classes.row([
+            line.port.clone(),
+            line.class.clone(),
+            line.kind.clone(),
+            line.queued_packets.to_string(),
+            line.queued_bytes.to_string(),
+            line.sent_packets.to_string(),
+            line.sent_bytes.to_string(),
+            line.dropped_green.to_string(),
+            line.dropped_yellow.to_string(),
+            line.dropped_red.to_string(),
+        ]);
+    }
+    if report.receive.is_empty() {
+        return format!("{classes}\nNo port steers ahead of RSS.\n");
+    }
+    let mut receive = Table::new(&[("PORT", Left), ("RECEIVE QUEUE", Left), ("PACKETS", Right)]);
+    for line in &report.receive {
+        receive.row([line.port.clone(), line.queue.clone(), line.packets.to_string()]);
+    }
+    format!("{classes}\n{receive}")
+}
+
 fn n4(status: &N4Status) -> String {
     let mut peers = Table::new(&[
         ("NODE ID", Left),
@@ -595,6 +636,28 @@ mod tests {
         text += &shown(&Answer::Workers { workers: vec![worker] });
         text += &shown(&Answer::Peers { peers: vec![peer] });
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn queues() {
+        let class = ClassLine {
+            port: "access".into(),
+            class: "voice".into(),
+            kind: "strict to 60 %".into(),
+            queued_packets: 12,
+            dropped_green: 3,
+            ..ClassLine::default()
+        };
+        let receive = ReceiveLine { port: "access".into(), queue: "control".into(), packets: 77 };
+        let mut report = QosReport { classes: vec![class], receive: Vec::new() };
+        assert_eq!(
+            shown(&Answer::Qos(report.clone())),
+            "PORT    CLASS  KIND            QUEUED  BYTES  SENT  BYTES  DROPPED  YELLOW  RED\n\
+             access  voice  strict to 60 %      12      0     0      0        3       0    0\n\n\
+             No port steers ahead of RSS.\n"
+        );
+        report.receive.push(receive);
+        assert!(shown(&Answer::Qos(report)).ends_with("access  control             77\n"));
     }
 
     #[test]

@@ -103,12 +103,16 @@ fn failure(error: &UpfError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// Packets that each port's pool must have beside those in its queues: what is buffered for UEs, and some in hand.
+/// Packets that each port's pool must have beside those in its queues: what is buffered for UEs, what waits for any port
+/// to be sent, and some in hand.
 #[cfg(feature = "dpdk")]
 fn frames(config: &Config, port: &control::config::Port) -> u32 {
     let descriptors =
         u32::from(port.queues) * (u32::from(port.rx_descriptors) + u32::from(port.tx_descriptors));
-    descriptors + config.limits.buffered_packets + 4_096 + u32::from(config.workers.workers()) * 512
+    let waiting = config.qos.egress.frames().saturating_mul(config.ports.len() as u32);
+    let workers = u32::from(config.workers.workers());
+    let waiting = waiting.saturating_add(256).saturating_mul(workers);
+    waiting.saturating_add(descriptors + config.limits.buffered_packets + 4_096)
 }
 
 #[cfg(feature = "dpdk")]

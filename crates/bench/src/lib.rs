@@ -6,6 +6,7 @@
 //! the port's own cost, it is measured in the same run and stated beside the whole.
 #![forbid(unsafe_code)]
 
+pub mod control_queue;
 pub mod demo;
 pub mod flows;
 pub mod forward;

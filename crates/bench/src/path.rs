@@ -12,11 +12,15 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::clock::Tsc;
 
-const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
-const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
-const GNB_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 2]);
+/// The UPF's N3 port.
+pub const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
+/// The UPF's N6 port.
+pub const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
+/// The gNB's port.
+pub const GNB_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 2]);
 const ROUTER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 2]);
-const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The UPF's address on N3.
+pub const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The gNB.
 pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const ROUTER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
@@ -79,10 +83,36 @@ pub struct Path {
     pool: MemPool,
     sink: SinkTx,
     clock: Tsc,
+    places: Places,
+}
+
+/// Where the next session goes, and which address its UE has.
+#[derive(Debug)]
+pub struct Places {
     /// Slots taken, by shard.
     taken: [u32; SHARDS],
     /// Sessions so far.
     sessions: u32,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { taken: [0; SHARDS], sessions: 0 }
+    }
+}
+
+impl Places {
+    /// The next session's rules, which `make` says, and its subscriber.
+    pub fn next(&mut self, make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules) -> (Rules, Subscriber) {
+        let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
+        self.sessions += 1;
+        let shard = Datapath::<MemFrame>::shard_of(ue.into());
+        let taken = self.taken.get_mut(shard.index());
+        let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
+        let place = TeidRef { shard, slot: slot as u16 };
+        let tunnel = Tunnel { teid: place.teid(1), place };
+        (make(SessionRef { shard, slot }, tunnel, ue), Subscriber { teid: tunnel.teid, ue })
+    }
 }
 
 impl Path {
@@ -101,8 +131,7 @@ impl Path {
             pool: MemPool::new(1 << 12, FrameSize::Standard),
             sink: SinkTx::new(),
             clock,
-            taken: [0; SHARDS],
-            sessions: 0,
+            places: Places::default(),
         })
     }
 
@@ -111,16 +140,9 @@ impl Path {
         &mut self,
         make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules,
     ) -> Result<Subscriber, PathError> {
-        let index = self.sessions;
-        self.sessions += 1;
-        let ue = Ipv4Addr::from(FIRST_UE + index);
-        let shard = Datapath::<MemFrame>::shard_of(ue.into());
-        let taken = self.taken.get_mut(shard.index());
-        let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
-        let place = TeidRef { shard, slot: slot as u16 };
-        let tunnel = Tunnel { teid: place.teid(1), place };
-        self.install(make(SessionRef { shard, slot }, tunnel, ue))?;
-        Ok(Subscriber { teid: tunnel.teid, ue })
+        let (rules, subscriber) = self.places.next(make);
+        self.install(rules)?;
+        Ok(subscriber)
     }
 
     /// Installs a session's rules.
@@ -255,7 +277,8 @@ pub fn shuffle<T>(list: &mut [T]) {
     }
 }
 
-fn network() -> Result<Arc<NetView>, NetError> {
+/// The network around the datapath: port 0 is N3 with one gNB, port 1 N6 with one router.
+pub fn network() -> Result<Arc<NetView>, NetError> {
     let interface = |name: &str, port, mac, own: Ipv4Addr, roles| Interface {
         name: name.into(),
         port,

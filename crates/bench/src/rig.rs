@@ -78,6 +78,7 @@ impl Rig {
                 queues: workers,
                 descriptors: DESCRIPTORS,
                 rss: RssMode::InnerIp,
+                steering: config.qos.steering.clone(),
                 ..MemConfig::default()
             })
         };

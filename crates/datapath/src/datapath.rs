@@ -208,9 +208,34 @@ impl<F: Frame> Datapath<F> {
         out: &mut Outbox<F>,
         pool: &mut P,
     ) {
+        self.overload.begin(port, burst.len(), self.config.new_flows_in_overload);
+        self.arrive(now, port, burst, out, pool);
+    }
+
+    /// As [`Datapath::process`], for a queue that the port steers to ahead of its ordinary one, of which these bursts say
+    /// nothing.
+    pub fn process_steered<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        port: u16,
+        burst: &mut Vec<F>,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
+        self.overload.begin_beside(port, self.config.new_flows_in_overload);
+        self.arrive(now, port, burst, out, pool);
+    }
+
+    fn arrive<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        port: u16,
+        burst: &mut Vec<F>,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
         let mut cx = Context { now, out, pool };
         self.counters.received += burst.len() as u64;
-        self.overload.begin(port, burst.len(), self.config.new_flows_in_overload);
         self.metas.clear();
         for frame in burst.iter() {
             frame.prefetch();

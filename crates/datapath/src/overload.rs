@@ -33,6 +33,12 @@ impl Overload {
         self.left = if *full >= FULL_BURSTS { allowed } else { u32::MAX };
     }
 
+    /// Packets of a port that did not come through the queue that fills: its overload is what it was.
+    pub fn begin_beside(&mut self, port: u16, allowed: u32) {
+        let full = self.full.get(usize::from(port)).copied().unwrap_or(0);
+        self.left = if full >= FULL_BURSTS { allowed } else { u32::MAX };
+    }
+
     /// Packets that come from elsewhere than a port.
     pub const fn begin_unlimited(&mut self) {
         self.left = u32::MAX;
@@ -62,6 +68,8 @@ mod tests {
         for _ in 0..300 {
             overload.begin(1, BURST, 2);
             assert_eq!(admitted(&mut overload), 2);
+            overload.begin_beside(1, 3);
+            assert_eq!(admitted(&mut overload), 3, "still");
             overload.begin(0, BURST - 1, 2);
             assert_eq!(admitted(&mut overload), 100, "another port");
         }

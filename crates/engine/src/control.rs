@@ -1,12 +1,16 @@
 //! The control side's handle on the workers.
 
+use crate::egress::{Plan, Scheduler};
 use crate::idle::{Idle, IdlePolicy};
 use crate::placement::{InvalidWorkerCount, ShardMap, pin};
 use crate::waker::Waker;
-use crate::worker::{Answer, HandedOff, Load, Order, PortLoad, Worker, WorkerReport};
+use crate::worker::{
+    Answer, CONTROL_BURST, HandedOff, Load, Order, PortLoad, Steered, SteeredLoad, Worker, WorkerReport,
+};
 use datapath::command::{Command, Event};
 use datapath::{Config, Datapath, Outbox};
-use io::Port;
+use io::steering::{Duty, Steering};
+use io::{BURST, Port};
 use rtrb::{Consumer, Producer, RingBuffer};
 use session::ShardId;
 use std::collections::VecDeque;
@@ -30,6 +34,8 @@ pub struct EngineConfig {
     pub control_ring: usize,
     /// Packets in each ring between two workers.
     pub hand_off_ring: usize,
+    /// How what a port can't send at once waits.
+    pub egress: Arc<Plan>,
     /// DPDK wants its threads registered.
     pub on_thread_start: OnThreadStart,
 }
@@ -41,6 +47,7 @@ impl Default for EngineConfig {
             idle: IdlePolicy::default(),
             control_ring: 4_096,
             hand_off_ring: 1_024,
+            egress: Arc::new(Plan::standard([])),
             on_thread_start: Arc::new(|| Box::new(())),
         }
     }
@@ -160,6 +167,7 @@ impl Engine {
                     pair.ok_or_else(|| EngineError::NoQueue { port: port.info().name.clone(), queue })?,
                 );
             }
+            let steered = steered_queues(ports, number)?;
             let pool = ports.first_mut().ok_or(EngineError::NoPorts)?.pool(queue);
             let mut state = Datapath::new(datapath.clone());
             for shard in engine.map.shards_of(number) {
@@ -174,7 +182,9 @@ impl Engine {
                 map: engine.map.clone(),
                 taken: Vec::with_capacity(io::BURST),
                 out: Outbox::new(ports.len()),
+                egress: ports.iter().map(|_| Scheduler::new(config.egress.clone())).collect(),
                 queues,
+                steered,
                 pool,
                 datapath: state,
                 clock,
@@ -337,6 +347,32 @@ impl Engine {
         }
         dead.map_or(Ok(reports), |worker| Err(EngineError::WorkerDead(worker)))
     }
+}
+
+/// A worker's queues ahead of RSS: the ports' control queues, which are worker 0's, then the most urgent group of each port,
+/// and so on.
+fn steered_queues<P: Port>(ports: &mut [P], worker: usize) -> Result<Vec<Steered<P::Rx>>, EngineError> {
+    let mut queues = Vec::new();
+    for (number, port) in ports.iter_mut().enumerate() {
+        let Some(steering) = port.steering().cloned() else { continue };
+        for (duty, bursts, most) in duties(&steering, worker) {
+            let rx = port.take_steered(duty, worker as u16).ok_or_else(|| EngineError::NoQueue {
+                port: port.info().name.clone(),
+                queue: worker as u16,
+            })?;
+            let load = SteeredLoad { port: number as u16, duty, packets: 0 };
+            queues.push(Steered { rx, bursts, most, load });
+        }
+    }
+    queues.sort_by_key(|queue| queue.load.duty);
+    Ok(queues)
+}
+
+/// What a worker has of a port's steering, with bursts in a round and frames in each.
+fn duties(steering: &Steering, worker: usize) -> impl Iterator<Item = (Duty, u8, usize)> + '_ {
+    let control = (worker == 0 && steering.control().is_some()).then_some((Duty::Control, 1, CONTROL_BURST));
+    let groups = (0..).zip(steering.groups());
+    control.into_iter().chain(groups.map(|(at, group)| (Duty::Group(at), group.bursts.max(1), BURST)))
 }
 
 /// `to[a][b]` and `from[b][a]` are the two ends of the ring from worker `a` to worker `b`.

@@ -11,6 +11,8 @@
 //!   run-to-completion: receive, process, send, on the same core.
 //! - **Every ring has one producer and one consumer**: control to worker (orders), worker to control (answers), and one
 //!   for each ordered pair of workers (packets for a shard that the other one owns).
+//! - **What a port can't send at once waits by class** ([`egress`]), and queues that a port steers to ahead of RSS
+//!   ([`io::steering`]) are polled first.
 //! - **Shards are dealt out round-robin** when the engine starts ([`placement`]), and each worker knows the whole map, so
 //!   handing a packet off is one array lookup and one push.
 //! - **Control sleeps in `poll(2)`** on its sockets and on the engine's [`waker::Waker`]; a worker writes to that only if
@@ -36,6 +38,7 @@
 //! A replay, a test or a fuzz target calls [`datapath::Datapath::process`] itself and needs none of this.
 #![forbid(unsafe_code)]
 
+pub mod egress;
 pub mod idle;
 pub mod placement;
 pub mod waker;
@@ -45,4 +48,4 @@ mod control;
 
 pub use control::{Engine, EngineConfig, EngineError, Fence, OnThreadStart};
 pub use idle::IdlePolicy;
-pub use worker::{Load, PortLoad, WorkerReport};
+pub use worker::{Load, PortLoad, SteeredLoad, WorkerReport};

@@ -1,10 +1,12 @@
 //! One worker: a thread that polls its queues and runs the datapath on what it finds.
 
+use crate::egress::{ClassCounters, Scheduler};
 use crate::idle::Idle;
 use crate::placement::ShardMap;
 use crate::waker::Waker;
 use datapath::command::{Command, Event};
 use datapath::{Counters, Datapath, Outbox, SliceTraffic};
+use io::steering::Duty;
 use io::{BURST, Port, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
@@ -13,8 +15,10 @@ use std::sync::Arc;
 use tables::Nanos;
 use tables::clock::Tsc;
 
-/// Frames that wait for a transmit queue with no room; beyond, packets are dropped as [`datapath::Reason::TxQueueFull`].
-const TX_BACKLOG: usize = 4 * BURST;
+/// Frames taken from a control queue in one round: a flood of them leaves most of the round to users.
+pub(crate) const CONTROL_BURST: usize = BURST / 4;
+/// When a worker is told to stop, a port has this long to go on taking frames, in nanoseconds.
+const LINGER: u64 = 10_000_000;
 /// Orders taken between two bursts, so that a flood of N4 requests does not hold up packets.
 const ORDERS_PER_LOOP: usize = 32;
 /// How often the datapath's timers run.
@@ -69,6 +73,21 @@ pub struct WorkerReport {
     pub ports: Vec<PortLoad>,
     /// What it counted of each slice: uplink, downlink.
     pub slices: Vec<[SliceTraffic; 2]>,
+    /// What waited to be sent, by port and by class in the order of the [plan](crate::egress::Plan).
+    pub egress: Vec<Vec<ClassCounters>>,
+    /// Receive queues that ports steer to ahead of RSS, in the order in which they are polled.
+    pub steered: Vec<SteeredLoad>,
+}
+
+/// What came through a receive queue that a port steers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SteeredLoad {
+    /// The port's number.
+    pub port: u16,
+    /// What the queue is for.
+    pub duty: Duty,
+    /// Packets received.
+    pub packets: u64,
 }
 
 /// What the packets of one port cost a worker.
@@ -99,12 +118,25 @@ pub struct Load {
     pub events_lost: u64,
 }
 
+/// A receive queue that a port steers to.
+pub(crate) struct Steered<R> {
+    pub rx: R,
+    /// Bursts in a round, and frames in each.
+    pub bursts: u8,
+    pub most: usize,
+    pub load: SteeredLoad,
+}
+
 /// Everything that one worker has.
 pub(crate) struct Worker<P: Port> {
     pub number: usize,
     pub core: Option<usize>,
     pub map: ShardMap,
     pub queues: Vec<(P::Rx, P::Tx)>,
+    /// Polled before those, in this order.
+    pub steered: Vec<Steered<P::Rx>>,
+    /// What waits for each port's transmit queue.
+    pub egress: Vec<Scheduler<P::Frame>>,
     pub pool: P::Pool,
     pub datapath: Datapath<P::Frame>,
     pub clock: Tsc,
@@ -130,9 +162,10 @@ impl<P: Port> Worker<P> {
         let started = self.clock.now();
         let mut next_tick = started;
         let mut stopping = false;
+        let mut last_work = started;
         loop {
             let now = self.clock.now();
-            let packets = self.receive(now, &mut burst) + self.take_over(now);
+            let packets = self.receive(now, &mut burst) + self.take_over(now) + self.send_waiting();
             let mut work = packets + self.obey(now, &mut stopping);
             if now >= next_tick {
                 next_tick = now.plus(TICK);
@@ -144,6 +177,7 @@ impl<P: Port> Worker<P> {
             let after = self.clock.now();
             self.load.total_nanos = after.since(started);
             if work > 0 {
+                last_work = after;
                 self.load.busy_nanos += after.since(now);
                 // Only packets keep a worker awake: control wakes it for orders, and needs the processor more where there are few.
                 if packets > 0 {
@@ -152,35 +186,66 @@ impl<P: Port> Worker<P> {
                 continue;
             }
             self.load.empty_polls += 1;
-            if stopping || self.answers.is_abandoned() {
-                self.flush();
+            let waiting = self.egress.iter().any(|scheduler| !scheduler.is_empty());
+            if (stopping || self.answers.is_abandoned()) && !(waiting && after.since(last_work) < LINGER) {
+                self.finish();
                 return self.report();
             }
             self.idle.wait();
         }
     }
 
-    /// One burst from each port.
+    /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
     fn receive(&mut self, now: Nanos, burst: &mut Vec<P::Frame>) -> usize {
         let mut work = 0;
         let mut before = now;
+        for at in 0..self.steered.len() {
+            let bursts = self.steered.get(at).map_or(0, |queue| queue.bursts);
+            for _ in 0..bursts {
+                let Some(queue) = self.steered.get_mut(at) else { break };
+                let received = queue.rx.rx_burst(burst, queue.most);
+                queue.load.packets += received as u64;
+                let (port, more) = (queue.load.port, received == queue.most);
+                work += received;
+                self.process(now, port, true, burst, &mut before);
+                if !more {
+                    break;
+                }
+            }
+        }
         for port in 0..self.queues.len() {
             let Some((rx, _)) = self.queues.get_mut(port) else { continue };
-            let received = rx.rx_burst(burst, BURST);
-            if received == 0 {
-                continue;
-            }
-            work += received;
-            self.datapath.process(now, port as u16, burst, &mut self.out, &mut self.pool);
-            self.flush();
-            let after = self.clock.now();
-            if let Some(load) = self.port_loads.get_mut(port) {
-                load.packets += received as u64;
-                load.nanos += after.since(before);
-            }
-            before = after;
+            work += rx.rx_burst(burst, BURST);
+            self.process(now, port as u16, false, burst, &mut before);
         }
         work
+    }
+
+    /// What a port gave, if anything, and whether it steered it. `before`: when the last such work ended.
+    fn process(
+        &mut self,
+        now: Nanos,
+        port: u16,
+        steered: bool,
+        burst: &mut Vec<P::Frame>,
+        before: &mut Nanos,
+    ) {
+        let received = burst.len();
+        if received == 0 {
+            return;
+        }
+        if steered {
+            self.datapath.process_steered(now, port, burst, &mut self.out, &mut self.pool);
+        } else {
+            self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
+        }
+        self.flush();
+        let after = self.clock.now();
+        if let Some(load) = self.port_loads.get_mut(usize::from(port)) {
+            load.packets += received as u64;
+            load.nanos += after.since(*before);
+        }
+        *before = after;
     }
 
     /// One burst from each other worker.
@@ -228,16 +293,20 @@ impl<P: Port> Worker<P> {
 
     /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.
     fn flush(&mut self) {
-        for (frames, (_, tx)) in self.out.transmit.iter_mut().zip(&mut self.queues) {
+        let ports = self.out.transmit.iter_mut().zip(&mut self.queues).zip(&mut self.egress);
+        for ((frames, (_, tx)), waiting) in ports {
             if frames.is_empty() {
                 continue;
             }
-            tx.tx_burst(frames);
-            let excess = frames.len().saturating_sub(TX_BACKLOG);
-            if excess > 0 {
-                // Tail drop: what waits longest goes first.
-                frames.truncate(TX_BACKLOG);
-                self.datapath.counters_mut().lost_at_port(excess as u64);
+            if waiting.is_empty() {
+                tx.tx_burst(frames);
+                if !frames.is_empty() {
+                    self.datapath.counters_mut().lost_at_port(waiting.put(frames));
+                }
+            } else {
+                // Behind or before those that wait, as their classes say.
+                self.datapath.counters_mut().lost_at_port(waiting.put(frames));
+                waiting.send(tx);
             }
         }
         for (shard, port, frame) in self.out.hand_off.drain(..) {
@@ -257,6 +326,19 @@ impl<P: Port> Worker<P> {
                 self.load.events_lost += 1;
             }
         }
+    }
+
+    /// Offers what waits to the ports again; says how many frames they took.
+    fn send_waiting(&mut self) -> usize {
+        let ports = self.queues.iter_mut().zip(&mut self.egress);
+        ports.filter(|(_, waiting)| !waiting.is_empty()).map(|((_, tx), waiting)| waiting.send(tx)).sum()
+    }
+
+    /// Gives up what the ports don't take.
+    fn finish(&mut self) {
+        self.flush();
+        let lost = self.egress.iter_mut().map(Scheduler::clear).sum();
+        self.datapath.counters_mut().lost_at_port(lost);
     }
 
     /// Passes answers and events to control.
@@ -290,6 +372,8 @@ impl<P: Port> Worker<P> {
             load: self.load,
             ports: self.port_loads.clone(),
             slices: self.datapath.slices(),
+            egress: self.egress.iter().map(|scheduler| scheduler.counters().collect()).collect(),
+            steered: self.steered.iter().map(|queue| queue.load).collect(),
         }
     }
 }

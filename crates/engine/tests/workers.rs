@@ -2,114 +2,22 @@
 //! owner of its session.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use datapath::command::{Command, Event, Token, Transition};
-use datapath::net::{Interface, Net, Roles};
-use datapath::{Counters, Datapath};
+mod rig;
+
+use datapath::Counters;
+use datapath::command::{Command, Token, Transition};
 use engine::{Engine, EngineConfig, EngineError};
 use io::Frame;
 use io::mem::{MemConfig, MemFrame, MemNic, MemWire, RssMode};
-use packet::{MacAddr, PacketBuilder, Teid};
-use pfcp::{FarId, PdrId};
-use session::rules::{Action, Destination, Far, Forward, Pdr, Rules, Source, Tunnel};
-use session::{SessionRef, TeidRef};
-use std::net::{IpAddr, Ipv4Addr};
+use packet::{MacAddr, Teid};
+use rig::{N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, network, packet, rules, tunnel, ue, wait};
+use session::rules::Tunnel;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tables::clock::Tsc;
-
-const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
-const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
-const GNB_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 2]);
-const ROUTER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 2]);
-const SESSIONS: u32 = 64;
 
 fn nic(mac: MacAddr, queues: u16) -> (MemNic, MemWire) {
     let rss = RssMode::Outer;
     MemNic::new(MemConfig { mac, queues, rss, mtu: 9_000, ..MemConfig::default() }).unwrap()
-}
-
-fn network() -> Net {
-    let mut net = Net::new();
-    let interface = |name: &str, port, mac, address: &str, roles| Interface {
-        name: name.into(),
-        port,
-        vlan: None,
-        mac,
-        mtu: 9_000,
-        roles,
-        addresses: vec![address.parse().unwrap()],
-        network_instances: Vec::new(),
-    };
-    let (n3, n6) = (Roles { n3: true, ..Roles::default() }, Roles { n6: true, ..Roles::default() });
-    net.add_interface(interface("n3", 0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
-    net.add_interface(interface("n6", 1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
-    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
-    net.learn(0, "192.0.2.2".parse().unwrap(), GNB_MAC);
-    net.learn(1, "203.0.113.254".parse().unwrap(), ROUTER_MAC);
-    net
-}
-
-fn ue(index: u32) -> Ipv4Addr {
-    Ipv4Addr::from(0x0a2d_0001 + index)
-}
-
-fn tunnel(index: u32) -> Tunnel {
-    let shard = Datapath::<MemFrame>::shard_of(IpAddr::V4(ue(index)));
-    let place = TeidRef { shard, slot: index as u16 };
-    Tunnel { teid: place.teid(1), place }
-}
-
-fn rules(index: u32) -> Rules {
-    let tunnel = tunnel(index);
-    let place = SessionRef { shard: tunnel.place.shard, slot: index };
-    let forward = Forward { destination: Destination::Core, outer_header: None, transport_marking: None };
-    Rules {
-        place,
-        seid: place.seid(1),
-        ue_ipv4: Some(ue(index)),
-        ue_ipv6: None,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: [Pdr {
-            id: PdrId(1),
-            precedence: 1,
-            source: Source::Access,
-            tunnel: Some(tunnel),
-            qfis: Box::default(),
-            filters: Box::default(),
-            outer_header_removal: true,
-            far: 0,
-            qers: Box::default(),
-            urrs: Box::default(),
-        }]
-        .into(),
-        fars: [Far { id: FarId(1), action: Action::Forward(forward) }].into(),
-        qers: Box::default(),
-        urrs: Box::default(),
-    }
-}
-
-fn packet(teid: Teid, source: Ipv4Addr, number: u32) -> MemFrame {
-    let bytes = PacketBuilder::new()
-        .ethernet(N3_MAC, GNB_MAC)
-        .ipv4([192, 0, 2, 2].into(), [192, 0, 2, 1].into())
-        .udp_without_checksum(2152, 2152)
-        .gtpu(teid)
-        .ipv4(source, [198, 51, 100, 1].into())
-        .udp(1_000, 2_000)
-        .build(&number.to_be_bytes());
-    MemFrame::copy_of(&bytes).unwrap()
-}
-
-/// Waits until `done` says so; a minute is more than a loaded machine needs.
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while !done() {
-        assert!(Instant::now() < deadline, "waited too long for {what}");
-        std::thread::yield_now();
-    }
 }
 
 fn start(workers: usize, queues: u16) -> (Result<Engine, EngineError>, Vec<MemNic>, MemWire, MemWire) {
@@ -124,17 +32,7 @@ fn start(workers: usize, queues: u16) -> (Result<Engine, EngineError>, Vec<MemNi
 fn packets_reach_the_owner_of_their_session_in_order_and_none_is_lost() {
     let (engine, _ports, mut n3, mut n6) = start(2, 2);
     let mut engine = engine.unwrap();
-    for index in 0..SESSIONS {
-        let rules = Arc::new(rules(index));
-        let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
-        engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
-    }
-    let mut applied = 0;
-    wait("sessions", || {
-        engine.flush();
-        engine.drain(|_, event| applied += u32::from(matches!(event, Event::Applied { .. })));
-        applied == SESSIONS
-    });
+    install(&mut engine, SESSIONS);
     // The NIC hashes the gNB's address only: all packets arrive at one worker, half of the sessions belong to the other.
     let (mut sent, mut arrived) = (0, 0);
     let mut received = vec![Vec::new(); SESSIONS as usize];

@@ -43,6 +43,7 @@
 //!
 //! - [`mem`]: a NIC in memory with several queues, receive-side scaling, a redirection table, overflow, link state and a
 //!   wire that can be made faulty. Demo, tests and the engine's experiments run on it.
+//! - [`steering`]: which receive queue by protocol and code point, ahead of RSS.
 //! - [`replay`]: packets made from templates on the worker's own thread and a sink: the port of benchmarks.
 //! - [`pcap`]: capture files as a port, and a recorder around any port.
 //! - [`tun`]: a kernel interface whose other end is this process, for the lab's UE.
@@ -63,10 +64,12 @@
 
 pub mod conformance;
 pub mod frame;
+mod header;
 pub mod mem;
 pub mod pcap;
 pub mod port;
 pub mod replay;
+pub mod steering;
 pub mod tun;
 
 pub use frame::{Frame, FramePool};

@@ -1,6 +1,7 @@
 //! Ports and their queues: what a worker polls.
 
 use crate::frame::{Frame, FramePool};
+use crate::steering::{Duty, Steering};
 use packet::MacAddr;
 
 /// The most packets a worker takes from a queue at once.
@@ -74,6 +75,16 @@ pub trait Port: Send {
     fn info(&self) -> &PortInfo;
     /// Takes queue pair `queue` (0-based); `None` if it doesn't exist or was taken already.
     fn take_queue(&mut self, queue: u16) -> Option<(Self::Rx, Self::Tx)>;
+    /// How it steers ahead of RSS; `None`: not at all.
+    fn steering(&self) -> Option<&Steering> {
+        None
+    }
+    /// Takes a queue that steering leads to: of a group, queue `queue`; the control queue is queue 0 of its duty. `None`
+    /// if it doesn't exist or was taken already.
+    fn take_steered(&mut self, duty: Duty, queue: u16) -> Option<Self::Rx> {
+        let _ = (duty, queue);
+        None
+    }
     /// A pool for the worker that polls `queue`.
     fn pool(&mut self, queue: u16) -> Self::Pool;
     /// Whether the link is up.

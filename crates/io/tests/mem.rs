@@ -302,3 +302,52 @@ mod rss {
         }
     }
 }
+
+#[test]
+fn steering_comes_ahead_of_rss() {
+    use io::steering::{Control, Duty, Group, Steering};
+    use packet::gtpu::MessageType;
+    use packet::{Dscp, PacketBuilder, Teid};
+    use std::net::Ipv4Addr;
+
+    let (own, peer) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+    let steering =
+        Steering::new(Some(Control::new([own.into()])), vec![Group::new("voice", [Dscp::EF])]).unwrap();
+    let config =
+        MemConfig { queues: 2, rss: RssMode::Preset, descriptors: 4, steering, ..MemConfig::default() };
+    let (mut nic, mut wire) = MemNic::new(config).unwrap();
+    let mut ordinary: Vec<_> = (0..2).map(|queue| nic.take_queue(queue).unwrap().0).collect();
+    let mut voice: Vec<_> = (0..2).map(|queue| nic.take_steered(Duty::Group(0), queue).unwrap()).collect();
+    let mut control = nic.take_steered(Duty::Control, 0).unwrap();
+    for (duty, queue) in [(Duty::Control, 0), (Duty::Control, 1), (Duty::Group(0), 2), (Duty::Group(1), 0)] {
+        assert!(nic.take_steered(duty, queue).is_none(), "{duty:?} {queue}");
+    }
+    let packet = |hash, dscp: Dscp, kind| {
+        let header = packet::ipv4::Ipv4Header {
+            source: peer,
+            destination: own,
+            tos: dscp.to_tos(),
+            ..packet::ipv4::Ipv4Header::default()
+        };
+        let builder = PacketBuilder::new().ethernet(nic.info().mac, nic.info().mac).ipv4_header(header);
+        let bytes = builder.udp(2152, 2152).gtpu_message(kind, Teid(0)).build(&[0; 8]);
+        let mut frame = MemFrame::copy_of(&bytes).unwrap();
+        frame.set_rss_hash(hash);
+        frame
+    };
+    // The ordinary queues overflow; nothing else is lost by that.
+    let mut frames = Vec::new();
+    for hash in [2, 3] {
+        frames.extend((0..6).map(|_| packet(hash, Dscp::CS0, MessageType::G_PDU)));
+        frames.push(packet(hash, Dscp::EF, MessageType::G_PDU));
+        frames.push(packet(hash, Dscp::CS0, MessageType::ECHO_REQUEST));
+    }
+    assert_eq!(wire.inject(&mut frames), 12);
+    let mut count = |rx: &mut io::mem::MemRx| rx.rx_burst(&mut frames, 64);
+    let counts: Vec<_> = ordinary.iter_mut().chain(&mut voice).map(&mut count).collect();
+    assert_eq!((counts.as_slice(), count(&mut control)), ([4, 4, 1, 1].as_slice(), 2));
+    let registers = nic.control();
+    let missed = |queue| registers.queue_stats(queue).unwrap().rx_missed;
+    assert_eq!((0..5).map(missed).collect::<Vec<_>>(), [2, 2, 0, 0, 0]);
+    assert_eq!((nic.stats().rx_packets, nic.stats().rx_missed), (12, 4));
+}

@@ -75,7 +75,7 @@
 //! | [`flow`] | the 5-tuple and what else classification wants, read once |
 //! | [`rss`] | Toeplitz hash, and the UE hash that gives a subscriber its shard |
 //! | [`builder`] | whole packets, layer by layer |
-//! | [`units`] | the standards' scalar values as types |
+//! | [`units`], [`dscp`] | the standards' scalar values as types; names of code points |
 //!
 //! # Cost
 //!
@@ -93,6 +93,7 @@
 pub mod arp;
 pub mod builder;
 pub mod checksum;
+pub mod dscp;
 mod error;
 pub mod ethernet;
 pub mod flow;
@@ -114,6 +115,7 @@ mod wire;
 
 pub use arp::ArpView;
 pub use builder::PacketBuilder;
+pub use dscp::DropPrecedence;
 pub use error::{Layer, Malformed};
 pub use ethernet::{EthernetView, VlanTag};
 pub use flow::{FlowKey, IpPacket, Ports};

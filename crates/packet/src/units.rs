@@ -100,7 +100,8 @@ impl std::fmt::Display for UnknownDscp {
 
 impl std::error::Error for UnknownDscp {}
 
-/// A number, or a name in any letter case: CS0 to CS7 (RFC 2474 §4.2.2), AF11 to AF43 (RFC 2597 §6), EF (RFC 3246 §2.7).
+/// A number, or a name in any letter case: CS0 to CS7 (RFC 2474 §4.2.2), AF11 to AF43 (RFC 2597 §6), EF (RFC 3246 §2.7), VA
+/// (RFC 5865 §2.3), LE (RFC 8622 §4).
 impl std::str::FromStr for Dscp {
     type Err = UnknownDscp;
 
@@ -108,6 +109,8 @@ impl std::str::FromStr for Dscp {
         let text = text.to_ascii_uppercase();
         let value = match text.as_bytes() {
             b"EF" => Some(46),
+            b"VA" => Some(44),
+            b"LE" => Some(1),
             [b'C', b'S', class @ b'0'..=b'7'] => Some((class - b'0') << 3),
             [b'A', b'F', class @ b'1'..=b'4', precedence @ b'1'..=b'3'] => {
                 Some((class - b'0') << 3 | (precedence - b'0') << 1)
@@ -124,6 +127,8 @@ impl std::fmt::Display for Dscp {
         let (class, rest) = (self.0 >> 3, self.0 & 7);
         match (class, rest) {
             _ if self.0 == 46 => f.write_str("EF"),
+            _ if self.0 == 44 => f.write_str("VA"),
+            _ if self.0 == 1 => f.write_str("LE"),
             (_, 0) => write!(f, "CS{class}"),
             (1..=4, 2 | 4 | 6) => write!(f, "AF{class}{}", rest / 2),
             _ => write!(f, "{}", self.0),

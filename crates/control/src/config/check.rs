@@ -23,6 +23,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.slices(file);
+    let qos = check.qos(file);
     check.marking(file);
     check.limits(file);
     check.log(file);
@@ -42,6 +43,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         marking: file.marking.clone(),
         workers,
         memory: file.workers.memory,
+        qos,
         limits: file.limits,
         socket: file.ctl.socket.clone().unwrap_or_else(default_socket),
         log: file.log.clone(),
@@ -52,6 +54,8 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
 macro_rules! way {
     ($($step:expr),*) => { [$(Step::from($step)),*] };
 }
+
+mod qos;
 
 impl From<&str> for Step {
     fn from(key: &str) -> Self {

@@ -30,6 +30,7 @@
 
 mod check;
 mod problem;
+pub mod qos;
 mod reader;
 mod schema;
 pub mod sections;
@@ -38,6 +39,7 @@ mod typed;
 pub mod units;
 
 pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};
+pub use qos::Qos;
 pub use schema::schema;
 pub use sections::{Driver, Limits, Log, MarkingSection, Memory, Role, SliceSection};
 pub use typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route, default_socket};

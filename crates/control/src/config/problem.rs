@@ -333,6 +333,12 @@ pub enum Wrong {
         /// Its value.
         limit: u32,
     },
+    /// Classes or groups of queues that can't be.
+    #[error("{what}")]
+    Queues {
+        /// Why.
+        what: String,
+    },
     /// A log filter that can't be read.
     #[error("`{filter}` is not a log filter")]
     LogFilter {
@@ -431,6 +437,10 @@ impl Wrong {
             Self::DuplicateCore { .. } => "each worker needs a core of its own".to_owned(),
             Self::Exclusive { first, second } => format!("keep either `{first}` or `{second}`"),
             Self::LimitOrder { whole, .. } => format!("lower it, or raise `{whole}`"),
+            Self::Queues { .. } => {
+                "a code point is in one class and one group at most, and one class has no `dscp`: it takes the rest"
+                    .to_owned()
+            }
             Self::LogFilter { .. } => {
                 "a level (error, warn, info, debug, trace), or levels by module: `info,control=debug`"
                     .to_owned()

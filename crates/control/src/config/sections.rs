@@ -1,6 +1,7 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
+use super::qos::QosSection;
 use super::units::{self, BitRate, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::{Dscp, MacAddr};
@@ -35,6 +36,8 @@ pub struct File {
     pub marking: Vec<MarkingSection>,
     /// The threads that move packets.
     pub workers: WorkersSection,
+    /// Who waits, and who is served first.
+    pub qos: QosSection,
     /// What the UPF refuses to exceed.
     pub limits: Limits,
     /// The control socket that `millrace ctl` talks to.

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use packet::MacAddr;
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -461,4 +462,80 @@ proptest! {
         let text = String::from_utf8_lossy(&bytes);
         prop_assert!(parse("x", &text, &[], &[]).is_err());
     }
+}
+
+#[test]
+fn queues_are_checked_and_know_our_addresses() {
+    use engine::egress::{Kind, Plan};
+    use io::steering::Duty;
+    use packet::Dscp;
+
+    let config = parse("example.toml", EXAMPLE, &[], &[]).unwrap();
+    let classes = config.qos.egress.classes();
+    assert_eq!(
+        classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>(),
+        ["voice", "video", "rest"]
+    );
+    assert_eq!(
+        (classes[0].kind, classes[0].packets, classes[0].bytes),
+        (Kind::Strict { share: Some(60) }, 128, 65_536)
+    );
+    assert_eq!((classes[1].kind, classes[1].dscps[3].get()), (Kind::Weighted { weight: 3 }, 35));
+    assert_eq!(config.qos.steering.groups()[0].dscps, [Dscp::EF, Dscp::VA]);
+    // An echo request to an address of ours is control, to another's it is not.
+    let echo = |to: [u8; 4]| {
+        let builder = packet::PacketBuilder::new().ethernet(MacAddr::ZERO, MacAddr::ZERO);
+        let builder = builder.ipv4([198, 51, 100, 9].into(), to.into()).udp(2152, 2152);
+        builder.gtpu_message(packet::gtpu::MessageType::ECHO_REQUEST, packet::Teid(0)).build(&[])
+    };
+    assert_eq!(config.qos.steering.duty(&echo([198, 51, 100, 1])), Some(Duty::Control));
+    assert_eq!(config.qos.steering.duty(&echo([198, 51, 100, 2])), None);
+
+    let config = with(&[]).unwrap();
+    let own = ["198.51.100.1", "203.0.113.1", "2001:db8:6::1", "127.0.0.1"].map(|own| own.parse().unwrap());
+    assert_eq!(*config.qos.egress, Plan::standard(own));
+    assert!(config.qos.steering.control().is_some());
+    assert!(with(&["qos.control-queue=false"]).unwrap().qos.steering.is_none());
+}
+
+#[test]
+fn queues_that_can_not_be_are_reported() {
+    let text = format!(
+        "{GOOD}\n{}",
+        r#"
+[[qos.class]]
+name = "voice"
+dscp = ["EF", "AF44", "64"]
+weight = 200
+[[qos.group]]
+name = "voice"
+dscp = "EF"
+"#
+    );
+    insta::assert_snapshot!(report(&text));
+    let text = format!(
+        "{GOOD}\n{}",
+        r#"
+[[qos.class]]
+name = "voice"
+dscp = ["ef"]
+weight = 2
+share = 3
+[[qos.class]]
+name = "video"
+dscp = ["46"]
+[[qos.class]]
+name = "rest"
+[[qos.group]]
+name = "a"
+dscp = ["CS5"]
+[[qos.group]]
+name = "b"
+dscp = ["AF41", "CS5"]
+"#
+    );
+    insta::assert_snapshot!(report(&text));
+    assert!(
+        report(&format!("{GOOD}\n[[qos.class]]\nname = 'a'\ndscp = ['EF']\n")).contains("no code points")
+    );
 }

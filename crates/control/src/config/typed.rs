@@ -1,5 +1,6 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
+use super::qos::Qos;
 use super::sections::{Limits, Log, MarkingSection, Memory, Role, SliceSection};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -36,6 +37,8 @@ pub struct Config {
     pub workers: Placement,
     /// Where packet buffers live.
     pub memory: Memory,
+    /// Who waits, and who is served first.
+    pub qos: Qos,
     /// What is refused to be exceeded.
     pub limits: Limits,
     /// The control socket's path.

@@ -24,10 +24,12 @@
 
 mod client;
 mod protocol;
+mod qos;
 mod server;
 
 pub use client::{CtlClient, CtlClientError};
 pub use protocol::*;
+pub use qos::{ClassLine, QosReport, ReceiveLine};
 pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Requests and answers: one JSON object per line.
 
+use super::qos::QosReport;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -113,6 +114,8 @@ pub enum Request {
     Flows,
     /// What each slice's packets came to.
     Slices,
+    /// What waits to be sent, by class, and receive queues ahead of RSS.
+    Qos,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -184,6 +187,8 @@ pub enum Answer {
         /// In the order of the configuration, uplink before downlink.
         slices: Vec<SliceLine>,
     },
+    /// To [`Request::Qos`].
+    Qos(QosReport),
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.

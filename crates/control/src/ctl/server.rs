@@ -1,6 +1,7 @@
 //! The side that answers.
 
 use super::protocol::*;
+use super::qos::QosReport;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -33,6 +34,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
     /// All slices.
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError>;
+    /// What waits to be sent, and receive queues ahead of RSS.
+    fn qos(&self) -> Result<QosReport, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -260,6 +263,7 @@ impl Server {
             Request::N4 => Answer::N4(backend.n4()?),
             Request::Flows => Answer::Flows { flows: backend.flows()? },
             Request::Slices => Answer::Slices { slices: backend.slices()? },
+            Request::Qos => Answer::Qos(backend.qos()?),
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

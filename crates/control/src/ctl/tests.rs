@@ -51,6 +51,11 @@ impl CtlBackend for Fake {
         let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
         Ok(vec![line])
     }
+    fn qos(&self) -> Result<QosReport, CtlError> {
+        let line =
+            ClassLine { port: "p0".into(), class: "voice".into(), dropped_red: 4, ..ClassLine::default() };
+        Ok(QosReport { classes: vec![line], receive: Vec::new() })
+    }
 
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
         Ok(vec![SliceLine {
@@ -155,6 +160,9 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
     assert!(
         matches!(client.ask(&Request::Slices).unwrap(), Answer::Slices { slices } if slices[0].bytes == 900)
+    );
+    assert!(
+        matches!(client.ask(&Request::Qos).unwrap(), Answer::Qos(qos) if qos.classes[0].dropped_red == 4)
     );
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
 }

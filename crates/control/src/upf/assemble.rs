@@ -251,5 +251,6 @@ pub(super) fn engine(config: &Config, options: Options) -> EngineConfig {
     };
     let defaults = EngineConfig::default();
     let on_thread_start = options.on_thread_start.unwrap_or_else(|| defaults.on_thread_start.clone());
-    EngineConfig { cores, idle: options.idle, on_thread_start, ..defaults }
+    let egress = config.qos.egress.clone();
+    EngineConfig { cores, idle: options.idle, egress, on_thread_start, ..defaults }
 }

@@ -1,9 +1,9 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
-use super::{Upf, describe};
+use super::{Upf, describe, describe_qos};
 use crate::ctl::{
-    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, N4Status, PeerLine, PortLine, SeidText,
-    SessionDetail, SessionPage, SessionQuery, SliceLine, Version, WorkerLine,
+    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, N4Status, PeerLine, PortLine, QosReport,
+    SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -115,6 +115,10 @@ impl CtlBackend for Backend {
 
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
         self.ask(describe::slices)
+    }
+
+    fn qos(&self) -> Result<QosReport, CtlError> {
+        self.ask(describe_qos::report)
     }
 
     fn n4(&self) -> Result<N4Status, CtlError> {

@@ -232,7 +232,7 @@ fn filter(filter: &SdfFilter) -> String {
     text
 }
 
-fn reports(upf: &mut Upf) -> Result<Vec<WorkerReport>, CtlError> {
+pub(super) fn reports(upf: &mut Upf) -> Result<Vec<WorkerReport>, CtlError> {
     upf.engine.reports().map_err(|error| CtlError::new(ErrorCode::Unavailable, error.to_string()))
 }
 

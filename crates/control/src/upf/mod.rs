@@ -8,6 +8,7 @@ mod assemble;
 mod backend;
 mod calendar;
 mod describe;
+mod describe_qos;
 
 pub use backend::Backend;
 
@@ -133,6 +134,7 @@ impl Upf {
         if ports.len() != config.ports.len() {
             return Err(UpfError::Ports { configured: config.ports.len(), open: ports.len() });
         }
+        tell_what_is_not_steered(config, &ports);
         let clock = Tsc::process();
         let macs: Vec<_> = ports.iter().map(|port| port.info().mac).collect();
         let mut net = assemble::net(config, &macs)?;
@@ -344,6 +346,18 @@ impl Upf {
             }
         }
         None
+    }
+}
+
+/// Some of the queues that were asked for may not be there; nothing else depends on it.
+fn tell_what_is_not_steered<P: Port>(config: &Config, ports: &[P]) {
+    for port in ports.iter().filter(|port| port.steering().is_none()) {
+        let name = &port.info().name;
+        if !config.qos.steering.groups().is_empty() {
+            tracing::warn!("port {name} can't steer: the receive groups of [qos] have no effect on it");
+        } else if config.qos.steering.control().is_some() {
+            tracing::info!("port {name} can't steer: it has no control queue");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! [`MemNic::new`] gives a [`Port`](crate::Port) with several queue pairs and the [`MemWire`] that is plugged into it. The wire may live on
 //! another thread: each queue and direction is a single-producer, single-consumer ring, nothing else is shared but a few
 //! registers. What a user of hardware meets is modelled: receive-side scaling with a redirection table that can be changed
-//! while traffic runs, rings that overflow and count it, a link that goes down, an MTU, and on request a wire that
+//! while traffic runs, [steering](crate::steering) ahead of it, rings that overflow and count it, a link that goes down, an MTU, and on request a wire that
 //! loses, repeats, damages and reorders. What isn't: descriptors, DMA cost, offloads beyond the RSS hash.
 
 mod fault;

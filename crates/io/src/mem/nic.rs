@@ -5,6 +5,7 @@ use super::rss::{RETA_SIZE, RssMode};
 use super::wire::MemWire;
 use crate::frame::Frame;
 use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use crate::steering::{Duty, Steering};
 use packet::MacAddr;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct MemConfig {
     pub descriptors: usize,
     /// How a frame from the wire finds its receive queue.
     pub rss: RssMode,
+    /// What comes ahead of RSS, and adds receive queues to the pairs.
+    pub steering: Steering,
     /// The most frames that all [`Port::pool`]s together hand out.
     pub pool_frames: usize,
 }
@@ -38,6 +41,7 @@ impl Default for MemConfig {
             queues: 1,
             descriptors: 1024,
             rss: RssMode::InnerIp,
+            steering: Steering::default(),
             pool_frames: 8192,
         }
     }
@@ -123,7 +127,7 @@ pub struct QueueStats {
 #[derive(Debug)]
 pub(super) struct Registers {
     reta: Box<[AtomicU16]>,
-    queues: u16,
+    pub(super) queues: u16,
     /// Longest Ethernet frame carried: the MTU, the Ethernet header and two VLAN tags.
     pub(super) longest: usize,
     link: AtomicBool,
@@ -151,7 +155,10 @@ impl Registers {
     }
 
     fn queue_stats(&self, queue: u16) -> Option<QueueStats> {
-        let (rx, tx) = (self.rx.get(usize::from(queue))?, self.tx.get(usize::from(queue))?);
+        let rx = self.rx.get(usize::from(queue))?;
+        // A queue that steering adds only receives.
+        let none = WorkerCounts::default();
+        let tx = self.tx.get(usize::from(queue)).unwrap_or(&none);
         Some(QueueStats {
             rx_packets: rx.packets.get(),
             rx_bytes: rx.bytes.get(),
@@ -165,7 +172,7 @@ impl Registers {
 
     fn stats(&self) -> PortStats {
         let mut sum = PortStats::default();
-        for queue in (0..self.queues).filter_map(|queue| self.queue_stats(queue)) {
+        for queue in (0..self.rx.len()).filter_map(|queue| self.queue_stats(queue as u16)) {
             sum.rx_packets += queue.rx_packets;
             sum.rx_bytes += queue.rx_bytes;
             sum.rx_missed += queue.rx_missed;
@@ -208,7 +215,8 @@ impl MemControl {
         Ok(())
     }
 
-    /// The counters of one queue pair; `None` if it doesn't exist.
+    /// The counters of one queue pair, or of a receive queue that steering adds ([`Steering::place`]); `None` if it
+    /// doesn't exist.
     pub fn queue_stats(&self, queue: u16) -> Option<QueueStats> {
         self.registers.queue_stats(queue)
     }
@@ -290,13 +298,16 @@ pub struct MemNic {
     info: PortInfo,
     registers: Arc<Registers>,
     pairs: Vec<Option<(MemRx, MemTx)>>,
+    steering: Steering,
+    /// In the order of [`Steering::place`].
+    steered: Vec<Option<MemRx>>,
     pool: MemPool,
 }
 
 impl MemNic {
     /// The NIC and the wire that is plugged into it. The redirection table starts as `entry % queues`.
     pub fn new(config: MemConfig) -> Result<(Self, MemWire), MemError> {
-        let MemConfig { name, mac, mtu, queues, descriptors, rss, pool_frames } = config;
+        let MemConfig { name, mac, mtu, queues, descriptors, rss, steering, pool_frames } = config;
         if queues == 0 || usize::from(queues) > RETA_SIZE {
             return Err(MemError::Queues(queues));
         }
@@ -306,12 +317,13 @@ impl MemNic {
         if !(68..=9500).contains(&mtu) {
             return Err(MemError::Mtu(mtu));
         }
+        let receive_queues = usize::from(queues) + steering.extra_queues(queues);
         let registers = Arc::new(Registers {
             reta: (0..RETA_SIZE as u16).map(|entry| AtomicU16::new(entry % queues)).collect(),
             queues,
             longest: usize::from(mtu) + 14 + 8,
             link: AtomicBool::new(true),
-            rx: (0..queues).map(|_| WireCounts::default()).collect(),
+            rx: (0..receive_queues).map(|_| WireCounts::default()).collect(),
             tx: (0..queues).map(|_| WorkerCounts::default()).collect(),
         });
         let mut pairs = Vec::new();
@@ -324,10 +336,16 @@ impl MemNic {
             let tx = MemTx { ring: tx_in, queue, registers: Arc::clone(&registers) };
             pairs.push(Some((MemRx { ring: rx_out }, tx)));
         }
-        let wire = MemWire::new(rss, Arc::clone(&registers), to_host, from_host);
+        let mut steered = Vec::new();
+        for _ in usize::from(queues)..receive_queues {
+            let (rx_in, rx_out) = RingBuffer::new(descriptors);
+            to_host.push(rx_in);
+            steered.push(Some(MemRx { ring: rx_out }));
+        }
+        let wire = MemWire::new(rss, steering.clone(), Arc::clone(&registers), to_host, from_host);
         let pool = MemPool::new(pool_frames, FrameSize::for_mtu(mtu));
         let info = PortInfo { name, mac, mtu, queues, driver: "memory".into() };
-        Ok((Self { info, registers, pairs, pool }, wire))
+        Ok((Self { info, registers, pairs, steering, steered, pool }, wire))
     }
 
     /// The registers, for whoever turns the knobs while workers own the queues.
@@ -353,6 +371,20 @@ impl Port for MemNic {
 
     fn take_queue(&mut self, queue: u16) -> Option<(MemRx, MemTx)> {
         self.pairs.get_mut(usize::from(queue))?.take()
+    }
+
+    fn steering(&self) -> Option<&Steering> {
+        (!self.steering.is_none()).then_some(&self.steering)
+    }
+
+    fn take_steered(&mut self, duty: Duty, queue: u16) -> Option<MemRx> {
+        let queues = self.info.queues;
+        let exists = match duty {
+            Duty::Control => queue == 0 && self.steering.control().is_some(),
+            Duty::Group(group) => queue < queues && usize::from(group) < self.steering.groups().len(),
+        };
+        let place = self.steering.place(Some(duty), usize::from(queue), queues);
+        self.steered.get_mut(place - usize::from(queues)).filter(|_| exists)?.take()
     }
 
     fn pool(&mut self, _queue: u16) -> MemPool {

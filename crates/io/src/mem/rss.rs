@@ -1,5 +1,6 @@
 //! Receive-side scaling: which bytes of a frame the NIC hashes.
 
+use crate::header::{Ip, ip, ip_packet};
 use packet::rss::{MAX_INPUT_LEN, SYMMETRIC_KEY, Toeplitz, ue_hash_ipv4, ue_hash_prefix64};
 
 /// The hash of mode [`RssMode::Outer`], with a key that gives both directions of a flow one value.
@@ -31,54 +32,6 @@ impl RssMode {
             Self::Outer => outer(ip(frame)?),
             Self::InnerIp => subscriber(ip(frame)?),
         }
-    }
-}
-
-/// An IP header and what follows it, as much as hashing needs.
-#[derive(Clone, Copy)]
-struct Ip<'a> {
-    source: &'a [u8],
-    destination: &'a [u8],
-    protocol: u8,
-    /// Empty in a fragment, whose ports are somewhere else.
-    payload: &'a [u8],
-}
-
-/// The IP packet of an Ethernet frame with up to two VLAN tags.
-fn ip(frame: &[u8]) -> Option<Ip<'_>> {
-    let mut rest = frame.get(12..)?;
-    for _ in 0..2 {
-        match rest.first_chunk()? {
-            [0x81, 0x00] | [0x88, 0xa8] => rest = rest.get(4..)?,
-            _ => break,
-        }
-    }
-    match rest.split_first_chunk()? {
-        ([0x08, 0x00] | [0x86, 0xdd], packet) => ip_packet(packet),
-        _ => None,
-    }
-}
-
-fn ip_packet(packet: &[u8]) -> Option<Ip<'_>> {
-    match packet.first()? >> 4 {
-        4 => {
-            let header = usize::from(packet.first()? & 0xf) * 4;
-            let fragment = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff != 0;
-            Some(Ip {
-                source: packet.get(12..16)?,
-                destination: packet.get(16..20)?,
-                protocol: *packet.get(9)?,
-                payload: if fragment { &[] } else { packet.get(header.max(20)..)? },
-            })
-        }
-        // A NIC of this class doesn't walk extension headers: such a packet is hashed by its addresses.
-        6 => Some(Ip {
-            source: packet.get(8..24)?,
-            destination: packet.get(24..40)?,
-            protocol: *packet.get(6)?,
-            payload: packet.get(40..)?,
-        }),
-        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ use super::frame::MemFrame;
 use super::nic::Registers;
 use super::rss::RssMode;
 use crate::frame::Frame;
+use crate::steering::Steering;
 use rtrb::{Consumer, Producer};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct MemWire {
     rss: RssMode,
+    steering: Steering,
     registers: Arc<Registers>,
     to_host: Vec<Lane>,
     from_host: Vec<Consumer<MemFrame>>,
@@ -43,6 +45,7 @@ struct Lane {
 impl MemWire {
     pub(super) fn new(
         rss: RssMode,
+        steering: Steering,
         registers: Arc<Registers>,
         to_host: Vec<Producer<MemFrame>>,
         from_host: Vec<Consumer<MemFrame>>,
@@ -50,6 +53,7 @@ impl MemWire {
         let to_host = to_host.into_iter().map(Lane::new).collect();
         Self {
             rss,
+            steering,
             registers,
             to_host,
             from_host,
@@ -204,7 +208,11 @@ impl MemWire {
             let hash = self.rss.hash(frame.bytes());
             frame.set_rss_hash(hash.unwrap_or(0));
         }
-        frame.rss_hash().map_or(0, |hash| self.registers.queue_of(hash))
+        let queue = frame.rss_hash().map_or(0, |hash| self.registers.queue_of(hash));
+        if self.steering.is_none() {
+            return queue;
+        }
+        self.steering.place(self.steering.duty(frame.bytes()), queue, self.registers.queues)
     }
 
     fn open(&mut self) {

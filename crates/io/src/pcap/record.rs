@@ -4,6 +4,7 @@ use super::Clock;
 use super::writer::{CaptureWriter, Direction};
 use crate::frame::Frame;
 use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use crate::steering::{Duty, Steering};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -156,6 +157,15 @@ impl<P: Port> Port for RecordedPort<P> {
         let (rx, tx) = self.port.take_queue(queue)?;
         let rx = RecordedRx { queue: rx, tap: self.tap.clone() };
         Some((rx, RecordedTx { queue: tx, tap: self.tap.clone(), bytes: Vec::new(), ends: Vec::new() }))
+    }
+
+    fn steering(&self) -> Option<&Steering> {
+        self.port.steering()
+    }
+
+    fn take_steered(&mut self, duty: Duty, queue: u16) -> Option<Self::Rx> {
+        let rx = self.port.take_steered(duty, queue)?;
+        Some(RecordedRx { queue: rx, tap: self.tap.clone() })
     }
 
     fn pool(&mut self, queue: u16) -> P::Pool {
