@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, flows, forward, n4, port, svg};
+use bench::{Report, flows, forward, n4, pdr_scan, port, profiles, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -18,7 +18,7 @@ pub struct Args {
     /// Numbers of sessions, instead of the scenario's own (`forward` and `n4`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
-    /// Numbers of flows, instead of the scenario's own (`flow-table` and `flow-insert`).
+    /// Numbers of flows, instead of the scenario's own (`flow-table`, `flow-insert`, `profiles`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     flows: Vec<u32>,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
@@ -42,6 +42,10 @@ enum Scenario {
     FlowTable,
     /// Flows entered and deleted per second, and the longest stall.
     FlowInsert,
+    /// Six profiles of packet sizes, as a share of a 100 Gbit/s line.
+    Profiles,
+    /// Classification, by the number of PDRs and filters.
+    PdrScan,
 }
 
 /// Runs the command.
@@ -77,6 +81,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let run = if args.scenario == Scenario::FlowTable { flows::run_table } else { flows::run_insert };
             run(&config, clock, &mut tell).map_err(|error| failed(&error))
         }
+        Scenario::Profiles => {
+            let mut config =
+                if args.quick { profiles::ProfilesConfig::quick() } else { profiles::ProfilesConfig::full() };
+            if let Some(&flows) = args.flows.first() {
+                config.flows = flows as usize;
+            }
+            profiles::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
+        Scenario::PdrScan => {
+            let config =
+                if args.quick { pdr_scan::PdrScanConfig::quick() } else { pdr_scan::PdrScanConfig::full() };
+            pdr_scan::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
     };
     clear();
     let report = report?;
@@ -95,6 +112,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::N4 => ("requests_per_second", "kept"),
             Scenario::FlowTable => ("cycles_per_packet", "flows"),
             Scenario::FlowInsert => ("operations_per_second", "flows"),
+            Scenario::Profiles => ("bits_per_second", "size"),
+            Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }
