@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, flows, forward, n4, pdr_scan, port, profiles, svg};
+use bench::{Report, flood, flows, forward, n4, ndr, pdr_scan, port, profiles, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -18,7 +18,8 @@ pub struct Args {
     /// Numbers of sessions, instead of the scenario's own (`forward` and `n4`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
-    /// Numbers of flows, instead of the scenario's own (`flow-table`, `flow-insert`, `profiles`).
+    /// Numbers of flows, instead of the scenario's own (`flow-table`, `flow-insert`;
+    /// the first one: `profiles`, `ndr`, `flood`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     flows: Vec<u32>,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
@@ -44,6 +45,10 @@ enum Scenario {
     FlowInsert,
     /// Six profiles of packet sizes, as a share of a 100 Gbit/s line.
     Profiles,
+    /// The highest rate without loss for the profiles, and latency at parts of it.
+    Ndr,
+    /// Established flows beside a flood of flows that never repeat.
+    Flood,
     /// Classification, by the number of PDRs and filters.
     PdrScan,
 }
@@ -89,6 +94,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             profiles::run(&config, clock, &mut tell).map_err(|error| failed(&error))
         }
+        Scenario::Ndr => {
+            let mut config = if args.quick { ndr::NdrConfig::quick() } else { ndr::NdrConfig::full() };
+            if let Some(&flows) = args.flows.first() {
+                config.flows = flows as usize;
+            }
+            ndr::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
+        Scenario::Flood => {
+            let mut config =
+                if args.quick { flood::FloodConfig::quick() } else { flood::FloodConfig::full() };
+            if let Some(&flows) = args.flows.first() {
+                config.flows = flows as usize;
+            }
+            flood::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
         Scenario::PdrScan => {
             let config =
                 if args.quick { pdr_scan::PdrScanConfig::quick() } else { pdr_scan::PdrScanConfig::full() };
@@ -113,6 +133,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::FlowTable => ("cycles_per_packet", "flows"),
             Scenario::FlowInsert => ("operations_per_second", "flows"),
             Scenario::Profiles => ("bits_per_second", "size"),
+            Scenario::Ndr => ("zero_loss_packets_per_second", "size"),
+            Scenario::Flood => ("packets_per_second", "flood_share"),
             Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;

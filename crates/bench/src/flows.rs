@@ -5,6 +5,7 @@
 //! flow offload paper's scenario of 131,072 subscribers with two bearers of 32 flows.
 
 use crate::forward::rules;
+use crate::machine;
 use crate::path::{self, PAYLOAD, Path, PathError, SERVER, SERVER_PORT, Subscriber};
 use crate::report::{Measured, Report};
 use datapath::Config;
@@ -61,6 +62,10 @@ impl FlowsConfig {
 /// Runs `flow-table`; `tell` is told what is being measured.
 pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, PathError> {
     let mut report = Report::new("flow-table", &clock);
+    // First of all, while nothing that was freed lies about.
+    if let Some(&most) = config.flows.iter().max() {
+        resident_together(most, clock, &mut report, tell)?;
+    }
     for &flows in &config.flows {
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
@@ -109,6 +114,48 @@ pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -
             .into(),
     );
     Ok(report)
+}
+
+/// What so many flows take together with all that they need: sessions, their rules, and a meter for each sixteen flows.
+fn resident_together(
+    flows: usize,
+    clock: Tsc,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), PathError> {
+    // Half of a session's flows are of each direction, whose rules share a meter.
+    let tuples = FLOWS_PER_SESSION / 2;
+    let sessions = flows.div_ceil(FLOWS_PER_SESSION);
+    tell(&format!("{flows} flows and {} meters: learning", 2 * sessions));
+    let before = machine::resident();
+    let mut path = Path::new(clock, unlimited)?;
+    let mut subscribers = establish(&mut path, sessions)?;
+    path::shuffle(&mut subscribers);
+    for port in (FIRST_PORT..).take(tuples) {
+        // In pieces, so that little of the memory that is counted is that of the packets.
+        for some in subscribers.chunks(1 << 14) {
+            let packets: Vec<_> = some.iter().map(|subscriber| (*subscriber, port)).collect();
+            for uplink in [true, false] {
+                learn(&mut path, uplink, &packets)?;
+            }
+        }
+    }
+    let all = machine::resident().saturating_sub(before);
+    let (expected, found) = ((sessions * FLOWS_PER_SESSION) as u64, path.datapath.counters().flows.live());
+    if expected != found {
+        return Err(PathError::FlowsLost { expected, found });
+    }
+    for (part, bytes) in [("all", all), ("flows", path.datapath.flow_memory() as u64)] {
+        let params =
+            [("flows", found.into()), ("meters", (2 * sessions as u64).into()), ("part", part.into())];
+        report.results.push(Measured::of("resident_bytes", "bytes", &params, &[bytes as f64]));
+    }
+    report.notes.push(
+        "resident_bytes: growth of the process's resident memory with sessions, rules, a meter for each session and direction, \
+         and flows of both directions; part flows: entries, index and timers"
+            .into(),
+    );
+    Ok(())
 }
 
 /// Runs `flow-insert`.
