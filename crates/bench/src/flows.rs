@@ -18,6 +18,7 @@ use rand::SeedableRng;
 use rand::distr::Distribution;
 use rand_distr::Zipf;
 use session::SessionRef;
+use session::classifier::Classifier;
 use session::rules::{Pdr, Prefix, Rules, SdfFilter, Tunnel};
 use std::net::Ipv4Addr;
 use tables::Nanos;
@@ -242,6 +243,7 @@ pub const fn unlimited(config: &mut Config) {
     config.flows_per_shard = u32::MAX >> 4;
     config.flows_per_session = u32::MAX;
     config.flows_per_burst = BURST as u32;
+    config.new_flows_in_overload = BURST as u32;
     config.flow_idle = u16::MAX;
 }
 
@@ -308,6 +310,7 @@ pub fn divided(mut rules: Rules, filters: impl Fn(bool) -> Vec<Box<[SdfFilter]>>
     };
     let mut pdrs: Vec<Pdr> = rules.pdrs.iter().flat_map(parts).collect();
     pdrs.sort_by_key(|pdr| (pdr.precedence, pdr.id));
+    rules.classifier = Classifier::new(&pdrs);
     rules.pdrs = pdrs.into();
     rules
 }

@@ -128,6 +128,7 @@ pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
         ue_ipv6: None,
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
+        classifier: None,
         pdrs: [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)].into(),
         fars: [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))].into(),
         qers: [Qer {
@@ -137,6 +138,8 @@ pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
             // More than one core can send, so that every packet is metered and none is dropped.
             uplink_mbr: Some(100_000_000_000),
             downlink_mbr: Some(100_000_000_000),
+            uplink_gbr: None,
+            downlink_gbr: None,
             qfi: Some(Qfi::from_wire(9)),
             reflective: false,
             paging_policy: None,

@@ -82,10 +82,31 @@ pub struct Subscriber {
     pub ue: Ipv4Addr,
 }
 
-impl Subscriber {
-    /// The shard that it belongs to.
-    pub fn shard(&self) -> ShardId {
-        Datapath::<MemFrame>::shard_of(self.ue.into())
+/// Places, tunnels and addresses for sessions, one after the other.
+#[derive(Debug)]
+pub struct Numbering {
+    /// Slots taken, by shard.
+    taken: [u32; SHARDS],
+    /// Sessions so far.
+    sessions: u32,
+}
+
+impl Default for Numbering {
+    fn default() -> Self {
+        Self { taken: [0; SHARDS], sessions: 0 }
+    }
+}
+
+impl Numbering {
+    /// For the next session.
+    pub fn assign(&mut self) -> (SessionRef, Tunnel, Ipv4Addr) {
+        let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
+        self.sessions += 1;
+        let shard = Datapath::<MemFrame>::shard_of(ue.into());
+        let taken = self.taken.get_mut(shard.index());
+        let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
+        let place = TeidRef { shard, slot: slot as u16 };
+        (SessionRef { shard, slot }, Tunnel { teid: place.teid(1), place }, ue)
     }
 }
 
@@ -97,36 +118,7 @@ pub struct Path {
     pool: MemPool,
     sink: SinkTx,
     clock: Tsc,
-    places: Places,
-}
-
-/// Where the next session goes, and which address its UE has.
-#[derive(Debug)]
-pub struct Places {
-    /// Slots taken, by shard.
-    taken: [u32; SHARDS],
-    /// Sessions so far.
-    sessions: u32,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self { taken: [0; SHARDS], sessions: 0 }
-    }
-}
-
-impl Places {
-    /// The next session's rules, which `make` says, and its subscriber.
-    pub fn next(&mut self, make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules) -> (Rules, Subscriber) {
-        let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
-        self.sessions += 1;
-        let shard = Datapath::<MemFrame>::shard_of(ue.into());
-        let taken = self.taken.get_mut(shard.index());
-        let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
-        let place = TeidRef { shard, slot: slot as u16 };
-        let tunnel = Tunnel { teid: place.teid(1), place };
-        (make(SessionRef { shard, slot }, tunnel, ue), Subscriber { teid: tunnel.teid, ue })
-    }
+    numbering: Numbering,
 }
 
 impl Path {
@@ -145,7 +137,7 @@ impl Path {
             pool: MemPool::new(1 << 12, FrameSize::for_mtu(MTU)),
             sink: SinkTx::new(),
             clock,
-            places: Places::default(),
+            numbering: Numbering::default(),
         })
     }
 
@@ -154,9 +146,9 @@ impl Path {
         &mut self,
         make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules,
     ) -> Result<Subscriber, PathError> {
-        let (rules, subscriber) = self.places.next(make);
-        self.install(rules)?;
-        Ok(subscriber)
+        let (place, tunnel, ue) = self.numbering.assign();
+        self.install(make(place, tunnel, ue))?;
+        Ok(Subscriber { teid: tunnel.teid, ue })
     }
 
     /// Installs a session's rules.
@@ -237,14 +229,7 @@ impl Path {
     }
 
     /// All packets of a limited source: the ticks that they took, and those that the longest burst took.
-    pub fn once(&mut self, rx: ReplayRx, port: u16) -> Result<(u64, u64), PathError> {
-        let ticks = self.once_lossy(rx, port);
-        self.no_drops()?;
-        Ok(ticks)
-    }
-
-    /// Likewise, whatever becomes of the packets.
-    pub fn once_lossy(&mut self, mut rx: ReplayRx, port: u16) -> (u64, u64) {
+    pub fn once(&mut self, mut rx: ReplayRx, port: u16) -> Result<(u64, u64), PathError> {
         let mut burst = Vec::with_capacity(BURST);
         let begin = self.clock.ticks();
         let (mut last, mut worst) = (begin, 0);
@@ -253,7 +238,8 @@ impl Path {
             worst = worst.max(now - last);
             last = now;
         }
-        (last - begin, worst)
+        self.no_drops()?;
+        Ok((last - begin, worst))
     }
 
     /// An error if any packet was dropped so far.

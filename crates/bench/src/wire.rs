@@ -7,7 +7,7 @@
 
 use crate::arrivals::{Arrivals, DESCRIPTORS, nanos};
 use crate::flows;
-use crate::path::{self, MTU, PathError, Places, Subscriber};
+use crate::path::{self, MTU, Numbering, PathError, Subscriber};
 use datapath::{Command, Config, Event, Token, Transition};
 use engine::placement::{available_cores, pin};
 use engine::{Engine, EngineConfig, EngineError, IdlePolicy};
@@ -55,7 +55,7 @@ pub struct Wire {
     ends: [MemWire; 2],
     /// The generator's core.
     core: Option<usize>,
-    places: Places,
+    numbering: Numbering,
 }
 
 /// One direction of a trial: what arrives at a port, and when.
@@ -104,7 +104,7 @@ impl Wire {
         let idle = if worker.is_some() { IdlePolicy::Busy } else { IdlePolicy::default() };
         let settings = EngineConfig { cores: vec![worker], idle, ..EngineConfig::default() };
         let engine = Engine::start(&mut [n3_port, n6_port], &settings, &config, clock)?;
-        let mut wire = Self { engine, clock, ends: [n3, n6], core, places: Places::default() };
+        let mut wire = Self { engine, clock, ends: [n3, n6], core, numbering: Numbering::default() };
         let subscribers = wire.establish(sessions)?;
         Ok((wire, subscribers))
     }
@@ -114,15 +114,15 @@ impl Wire {
         while subscribers.len() < sessions {
             let orders = ORDERS.min(sessions - subscribers.len());
             for _ in 0..orders {
-                let (rules, subscriber) = self.places.next(flows::filtered);
+                let (place, tunnel, ue) = self.numbering.assign();
                 let install = Command::Install {
                     token: Token(0),
-                    rules: Arc::new(rules),
+                    rules: Arc::new(flows::filtered(place, tunnel, ue)),
                     transition: Transition::default(),
                     query: Box::default(),
                 };
-                subscribers.push(subscriber);
-                self.engine.post(subscriber.shard(), install);
+                subscribers.push(Subscriber { teid: tunnel.teid, ue });
+                self.engine.post(place.shard, install);
             }
             let fence = self.engine.fence();
             let mut applied = 0;

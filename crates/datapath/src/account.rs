@@ -8,11 +8,12 @@
 //! shrink to nothing, and every packet is judged exactly.
 
 use crate::Reason;
-use crate::record::{Meter, Record, coarse, flag, from_coarse};
+use crate::police::{self, Meters, Policers, limited_qers, meter_of};
+use crate::record::{Record, coarse, flag, from_coarse};
 use session::rules::{Action, Rules, Urr, VolumeLimit};
 use session::usage::{Trigger, Usage, Volume};
 use std::sync::Arc;
-use tables::Nanos;
+use tables::{Colour, Nanos};
 
 /// The largest credit: a record's packet and byte counts fit 32 bits, and nobody waits more than this for its books.
 pub const MAX_CREDIT: u32 = 1 << 30;
@@ -236,17 +237,16 @@ impl Books {
     pub fn enforce(
         &mut self,
         rules: &Rules,
-        meters: &mut [Meters],
+        policers: &mut Policers<'_>,
         pdr_index: u16,
         bytes: u16,
         now: Nanos,
-        depth: u64,
         exact: bool,
         reports: &mut Vec<Usage>,
-    ) -> Result<(), Reason> {
+    ) -> Result<Colour, Reason> {
         let Some(pdr) = rules.pdrs.get(pdr_index as usize) else { return Err(Reason::NoRule) };
         let uplink = pdr.source.is_uplink();
-        let mut verdict = Ok(());
+        let mut verdict = Ok(Colour::Green);
         self.last = now;
         for urr in &pdr.urrs {
             if let (Some(rule), Some(state)) =
@@ -270,20 +270,8 @@ impl Books {
             }
         }
         if verdict.is_ok() {
-            let side = usize::from(!uplink);
-            let conforms = limited_qers(rules, pdr_index, uplink).all(|qer| {
-                let meter = meters.get(qer as usize).and_then(|m| m.get(side));
-                meter.is_none_or(|meter| meter.conforms(now, depth))
-            });
-            if conforms {
-                for qer in limited_qers(rules, pdr_index, uplink) {
-                    if let Some(meter) = meters.get_mut(qer as usize).and_then(|m| m.get_mut(side)) {
-                        meter.take(now, bytes);
-                    }
-                }
-            } else {
-                verdict = Err(Reason::RateExceeded);
-            }
+            let numbers = police::numbers(rules, pdr_index, uplink, 0, 0);
+            verdict = policers.police(numbers, bytes, now).ok_or(Reason::RateExceeded);
         }
         if verdict.is_ok()
             && let Some(state) = self.pdrs.get_mut(pdr_index as usize)
@@ -378,30 +366,6 @@ fn new_measurement(rule: &Urr) -> UrrState {
     state
 }
 
-/// A QER's meters: uplink, downlink. They are kept by the shard, one run a session in the order of its QERs.
-pub type Meters = [Meter; 2];
-
-/// Fills a session's meters from its rules.
-pub fn set_meters(meters: &mut [Meters], rules: &Rules) {
-    for (qer, meters) in rules.qers.iter().zip(meters) {
-        let meter = |rate: Option<u64>| rate.map_or_else(Meter::default, Meter::new);
-        *meters = [meter(qer.uplink_mbr), meter(qer.downlink_mbr)];
-    }
-}
-
-/// Meters of changed rules: what had a meter under the same QER ID `before` keeps its fill level.
-pub fn resume_meters(meters: &mut [Meters], rules: &Rules, known: &[Meters], before: &Rules) {
-    for (qer, meters) in rules.qers.iter().zip(meters) {
-        if let Ok(place) = before.qers.binary_search_by_key(&qer.id, |q| q.id)
-            && let Some(known) = known.get(place)
-        {
-            for (meter, known) in meters.iter_mut().zip(known) {
-                *meter = meter.resume(*known);
-            }
-        }
-    }
-}
-
 /// Copies the meters that records keep for themselves back to them after the books were opened.
 pub fn unfold(rules: &Rules, meters: &[Meters], record: &mut Record) {
     let uplink = record.has(flag::UPLINK);
@@ -410,22 +374,6 @@ pub fn unfold(rules: &Rules, meters: &[Meters], record: &mut Record) {
     {
         record.meter = meter_of(meters, qer, uplink);
     }
-}
-
-/// The meter of the session's `qer`th QER.
-pub fn meter_of(meters: &[Meters], qer: u16, uplink: bool) -> Meter {
-    meters.get(qer as usize).map_or_else(Meter::default, |[up, down]| if uplink { *up } else { *down })
-}
-
-/// The QERs of a rule that limit the rate in this direction.
-pub fn limited_qers(rules: &Rules, pdr: u16, uplink: bool) -> impl Iterator<Item = u16> + '_ {
-    let qers = rules.pdrs.get(pdr as usize).map_or(&[][..], |pdr| &pdr.qers);
-    qers.iter().copied().filter(move |qer| {
-        rules
-            .qers
-            .get(*qer as usize)
-            .is_some_and(|q| if uplink { q.uplink_mbr.is_some() } else { q.downlink_mbr.is_some() })
-    })
 }
 
 /// Whether a rule forwards and its gates are open: what a record can do by itself.

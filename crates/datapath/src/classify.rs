@@ -1,10 +1,10 @@
 //! Which rule matches? PDRs in order of precedence, filters within a PDR in any order (TS 29.244 §5.2.1).
 
 use crate::Reason;
-use crate::compile::candidates;
+use crate::compile::{candidates, may_match};
 use crate::fragment::FragmentFlows;
 use crate::parse::{Meta, NO_QFI};
-use packet::{IpPacket, IpProtocol};
+use packet::{Fragment, IpPacket, IpProtocol};
 use session::rules::{Pdr, Rules, SdfFilter};
 use tables::Nanos;
 
@@ -26,14 +26,36 @@ pub fn classify(
     flows: &mut FragmentFlows,
     now: Nanos,
 ) -> Result<u16, Reason> {
-    // Read only if a filter asks for it: a rule without filters takes any packet, well-formed or not.
-    let mut parsed: Option<IpPacket> = None;
+    // Where there are many filters, most are left out without being asked. What can't be read is refused by the first that asks.
+    if let Some(classifier) = &rules.classifier
+        && let Ok(ip) = IpPacket::parse(packet)
+        && ip.fragment.is_none_or(Fragment::is_first)
+    {
+        let narrowed =
+            classifier.candidates(&ip).filter_map(|index| Some((index, rules.pdrs.get(index as usize)?)));
+        let possible = narrowed.filter(|(_, pdr)| may_match(pdr, tunnel));
+        return first_match(rules, possible, Some(ip), meta, packet, flows, now);
+    }
+    first_match(rules, candidates(rules, tunnel), None, meta, packet, flows, now)
+}
+
+/// The first of these rules that matches. `parsed`: the packet's headers, if they were read already.
+fn first_match<'r>(
+    rules: &Rules,
+    possible: impl Iterator<Item = (u16, &'r Pdr)>,
+    mut parsed: Option<IpPacket>,
+    meta: &Meta,
+    packet: &[u8],
+    flows: &mut FragmentFlows,
+    now: Nanos,
+) -> Result<u16, Reason> {
     let mut remembered = None;
-    for (index, pdr) in candidates(rules, tunnel) {
+    for (index, pdr) in possible {
         if !pdr.qfis.is_empty() && (meta.qfi == NO_QFI || !pdr.qfis.iter().any(|qfi| qfi.get() == meta.qfi)) {
             continue;
         }
         if !pdr.filters.is_empty() {
+            // Read only if a filter asks for it: a rule without filters takes any packet, well-formed or not.
             let ip = if let Some(ip) = parsed {
                 ip
             } else {

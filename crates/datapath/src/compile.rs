@@ -1,7 +1,8 @@
 //! How rules become records: what of a session's rules a packet needs, a cache line each.
 
-use crate::account::{self, Meters, forwards, limited_qers};
+use crate::account::forwards;
 use crate::flow;
+use crate::police::{self, Meters, limited_qers};
 use crate::record::{MAX_METERS, NO_METER, Record, flag};
 use crate::shard::{Session, upper_half};
 use session::rules::{Action, Destination, Forward, Pdr, Prefix, Rules, Source, Tunnel};
@@ -23,11 +24,16 @@ pub(crate) fn remote(action: Action) -> Option<IpAddr> {
 /// The rules that can match packets of a tunnel, or (`None`) packets to the UE's address, best first.
 pub(crate) fn candidates(rules: &Rules, tunnel: Option<u32>) -> impl Iterator<Item = (u16, &Pdr)> {
     let pdrs = rules.pdrs.iter().enumerate().map(|(index, pdr)| (index as u16, pdr));
-    pdrs.filter(move |(_, pdr)| match (tunnel, pdr.tunnel) {
+    pdrs.filter(move |(_, pdr)| may_match(pdr, tunnel))
+}
+
+/// Whether a rule is about packets of this tunnel, or (`None`) about packets to the UE's address.
+pub(crate) fn may_match(pdr: &Pdr, tunnel: Option<u32>) -> bool {
+    match (tunnel, pdr.tunnel) {
         (Some(teid), Some(tunnel)) => tunnel.teid.0 == teid,
         (None, None) => matches!(pdr.source, Source::Core | Source::N6Lan),
         _ => false,
-    })
+    }
 }
 
 /// Whether all of a rule's filters ask for a destination that never leaves a link: the SMF's rule for router solicitations.
@@ -128,7 +134,7 @@ fn serves_alone<F>(
     let uplink = pdr.source.is_uplink();
     let mut limited = limited_qers(rules, index, uplink);
     let Some(qer) = limited.next() else { return Some((record, false)) };
-    if limited.next().is_some() {
+    if limited.next().is_some() || police::guarantees(rules, qer, uplink) {
         return None;
     }
     let mut shared = false;
@@ -144,7 +150,7 @@ fn serves_alone<F>(
         }
     }
     record.flags |= flag::METERED;
-    record.meter = account::meter_of(meters, qer, uplink);
+    record.meter = police::meter_of(meters, qer, uplink);
     Some((record, shared))
 }
 
@@ -182,6 +188,9 @@ fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<R
         }
     }
     record.tos = forward.transport_marking.map_or(0, packet::Dscp::to_tos);
+    if forward.transport_marking.is_none() && forward.destination != Destination::CpFunction {
+        record.flags |= flag::DSCP_BY_QFI;
+    }
     if let Some(qfi) = qers().find_map(|qer| qer.qfi) {
         record.flags |= flag::MARK;
         record.qfi = qfi.get();
@@ -198,11 +207,10 @@ pub(crate) fn rule_record<F>(session: &Session<F>, slot: u32, index: u16) -> Rec
     let uplink = record.has(flag::UPLINK);
     let mut meters = [NO_METER; MAX_METERS];
     let mut places = meters.iter_mut();
-    for qer in limited_qers(&session.rules, index, uplink) {
-        let (Some(place), Some(element)) = (places.next(), session.meters.element(qer)) else {
-            return complex;
-        };
-        *place = 2 * element + u32::from(!uplink);
+    let (first, markers) = (session.meters.start(), session.markers.start());
+    for number in police::numbers(&session.rules, index, uplink, first, markers) {
+        let Some(place) = places.next() else { return complex };
+        *place = number;
     }
     if meters != [NO_METER; MAX_METERS] {
         record.set_shared_meters(meters);

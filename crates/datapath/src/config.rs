@@ -1,5 +1,6 @@
 //! What a worker's datapath is told once.
 
+use crate::marking::Marking;
 use crate::net::NetView;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub struct Config {
     pub flows_per_session: u32,
     /// Flows that one burst may add; the packets of further ones are classified one by one.
     pub flows_per_burst: u32,
+    /// Packets of unknown flows that one burst may bring to their rules while its port is overloaded.
+    pub new_flows_in_overload: u32,
     /// Seconds without a packet after which a flow is forgotten.
     pub flow_idle: u16,
     /// Far ends of tunnels.
@@ -37,6 +40,8 @@ pub struct Config {
     pub fragment_timeout: u64,
     /// Depth of every MBR bucket, as time in nanoseconds: a rate may be exceeded for this long after a silence.
     pub meter_burst: u64,
+    /// QFI and DSCP.
+    pub marking: Marking,
     /// GTP-U echo responses a second.
     pub echo_rate: u32,
     /// GTP-U error indications and supported extension headers notifications a second.
@@ -47,7 +52,7 @@ pub struct Config {
 
 impl Config {
     /// Defaults for this network.
-    pub const fn new(view: Arc<NetView>) -> Self {
+    pub fn new(view: Arc<NetView>) -> Self {
         Self {
             view,
             seed: 0x6d69_6c6c_7261_6365,
@@ -55,6 +60,7 @@ impl Config {
             flows_per_shard: 1 << 15,
             flows_per_session: 4096,
             flows_per_burst: 32,
+            new_flows_in_overload: 1,
             flow_idle: 30,
             peers: 8192,
             neighbours: 4096,
@@ -64,6 +70,7 @@ impl Config {
             fragment_flows: 1024,
             fragment_timeout: 2_000_000_000,
             meter_burst: 100_000_000,
+            marking: Marking::default(),
             echo_rate: 10_000,
             error_rate: 1000,
             icmp_rate: 1000,

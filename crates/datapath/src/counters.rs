@@ -1,6 +1,7 @@
 //! What a worker counts, and the sum that must always come out right.
 
 use crate::Reason;
+use tables::Colour;
 
 /// Packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,6 +123,8 @@ pub struct Counters {
     pub uplink: Traffic,
     /// The UEs' packets forwarded downlink.
     pub downlink: Traffic,
+    /// Of these, packets beyond what their QER guarantees: within its maximum, and the first to be dropped further on.
+    pub yellow: u64,
     /// Flow entries.
     pub flows: FlowCounters,
     /// By interface of the current view; interfaces beyond the last view's keep what they had.
@@ -142,6 +145,7 @@ impl Default for Counters {
             drops: [0; Reason::COUNT],
             uplink: Traffic::default(),
             downlink: Traffic::default(),
+            yellow: 0,
             flows: FlowCounters::default(),
             interfaces: Vec::new(),
         }
@@ -204,7 +208,8 @@ impl Counters {
 
     /// Counts a UE's packet that is forwarded.
     #[inline(always)]
-    pub(crate) const fn forwarded(&mut self, uplink: bool, bytes: u16) {
+    pub(crate) const fn forwarded(&mut self, uplink: bool, bytes: u16, colour: Colour) {
+        self.yellow += matches!(colour, Colour::Yellow) as u64;
         let direction = if uplink { &mut self.uplink } else { &mut self.downlink };
         direction.add(bytes as usize);
     }
@@ -241,6 +246,7 @@ impl Counters {
         }
         self.uplink = self.uplink.plus(other.uplink);
         self.downlink = self.downlink.plus(other.downlink);
+        self.yellow += other.yellow;
         self.flows = self.flows.plus(other.flows);
         if self.interfaces.len() < other.interfaces.len() {
             self.interfaces.resize(other.interfaces.len(), InterfaceCounters::default());

@@ -4,11 +4,12 @@ use crate::command::{Command, Event, SessionSnapshot};
 use crate::compile;
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
-use crate::flow::Lookup;
+use crate::flow::{Lookup, NO_RULE};
 use crate::forward::Link;
 use crate::fragment::{FragmentFlows, Reassembly};
 use crate::network::{Context, Network};
 use crate::outbox::Outbox;
+use crate::overload::Overload;
 use crate::parse::{self, Kind, Meta};
 use crate::peer::NO_PEER;
 use crate::shard::{self, Refusal, Shard};
@@ -65,6 +66,7 @@ pub struct Datapath<F: Frame> {
     divided: usize,
     /// Flows that may still be added in this burst.
     pub(crate) flow_budget: u32,
+    overload: Overload,
     /// Shards whose flows are looked over next.
     sweep: usize,
     /// Where the packets leave that their records served.
@@ -96,6 +98,7 @@ impl<F: Frame> Datapath<F> {
             lookups: Vec::with_capacity(4 * BURST),
             divided: 0,
             flow_budget: 0,
+            overload: Overload::default(),
             sweep: 0,
             links: Vec::with_capacity(4 * BURST),
             scratch: Vec::with_capacity(2048),
@@ -147,7 +150,8 @@ impl<F: Frame> Datapath<F> {
     /// An empty shard with this worker's limits.
     pub fn new_shard(&self, id: ShardId) -> Box<Shard<F>> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;
-        Box::new(Shard::new(id, self.config.sessions_per_shard, self.config.flows_per_shard, seed))
+        let Config { sessions_per_shard, flows_per_shard, meter_burst, .. } = self.config;
+        Box::new(Shard::new(id, sessions_per_shard, flows_per_shard, meter_burst, seed))
     }
 
     /// Whether this worker owns the shard.
@@ -196,6 +200,7 @@ impl<F: Frame> Datapath<F> {
     ) {
         let mut cx = Context { now, out, pool };
         self.counters.received += burst.len() as u64;
+        self.overload.begin(port, burst.len(), self.config.new_flows_in_overload);
         self.metas.clear();
         for frame in burst.iter() {
             frame.prefetch();
@@ -228,6 +233,7 @@ impl<F: Frame> Datapath<F> {
     ) {
         let mut cx = Context { now, out, pool };
         self.counters.handed_in += frames.len() as u64;
+        self.overload.begin_unlimited();
         self.metas.clear();
         let mut burst = std::mem::take(&mut self.arisen);
         for (port, frame) in frames.drain(..) {
@@ -324,7 +330,11 @@ impl<F: Frame> Datapath<F> {
         for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(burst.drain(..))) {
             let lookup = lookups.get(at).and_then(Option::as_ref);
             if let Err(frame) = self.serve_one(cx, meta, lookup, frame) {
-                self.dispatch(cx, meta, frame, port);
+                if lookup.is_some_and(|lookup| lookup.rule == NO_RULE) && !self.overload.admits() {
+                    self.counters.drop(Reason::NewFlowInOverload);
+                } else {
+                    self.dispatch(cx, meta, frame, port);
+                }
             }
         }
         metas.clear();
@@ -539,7 +549,7 @@ impl<F: Frame> Datapath<F> {
             return Err(Refusal::TooManyPeers);
         }
         let before = shard.divided();
-        let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers);
+        let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers, cx.now);
         self.divided = self.divided - before + shard.divided();
         let (installed, before) = match installed {
             Ok(done) => done,

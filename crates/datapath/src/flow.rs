@@ -6,9 +6,9 @@
 //! record, so that a FAR, QER or URR may change without touching a flow. If the rules' filters change, the session gets a
 //! new version, and a flow of an older one is classified again by its next packet.
 
-use crate::account::limited_qers;
 use crate::compile::only_link_local;
 use crate::parse::{Kind, Meta};
+use crate::police::{guarantees, limited_qers};
 use crate::record::{coarse, from_coarse};
 use packet::IpProtocol;
 use session::rules::{Pdr, Rules, SdfFilter};
@@ -187,6 +187,7 @@ pub fn needs_rule_records(rules: &Rules) -> bool {
         !pdr.filters.is_empty() && !only_link_local(pdr)
             || pdr.qfis.len() > 1
             || qers().nth(1).is_some()
+            || qers().any(|qer| guarantees(rules, qer, uplink))
             || indexed().any(|(i, other)| {
                 i != index && other.source.is_uplink() == uplink && !only_link_local(other) && shares(other)
             })

@@ -4,7 +4,6 @@
 //! cache. Whatever a record can't decide goes to [`crate::slow`], which decides by the session's rules.
 
 use crate::Reason;
-use crate::account::Meters;
 use crate::counters::Traffic;
 use crate::datapath::{Datapath, destination6};
 use crate::egress::Egress;
@@ -13,12 +12,13 @@ use crate::net::{HopId, NetView};
 use crate::network::{Context, Way, transmit};
 use crate::parse::{Kind, Meta, NO_QFI, internal_header};
 use crate::peer::Outer;
+use crate::police::Policers;
 use crate::record::{Record, coarse, flag};
 use io::{Frame, FramePool};
 use packet::IpProtocol;
 use packet::checksum::{self, Sum};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tables::Nanos;
+use tables::{Colour, Nanos};
 
 /// How a packet leaves in a tunnel.
 #[derive(Clone, Copy, Debug)]
@@ -73,14 +73,23 @@ impl Encapsulation {
         true
     }
 
-    /// What a record says of the packet.
+    /// The QFI that the packet leaves with, or [`NO_QFI`].
     #[inline(always)]
-    fn of(record: &Record, meta: &Meta) -> Self {
+    pub const fn qfi(&self) -> u8 {
+        match self.container {
+            Some([_, octet]) => octet & 0x3f,
+            None => NO_QFI,
+        }
+    }
+
+    /// What a record says of the packet, which came with QFI `carried`.
+    #[inline(always)]
+    fn of(record: &Record, meta: &Meta, carried: u8) -> Self {
         Self {
             peer: record.peer,
             teid: record.remote_teid,
             tos: record.tos,
-            container: container(record.flags, record.qfi, meta),
+            container: container(record.flags, record.qfi, meta, carried),
             paging_policy: None,
         }
     }
@@ -88,17 +97,17 @@ impl Encapsulation {
 
 /// The container that a packet leaves with: the rule's QFI, or else the one that it came with (TS 38.415 §5.5.2).
 #[inline(always)]
-pub(crate) const fn container(flags: u32, qfi: u8, meta: &Meta) -> Option<[u8; 2]> {
+pub(crate) const fn container(flags: u32, qfi: u8, meta: &Meta, carried: u8) -> Option<[u8; 2]> {
     if flags & flag::CONTAINER == 0 {
         return None;
     }
     let [_, octet] = meta.container;
     let (qfi, reflective) = if flags & flag::MARK != 0 {
         (qfi, flags & flag::REFLECTIVE != 0)
-    } else if meta.qfi == NO_QFI {
+    } else if carried == NO_QFI {
         return None;
     } else {
-        (meta.qfi, flags & flag::TO_ACCESS != 0 && octet & 0x40 != 0)
+        (carried, flags & flag::TO_ACCESS != 0 && octet & 0x40 != 0)
     };
     if flags & flag::TO_ACCESS != 0 { Some([0x00, qfi | (reflective as u8) << 6]) } else { Some([0x10, qfi]) }
 }
@@ -227,11 +236,20 @@ impl<F: Frame> Datapath<F> {
         } else {
             return None;
         };
-        let meters = if DIVIDED { shard.meters.elements_mut() } else { &mut [] };
-        let (network, depth) = (&self.network, self.config.meter_burst);
+        let mut policers = if DIVIDED {
+            Policers {
+                meters: shard.meters.elements_mut(),
+                markers: shard.markers.elements_mut(),
+                depth: self.config.meter_burst,
+            }
+        } else {
+            Policers { depth: self.config.meter_burst, ..Policers::none() }
+        };
+        let (network, marking) = (&self.network, &self.config.marking);
         let uplink = record.flags & flag::UPLINK != 0;
+        let colour;
         let egress = if record.flags & flag::OUTER != 0 {
-            let way = Encapsulation::of(record, meta);
+            let mut way = Encapsulation::of(record, meta, marking.carried(frame.bytes(), meta));
             let peer = network.peers.get(way.peer)?;
             let egress = peer.egress.as_ref().filter(|egress| egress.resolved)?;
             // What comes from a tunnel and goes into one isn't routed here: it keeps its TTL.
@@ -239,10 +257,11 @@ impl<F: Frame> Datapath<F> {
             if meta.len > room(egress, &peer.outer, &way)
                 || (routed && !ttl_allows(frame.bytes(), meta.inner, meta.v6))
                 || !has_room(frame, meta.inner, way.front(egress, &peer.outer))
-                || !enforce(record, meters, meta.len, now, depth)
             {
                 return None;
             }
+            colour = enforce(record, &mut policers, meta.len, now)?;
+            way.tos = marking.outer(way.tos, record.has(flag::DSCP_BY_QFI), way.qfi(), colour);
             if routed {
                 decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
             }
@@ -261,10 +280,11 @@ impl<F: Frame> Datapath<F> {
                 || !egress.resolved
                 || !ttl_allows(frame.bytes(), meta.inner, meta.v6)
                 || !has_room(frame, meta.inner, egress.l2)
-                || !enforce(record, meters, meta.len, now, depth)
             {
                 return None;
             }
+            colour = enforce(record, &mut policers, meta.len, now)?;
+            marking.inner(frame.bytes_mut(), meta, colour);
             decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
             strip(frame, meta.inner, meta.len, egress.l2);
             egress.write(frame.bytes_mut(), meta.v6);
@@ -274,7 +294,7 @@ impl<F: Frame> Datapath<F> {
             flow.count(meta.len, now);
             self.counters.flows.served += 1;
         }
-        self.counters.forwarded(uplink, meta.len);
+        self.counters.forwarded(uplink, meta.len, colour);
         Some(Link { interface: egress.interface, port: egress.port })
     }
 
@@ -423,53 +443,31 @@ fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
     true
 }
 
-/// Meter and account, within the record. False, and nothing done, if the packet is to be judged by the session.
+/// Meter and account, within the record: the packet's colour. `None`, and nothing done, if it is to be judged by the session.
 #[inline(always)]
 pub(crate) fn enforce(
     record: &mut Record,
-    meters: &mut [Meters],
+    policers: &mut Policers<'_>,
     length: u16,
     now: Nanos,
-    depth: u64,
-) -> bool {
+) -> Option<Colour> {
     if record.credit < length as u32 {
-        return false;
+        return None;
     }
+    let mut colour = Colour::Green;
     if record.flags & flag::METERED != 0 {
-        if !record.meter.conforms(now, depth) {
-            return false;
+        if !record.meter.conforms(now, policers.depth) {
+            return None;
         }
         record.meter.take(now, length);
     }
-    if !meters.is_empty()
-        && record.flags & flag::SHARED_METERS != 0
-        && !enforce_shared(record, meters, length, now, depth)
-    {
-        return false;
+    if !policers.meters.is_empty() && record.flags & flag::SHARED_METERS != 0 {
+        colour = policers.police(record.shared_meters().into_iter(), length, now)?;
     }
     record.credit -= length as u32;
     record.packets += 1;
     record.last = coarse(now);
-    true
-}
-
-/// All meters of a rule, or none of them.
-#[inline(always)]
-fn enforce_shared(record: &Record, meters: &mut [Meters], length: u16, now: Nanos, depth: u64) -> bool {
-    let numbers = record.shared_meters();
-    let conforms = numbers.iter().all(|number| {
-        let meter = meters.get((*number / 2) as usize).and_then(|pair| pair.get((*number % 2) as usize));
-        meter.is_none_or(|meter| meter.conforms(now, depth))
-    });
-    if conforms {
-        for number in numbers {
-            let pair = meters.get_mut((number / 2) as usize);
-            if let Some(meter) = pair.and_then(|pair| pair.get_mut((number % 2) as usize)) {
-                meter.take(now, length);
-            }
-        }
-    }
-    conforms
+    Some(colour)
 }
 
 /// The longest packet that fits.

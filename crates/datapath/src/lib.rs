@@ -70,8 +70,9 @@
 //! # The files, in a packet's order
 //!
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
-//! - `flow`: what is remembered of a flow, and by which key.
-//! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, meters, volumes; [`record`].
+//! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
+//! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`marking`]: QFI
+//!   and DSCP; [`record`].
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
 //!   of.
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
@@ -106,12 +107,15 @@ mod fragment;
 mod gtpu_control;
 mod icmp;
 mod local;
+pub mod marking;
 mod neighbour;
 pub mod net;
 mod network;
 mod outbox;
+mod overload;
 pub mod parse;
 mod peer;
+mod police;
 mod reason;
 pub mod record;
 mod runs;
@@ -122,6 +126,7 @@ pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;
 pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};
 pub use datapath::Datapath;
+pub use marking::Marking;
 pub use net::{Net, NetView};
 pub use outbox::Outbox;
 pub use reason::Reason;

@@ -36,6 +36,8 @@ pub mod flag {
     pub const FLOWS: u32 = 1 << 14;
     /// The meters are the shard's, see [`super::Record::set_shared_meters`].
     pub const SHARED_METERS: u32 = 1 << 15;
+    /// The rule says no DSCP for the outer header: the operator's table does, by QFI.
+    pub const DSCP_BY_QFI: u32 = 1 << 16;
 }
 
 /// A direction of a session, as far as every packet needs it.
@@ -89,7 +91,7 @@ impl Record {
     }
 }
 
-/// Meters of one rule, at most: flow, session, slice.
+/// Meters that a record has room for: flow, application, session. A rule with more is judged by its session.
 pub const MAX_METERS: usize = 3;
 /// No meter.
 pub const NO_METER: u32 = u32::MAX;
@@ -128,7 +130,7 @@ impl Record {
         self.remote_teid
     }
 
-    /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard. Only packets whose
+    /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard (see `police`). Only packets whose
     /// flow is known come here; the source was checked when it became known, so the fields of that check are free for this.
     pub const fn set_shared_meters(&mut self, [a, b, c]: [u32; MAX_METERS]) {
         self.flags |= flag::SHARED_METERS;

@@ -13,6 +13,11 @@ impl Run {
         if index < self.len { Some(self.start + index as u32) } else { None }
     }
 
+    /// Number of its first element, if it has any.
+    pub const fn start(self) -> u32 {
+        self.start
+    }
+
     /// How many elements it has.
     pub const fn len(self) -> usize {
         self.len as usize

@@ -1,13 +1,14 @@
 //! Everything mutable about a set of subscribers. A worker owns shards; moving one is handing over the box.
 
 use crate::Reason;
-use crate::account::{self, Books, Meters};
+use crate::account::{self, Books};
 use crate::compile::{compile, remote, rule_record, tunnel_of};
 use crate::counters::FlowCounters;
 use crate::flow::{self, Flow, Key, Lookup};
 use crate::forward::enforce;
 use crate::parse::{Kind, Meta};
 use crate::peer::NO_PEER;
+use crate::police::{self, Meters, Place, Policers};
 use crate::record::{MAX_SESSIONS, Record, flag};
 use crate::runs::{Run, Runs};
 use crate::slow::Waiting;
@@ -19,7 +20,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use tables::flow::FlowTable;
 use tables::prefetch::prefetch_slice_at;
-use tables::{BulkMap, Nanos};
+use tables::{BulkMap, Colour, Marker, Nanos};
 
 /// One session: the part that most packets don't touch.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub struct Session<F> {
     tunnels: Box<[u16]>,
     /// Its QERs' meters, among the shard's.
     pub(crate) meters: Run,
+    /// Its QERs' markers, among the shard's.
+    pub(crate) markers: Run,
     /// Its PDRs' records, among the shard's, if packets are led to them.
     pub(crate) rule_records: Run,
     /// Versions of its classification: the first, and the one in force.
@@ -105,6 +108,8 @@ pub struct Shard<F> {
     pub(crate) rules: Runs<Record>,
     /// Meters of QERs: a run for each session.
     pub(crate) meters: Runs<Meters>,
+    /// Markers of QERs that promise a rate: a run for each session that has any.
+    pub(crate) markers: Runs<Marker>,
     /// What is known of single flows.
     pub(crate) flows: FlowTable<Key, Flow>,
     /// The version that the next classification gets.
@@ -123,17 +128,21 @@ pub struct Shard<F> {
     /// Reused by [`Shard::expire_flows`].
     ended: Vec<(Key, Flow)>,
     max_sessions: u32,
+    /// Depth of a meter's bucket, in nanoseconds.
+    depth: u64,
 }
 
 impl<F> Shard<F> {
-    /// An empty shard for session slots below `max_sessions` and for `max_flows` flows. The seed should be random.
-    pub fn new(id: ShardId, max_sessions: u32, max_flows: u32, seed: u64) -> Self {
+    /// An empty shard for session slots below `max_sessions` and for `max_flows` flows, with meters that may be overdrawn for `depth`
+    /// nanoseconds. The seed should be random.
+    pub fn new(id: ShardId, max_sessions: u32, max_flows: u32, depth: u64, seed: u64) -> Self {
         Self {
             id,
             tunnels: Vec::new(),
             downlink: Vec::new(),
             rules: Runs::new(),
             meters: Runs::new(),
+            markers: Runs::new(),
             flows: FlowTable::new(seed.rotate_left(16), max_flows, Nanos(0)),
             next_version: 0,
             sessions: Vec::new(),
@@ -144,6 +153,7 @@ impl<F> Shard<F> {
             divided: 0,
             ended: Vec::new(),
             max_sessions: max_sessions.min(MAX_SESSIONS),
+            depth,
         }
     }
 
@@ -231,7 +241,10 @@ impl<F> Shard<F> {
         let Some(record) = self.rules.elements().get(lookup.rule as usize) else { return };
         if record.flags & flag::SHARED_METERS != 0 {
             for number in record.shared_meters() {
-                prefetch_slice_at(self.meters.elements(), (number / 2) as usize);
+                match police::place(number) {
+                    Place::Meters(at) => prefetch_slice_at(self.meters.elements(), at as usize),
+                    Place::Marker(at) => prefetch_slice_at(self.markers.elements(), at as usize),
+                }
             }
         }
     }
@@ -243,10 +256,15 @@ impl<F> Shard<F> {
         (record.flags & flag::COMPLEX == 0).then_some(number)
     }
 
-    /// Accounts a packet in its rule's record. False, and nothing done: the books have to be opened.
-    pub(crate) fn passes(&mut self, rule: u32, length: u16, now: Nanos, depth: u64) -> bool {
-        let record = self.rules.elements_mut().get_mut(rule as usize);
-        record.is_some_and(|record| enforce(record, self.meters.elements_mut(), length, now, depth))
+    /// Accounts a packet in its rule's record. `None`, and nothing done: the books have to be opened.
+    pub(crate) fn passes(&mut self, rule: u32, length: u16, now: Nanos) -> Option<Colour> {
+        let record = self.rules.elements_mut().get_mut(rule as usize)?;
+        let mut policers = Policers {
+            meters: self.meters.elements_mut(),
+            markers: self.markers.elements_mut(),
+            depth: self.depth,
+        };
+        enforce(record, &mut policers, length, now)
     }
 
     /// The flow that a packet begins which was found to be this PDR's. `None`: packets like it are classified one by one.
@@ -394,15 +412,18 @@ impl<F> Shard<F> {
         pdr: u16,
         bytes: u16,
         now: Nanos,
-        depth: u64,
         exact: bool,
         reports: &mut Vec<Usage>,
-    ) -> Result<(), Reason> {
+    ) -> Result<Colour, Reason> {
         let Some(session) = self.sessions.get_mut(slot as usize).and_then(Option::as_deref_mut) else {
             return Err(Reason::NoRule);
         };
-        let meters = self.meters.get_mut(session.meters);
-        session.books.enforce(rules, meters, pdr, bytes, now, depth, exact, reports)
+        let mut policers = Policers {
+            meters: self.meters.get_mut(session.meters),
+            markers: self.markers.get_mut(session.markers),
+            depth: self.depth,
+        };
+        session.books.enforce(rules, &mut policers, pdr, bytes, now, exact, reports)
     }
 
     /// Makes the session be these rules. `peers` are the worker's peers by FAR, already counted; those of the rules
@@ -413,6 +434,7 @@ impl<F> Shard<F> {
         peers: Box<[u16]>,
         query: &[pfcp::UrrId],
         end_markers: &[pfcp::FarId],
+        now: Nanos,
     ) -> Result<(Installed, Box<[u16]>), Refusal> {
         let slot = rules.place.slot;
         let slots = tunnel_slots(rules, self.id);
@@ -434,7 +456,9 @@ impl<F> Shard<F> {
         let (mut books, mut waiting, mut drops, mut old_peers) =
             (Books::new(rules), VecDeque::new(), Vec::new(), Box::default());
         let meters = self.meters.allocate(rules.qers.len() as u16);
-        account::set_meters(self.meters.get_mut(meters), rules);
+        police::set_meters(self.meters.get_mut(meters), rules);
+        let markers = self.markers.allocate(police::markers_needed(rules));
+        police::set_markers(self.markers.get_mut(markers), rules, &[], None, now, self.depth);
         let per_rule = flow::needs_rule_records(rules);
         let mut rule_records = Run::default();
         let version = self.next_version;
@@ -456,7 +480,10 @@ impl<F> Shard<F> {
                 let (next, mut usage) = Books::succeed(&before.books, &before.rules, rules);
                 books = next;
                 let known = self.meters.get(before.meters).to_vec();
-                account::resume_meters(self.meters.get_mut(meters), rules, &known, &before.rules);
+                police::resume_meters(self.meters.get_mut(meters), rules, &known, &before.rules);
+                let known = self.markers.get(before.markers).to_vec();
+                let own = self.markers.get_mut(markers);
+                police::set_markers(own, rules, &known, Some(&before.rules), now, self.depth);
                 (versions.0, flows) = (before.versions.0, before.flows);
                 // Flows know a rule by its number: as long as all numbers mean the same, they stay in force.
                 if per_rule && flow::same_classification(&before.rules, rules) {
@@ -471,6 +498,7 @@ impl<F> Shard<F> {
                 installed.replaced = true;
             }
             self.meters.free(before.meters);
+            self.markers.free(before.markers);
             self.rules.free(before.rule_records);
             waiting = std::mem::take(&mut before.waiting);
             old_peers = before.peers;
@@ -487,6 +515,7 @@ impl<F> Shard<F> {
             shared_meter: false,
             tunnels: slots.iter().map(|(slot, _)| *slot).collect(),
             meters,
+            markers,
             rule_records,
             versions,
             flows,
@@ -523,6 +552,7 @@ impl<F> Shard<F> {
         let session = self.sessions.get_mut(slot as usize).and_then(Option::take)?;
         self.unlink(slot, &session);
         self.meters.free(session.meters);
+        self.markers.free(session.markers);
         self.rules.free(session.rule_records);
         Some(session)
     }

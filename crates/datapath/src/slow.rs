@@ -12,6 +12,7 @@ use crate::datapath::Datapath;
 use crate::egress::Egress;
 use crate::forward::{self, Encapsulation, Routed};
 use crate::icmp::Trouble;
+use crate::marking;
 use crate::network::Context;
 use crate::parse::{Kind, Meta, NO_QFI};
 use crate::record::flag;
@@ -22,7 +23,7 @@ use session::SessionRef;
 use session::rules::{Action, Destination, Forward, Rules, is_link_local};
 use std::net::IpAddr;
 use std::sync::Arc;
-use tables::Nanos;
+use tables::{Colour, Nanos};
 
 /// A packet and what is needed to judge it again later.
 #[derive(Debug)]
@@ -33,7 +34,11 @@ pub struct Waiting<F> {
 
 /// Where a judged packet goes.
 enum Exit {
-    Tunnel(Encapsulation),
+    Tunnel {
+        way: Encapsulation,
+        /// The rule leaves the outer header's DSCP to the operator's table.
+        dscp_by_qfi: bool,
+    },
     Plain(Egress),
     Ue,
 }
@@ -130,7 +135,7 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         // The way out, and whether the packet may take it.
-        let (exit, room) = match self.exit(meta, &frame, &rules, pdr_index, forward, (shard, slot)) {
+        let (mut exit, room) = match self.exit(meta, &frame, &rules, pdr_index, forward, (shard, slot)) {
             Ok(exit) => exit,
             Err(reason) => {
                 self.refuse(meta, reason);
@@ -138,7 +143,7 @@ impl<F: Frame> Datapath<F> {
             }
         };
         let routed = match exit {
-            Exit::Tunnel(_) => meta.kind == Kind::Plain,
+            Exit::Tunnel { .. } => meta.kind == Kind::Plain,
             Exit::Plain(_) => true,
             Exit::Ue => false,
         };
@@ -153,12 +158,23 @@ impl<F: Frame> Datapath<F> {
             self.complain(cx, meta, &frame, Trouble::TooBig(room));
             return;
         }
-        if let Err(reason) = self.account(cx, meta, (shard, slot), &rules, pdr_index) {
-            self.refuse(meta, reason);
-            return;
-        }
-        self.counters.forwarded(pdr.source.is_uplink(), meta.len);
+        let colour = match self.account(cx, meta, (shard, slot), &rules, pdr_index) {
+            Ok(colour) => colour,
+            Err(reason) => {
+                self.refuse(meta, reason);
+                return;
+            }
+        };
+        self.counters.forwarded(pdr.source.is_uplink(), meta.len, colour);
         self.learn(cx.now, meta, &frame, shard, pdr_index);
+        let marking = &self.config.marking;
+        match &mut exit {
+            Exit::Tunnel { way, dscp_by_qfi } => {
+                way.tos = marking.outer(way.tos, *dscp_by_qfi, way.qfi(), colour);
+            }
+            Exit::Plain(_) => marking.inner(frame.bytes_mut(), meta, colour),
+            Exit::Ue => {}
+        }
         if routed {
             forward::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }
@@ -229,15 +245,18 @@ impl<F: Frame> Datapath<F> {
         if qfi.is_some() {
             flags |= flag::MARK;
         }
+        let carried = self.config.marking.carried(frame.bytes(), meta);
         let way = Encapsulation {
             peer: index,
             teid: outer.teid.0,
             tos: forward.transport_marking.map_or(0, Dscp::to_tos),
-            container: forward::container(flags, qfi.map_or(0, Qfi::get), meta),
+            container: forward::container(flags, qfi.map_or(0, Qfi::get), meta, carried),
             paging_policy: if to_access { qers().find_map(|qer| qer.paging_policy) } else { None },
         };
         let room = forward::room(egress, &peer.outer, &way);
-        Ok((Exit::Tunnel(way), room))
+        let dscp_by_qfi =
+            forward.transport_marking.is_none() && forward.destination != Destination::CpFunction;
+        Ok((Exit::Tunnel { way, dscp_by_qfi }, room))
     }
 
     fn leave<P: FramePool<Frame = F>>(
@@ -248,7 +267,7 @@ impl<F: Frame> Datapath<F> {
         mut frame: F,
     ) {
         match exit {
-            Exit::Tunnel(way) => self.encapsulate(cx, way, frame, meta.inner, meta.len),
+            Exit::Tunnel { way, .. } => self.encapsulate(cx, way, frame, meta.inner, meta.len),
             Exit::Plain(egress) => self.send_plain(cx, egress, frame, meta),
             Exit::Ue => {
                 if forward::internalise(&mut frame, meta) {
@@ -268,18 +287,18 @@ impl<F: Frame> Datapath<F> {
         (shard_index, slot): (u16, u32),
         rules: &Rules,
         pdr: u16,
-    ) -> Result<(), Reason> {
+    ) -> Result<Colour, Reason> {
         let Some(Some(shard)) = self.shards.get_mut(shard_index as usize) else { return Err(Reason::NoRule) };
         let flags = shard.record(meta).map_or(0, |record| record.flags);
-        let (depth, mut reports) = (self.config.meter_burst, Vec::new());
+        let mut reports = Vec::new();
         // Where packets are led to their rule's record, this one is accounted there like those whose flow is known. If
         // the record has run dry, it is filled again by opening the books.
         let led = flags & (flag::FLOWS | flag::DIRECT) != 0;
         let rule = if led { shard.rule_record(slot, pdr) } else { None };
         if let Some(number) = rule
-            && shard.passes(number, meta.len, cx.now, depth)
+            && let Some(colour) = shard.passes(number, meta.len, cx.now)
         {
-            return Ok(());
+            return Ok(colour);
         }
         let Some(session) = shard.session(slot) else { return Err(Reason::NoRule) };
         let simple = flags & flag::COMPLEX == 0;
@@ -287,7 +306,7 @@ impl<F: Frame> Datapath<F> {
         if exact {
             shard.fold(slot);
         }
-        let verdict = shard.enforce(slot, rules, pdr, meta.len, cx.now, depth, exact, &mut reports);
+        let verdict = shard.enforce(slot, rules, pdr, meta.len, cx.now, exact, &mut reports);
         if exact {
             shard.grant(slot);
         }
@@ -345,7 +364,7 @@ impl<F: Frame> Datapath<F> {
                 seid: session.rules.seid,
                 pdr: pdr.id,
                 qfi: marked.or(carried),
-                dscp: Dscp::from_tos(tos(frame.bytes(), meta)),
+                dscp: Dscp::from_tos(marking::tos(frame.bytes(), meta)),
             });
         }
         if session.waiting.len() >= packets as usize {
@@ -403,14 +422,6 @@ fn source_of(rules: &Rules, source: IpAddr) -> SourceOf {
         _ if own => SourceOf::Ue,
         IpAddr::V6(source) if is_link_local(source) || source.is_unspecified() => SourceOf::Link,
         _ => SourceOf::Stranger,
-    }
-}
-
-fn tos(frame: &[u8], meta: &Meta) -> u8 {
-    match frame.get(meta.inner as usize..).and_then(|packet| packet.first_chunk::<2>()) {
-        Some([a, b]) if meta.v6 => a << 4 | b >> 4,
-        Some([_, tos]) => *tos,
-        None => 0,
     }
 }
 

@@ -14,6 +14,7 @@ use pfcp::{FarId, PdrId, QerId, UrrId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use reference::{Reference, Said, World};
+use session::classifier::Classifier;
 use session::rules::*;
 use session::usage::Trigger;
 use session::{SessionRef, ShardId, TeidRef};
@@ -57,6 +58,8 @@ struct Bench {
     token: u64,
     packets: usize,
     kinds: BTreeMap<&'static str, usize>,
+    /// All frames that the fast one sent, by port.
+    sent: [Vec<Vec<u8>>; 2],
 }
 
 /// What stays the same of a session: its place and addresses.
@@ -70,7 +73,8 @@ struct Ue {
 }
 
 impl Bench {
-    fn new(seed: u64) -> Self {
+    /// `flows`: how many a session may have.
+    fn new(seed: u64, flows: u32) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut net = Net::new();
         let interface = |port, mac, addresses: [&str; 2], mtu, roles| Interface {
@@ -105,16 +109,34 @@ impl Bench {
             net.learn(0, address, mac);
         }
         let view = net.view();
-        let config = Config {
+        let mut config = Config {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
             buffered_packets: 20,
             flows_per_shard: FLOWS,
-            flows_per_session: FLOWS + 2,
+            flows_per_session: flows,
             flows_per_burst: 3,
             flow_idle: 1,
             ..Config::new(view)
         };
+        // Half of the runs have tables for QFI and DSCP; assured forwarding among it, so that yellow shows.
+        let (mut dscp_by_qfi, mut qfi_by_dscp) = (HashMap::new(), HashMap::new());
+        let mark_inner = rng.random();
+        if rng.random() {
+            for (qfi, dscp) in [(0, 46), (1, 10), (2, 34), (3, 0)] {
+                let (flow, dscp_name) = (Qfi::from_wire(qfi), Dscp::new(dscp).unwrap());
+                config.marking.set_outer(flow, dscp_name);
+                if mark_inner {
+                    config.marking.set_inner(flow, dscp_name);
+                }
+                dscp_by_qfi.insert(qfi, dscp << 2);
+            }
+            for (dscp, qfi) in [(0, 1), (8, 2)] {
+                config.marking.set_qfi(Dscp::new(dscp).unwrap(), Qfi::from_wire(qfi));
+                qfi_by_dscp.insert(dscp, qfi);
+            }
+        }
+        let mark_inner = mark_inner && !dscp_by_qfi.is_empty();
         let v4 = |text: &str| text.parse::<Ipv4Addr>().unwrap();
         let v6 = |text: &str| text.parse::<Ipv6Addr>().unwrap();
         let own = ["192.0.2.1", "2001:db8:3::1", "203.0.113.1", "2001:db8:6::1", "192.0.2.100"];
@@ -131,6 +153,9 @@ impl Bench {
             pools,
             buffered_packets: 20,
             meter_burst: config.meter_burst,
+            dscp_by_qfi,
+            qfi_by_dscp,
+            mark_inner,
         };
         let mut fast = Datapath::new(config);
         for id in ShardId::all() {
@@ -147,6 +172,7 @@ impl Bench {
             token: 0,
             packets: 0,
             kinds: BTreeMap::new(),
+            sent: Default::default(),
             recent: VecDeque::new(),
             rng,
         };
@@ -231,12 +257,16 @@ impl Bench {
         let mut qers = Vec::new();
         for id in 0..qer_count {
             let rates = [None, None, Some(64_000), Some(1_000_000), Some(1_000_000_000)];
+            // Zero promises nothing: every packet is yellow.
+            let promised = [None, None, Some(0), Some(32_000), Some(2_000_000)];
             qers.push(Qer {
                 id: QerId(u32::from(id) + 1),
                 uplink_open: self.chance(92),
                 downlink_open: self.chance(92),
                 uplink_mbr: self.pick(&rates),
                 downlink_mbr: self.pick(&rates),
+                uplink_gbr: self.pick(&promised),
+                downlink_gbr: self.pick(&promised),
                 qfi: self.chance(60).then(|| Qfi::from_wire(self.rng.random_range(0..4))),
                 reflective: self.chance(20),
                 paging_policy: self.chance(10).then(|| self.rng.random_range(0..8)),
@@ -350,6 +380,7 @@ impl Bench {
             }
         }
         pdrs.sort_by_key(|pdr| (pdr.precedence, pdr.id));
+        let classifier = self.chance(50).then(|| Box::new(Classifier::of(&pdrs)));
         let ue = &self.ues[ue];
         Rules {
             place: ue.place,
@@ -358,6 +389,7 @@ impl Bench {
             ue_ipv6: ue.ipv6,
             framed_ipv4: ue.framed.clone().into(),
             framed_ipv6: Box::default(),
+            classifier,
             pdrs: pdrs.into(),
             fars: fars.into(),
             qers: qers.into(),
@@ -416,6 +448,7 @@ impl Bench {
                         Pdr { far: pdr.far % fars as u16, qers, urrs, ..pdr.clone() }
                     };
                     rules.pdrs = before.pdrs.iter().map(again).collect();
+                    rules.classifier.clone_from(&before.classifier);
                 }
                 let rules = Arc::new(rules);
                 let end_markers: Box<[FarId]> =
@@ -630,6 +663,9 @@ impl Bench {
             slow[port].push(normal(&frame));
         }
         *self.kinds.entry("sent").or_default() += slow[0].len() + slow[1].len();
+        for (all, fast) in self.sent.iter_mut().zip(&fast) {
+            all.extend_from_slice(fast);
+        }
         for (fast, slow) in fast.iter().zip(&slow) {
             assert_eq!(fast.len(), slow.len(), "frames sent: {fast:?} {slow:?}");
             for (fast, slow) in fast.iter().zip(slow) {
@@ -657,6 +693,7 @@ impl Bench {
         assert_eq!(drops, self.slow.drops);
         assert_eq!((counters.uplink.packets, counters.uplink.bytes), self.slow.uplink);
         assert_eq!((counters.downlink.packets, counters.downlink.bytes), self.slow.downlink);
+        assert_eq!(counters.yellow, self.slow.yellow);
         assert_eq!(counters.buffered as usize, self.slow.buffered());
         assert_eq!(counters.balance(), 0);
     }
@@ -687,8 +724,35 @@ fn normal(frame: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// What two user planes send of the same random packets under the same random rules, of which one knows no flows: every
+/// packet takes the slow path.
+#[test]
+fn what_flows_serve_is_what_the_slow_path_would_have_done() {
+    let transcript = |seed: u64, flows: u32| {
+        let mut bench = Bench::new(seed, flows);
+        for _ in 0..2 * SESSIONS {
+            bench.modify();
+        }
+        for step in 0..400 {
+            if step % 25 == 0 {
+                bench.modify();
+            }
+            bench.step();
+        }
+        (bench.sent, bench.fast.counters().flows.served)
+    };
+    let mut served = 0;
+    for seed in 1..=20 {
+        let ((with, by_flows), (without, none)) = (transcript(seed, FLOWS + 2), transcript(seed, 0));
+        assert!(with == without, "MILLRACE_SEED={seed}");
+        assert_eq!(none, 0);
+        served += by_flows;
+    }
+    assert!(served > 500, "{served} packets were served by flows");
+}
+
 fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeMap<Reason, u64>) {
-    let mut bench = Bench::new(seed);
+    let mut bench = Bench::new(seed, FLOWS + 2);
     for _ in 0..2 * SESSIONS {
         bench.modify();
     }
@@ -706,6 +770,7 @@ fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeM
         ("flows expired", flows.expired),
         ("flows evicted", flows.evicted),
         ("flows refused", flows.refused),
+        ("yellow", bench.fast.counters().yellow),
     ];
     for (what, n) in what {
         *bench.kinds.entry(what).or_default() += n as usize;

@@ -144,6 +144,7 @@ fn rules(ue: Ipv4Addr, downlink: Action) -> Arc<Rules> {
         ue_ipv6: None,
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
+        classifier: None,
         pdrs: [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)].into(),
         fars: [
             Far { id: FarId(1), action: forward(Destination::Core, None) },
@@ -644,10 +645,10 @@ fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
     assert_eq!(worker.datapath.counters().flows.live(), 0);
 }
 
-#[test]
-fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
-    let view = net(true).view();
-    let config = Config { flows_per_shard: 8, flows_per_session: 6, flows_per_burst: 4, ..Config::new(view) };
+/// A worker whose UE's downlink packets are classified flow by flow, with these limits; and the packets of its flows.
+fn with_flows(limits: impl FnOnce(&mut Config)) -> (Worker, impl Fn(u16) -> Vec<u8>) {
+    let mut config = Config::new(net(true).view());
+    limits(&mut config);
     let mut worker = Worker::new(net(true), |_| true);
     worker.datapath = Datapath::new(config);
     for id in ShardId::all() {
@@ -661,9 +662,41 @@ fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
     }
     worker.install(&Arc::new(filtered), Transition::default());
     let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
-    let flow = |port: u16| {
+    let flow = move |port: u16| {
         PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, UE).udp(port, 2).build(&[7; 64])
     };
+    (worker, flow)
+}
+
+#[test]
+fn known_flows_go_on_in_a_flood_of_new_ones() {
+    let (mut worker, flow) = with_flows(|config| config.flows_per_burst = 64);
+    worker.process(1, &[flow(1)]);
+    assert_eq!(worker.sent(0).len(), 1);
+    // Every burst is full: 62 new flows, and twice the known one.
+    let mut next = 2;
+    let mut full = |worker: &mut Worker| {
+        let mut burst: Vec<_> = (next..next + 62).map(&flow).collect();
+        next += 62;
+        burst.extend([flow(1), flow(1)]);
+        worker.process(1, &burst);
+        worker.sent(0).len()
+    };
+    let forwarded: Vec<_> = (0..40).map(|_| full(&mut worker)).collect();
+    assert_eq!(forwarded[..31], [64; 31], "a burst of load is no overload");
+    assert_eq!(forwarded[31..], [3; 9], "the known flow, and one new one a burst");
+    assert_eq!(worker.dropped(Reason::NewFlowInOverload), 9 * 61);
+    // The queue was emptied: whoever comes is welcome.
+    worker.process(1, &[flow(60_000), flow(60_001)]);
+    assert_eq!((worker.sent(0).len(), full(&mut worker)), (2, 64));
+    assert_eq!(worker.datapath.counters().balance(), 0);
+}
+
+#[test]
+fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
+    let (mut worker, flow) = with_flows(|config| {
+        (config.flows_per_shard, config.flows_per_session, config.flows_per_burst) = (8, 6, 4);
+    });
     let all: Vec<_> = (1..=10).map(flow).collect();
     for (burst, (learned, refused)) in [(4, 6), (6, 10), (6, 14)].into_iter().enumerate() {
         worker.process(1, &all);
@@ -671,4 +704,72 @@ fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
         let flows = worker.datapath.counters().flows;
         assert_eq!((flows.learned, flows.refused), (learned, refused), "burst {burst}");
     }
+}
+
+/// Ten thousand changes in a second of traffic: each packet meets the rules that were in force when it came, whole, and
+/// all are counted.
+#[test]
+fn rules_that_change_under_traffic_are_never_mixed_and_nothing_is_lost() {
+    const CHANGES: u32 = 10_000;
+    let mut worker = Worker::new(net(true), |_| true);
+    let mut ues: Vec<Ipv4Addr> = Vec::new();
+    for host in 1..=255 {
+        let ue = Ipv4Addr::new(10, 45, 1, host);
+        if ues.len() < 8 && !ues.iter().any(|known| place(*known) == place(ue)) {
+            ues.push(ue);
+        }
+    }
+    // TEID and DSCP change together. Each third version has no filter: its packets take no flow.
+    let tos = |version: u32| (version % 61) as u8 * 4;
+    let versions = |ue: Ipv4Addr, version: u32| {
+        let forward = Action::Forward(Forward {
+            destination: Destination::Access,
+            outer_header: Some(OuterHeader { teid: Teid(version), peer: GNB_IP.into() }),
+            transport_marking: Some(packet::Dscp::from_tos(tos(version))),
+        });
+        let mut rules = (*rules(ue, forward)).clone();
+        for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none() && version % 3 != 0) {
+            let ports = [(1, 2 + (version % 3) as u16)].into();
+            pdr.filters = [SdfFilter { source_ports: ports, ..SdfFilter::default() }].into();
+        }
+        Arc::new(rules)
+    };
+    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
+    let packets: Vec<Vec<u8>> = ues
+        .iter()
+        .flat_map(|ue| (1..=3).map(move |port| (ue, port)))
+        .map(|(ue, port)| {
+            let plain = PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, *ue);
+            plain.udp(port, 2).build(&[7; 64])
+        })
+        .collect();
+    let mut in_force = vec![0; ues.len()];
+    for version in 1..=CHANGES {
+        let at = version as usize % ues.len();
+        worker.install(&versions(ues[at], version), Transition::default());
+        in_force[at] = version;
+        worker.now = worker.now.plus(Nanos::SECOND / u64::from(CHANGES));
+        worker.process(1, &packets);
+        let sent = worker.sent(0);
+        let known = in_force.iter().filter(|version| **version > 0).count();
+        assert_eq!(sent.len(), known * 3);
+        for frame in sent {
+            let teid = tunnelled(&frame).1;
+            let ue =
+                Ipv4Addr::from(*frame.last_chunk::<{ 64 + 8 + 4 }>().unwrap().first_chunk::<4>().unwrap());
+            let place = ues.iter().position(|known| *known == ue).unwrap();
+            assert_eq!((teid.0, frame[15]), (in_force[place], tos(in_force[place])));
+        }
+    }
+    let counters = worker.datapath.counters().clone();
+    let missing: u64 = (1..8).map(|early| (8 - early) * 3).sum();
+    assert_eq!(counters.downlink.packets + missing, u64::from(CHANGES) * packets.len() as u64);
+    assert!(counters.flows.served > 10_000 && counters.flows.revised > 1000, "{:?}", counters.flows);
+    let mut counted = 0;
+    for ue in &ues {
+        worker.apply(Command::Inspect { token: Token(2), session: place(*ue) });
+        let Some(Event::Snapshot { session: Some(session), .. }) = worker.events().pop() else { panic!() };
+        counted += session.pdrs.iter().map(|(_, packets, _)| packets).sum::<u64>();
+    }
+    assert_eq!(counted, counters.downlink.packets);
 }

@@ -70,6 +70,7 @@ fn rules(index: u32) -> Rules {
         ue_ipv6: None,
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
+        classifier: None,
         pdrs: [Pdr {
             id: PdrId(1),
             precedence: 1,

@@ -134,6 +134,22 @@ pub fn ports(packet: &[u8]) -> Result<Option<Ports>, Malformed> {
     }
 }
 
+/// Writes the ToS octet (IPv4) or traffic class (IPv6), DSCP and ECN together (RFC 2474 §3, RFC 3168 §5).
+pub fn set_tos(packet: &mut [u8], tos: u8) -> Result<(), Malformed> {
+    let v6 = packet.first().is_some_and(|v| v >> 4 == 6);
+    let before = get16(packet, 0).ok_or(Malformed::Truncated(Layer::Ipv4))?;
+    if v6 {
+        Ipv6View::parse(packet)?;
+        put16(packet, 0, before & 0xf00f | u16::from(tos) << 4);
+    } else {
+        let checksum = Ipv4View::parse(packet)?.checksum();
+        let after = before & 0xff00 | u16::from(tos);
+        put16(packet, 0, after);
+        put16(packet, 10, checksum::update_u16(checksum, before, after));
+    }
+    Ok(())
+}
+
 /// Takes one hop off a packet of either version; `None`, and nothing changed, if it may go no further.
 #[inline]
 pub fn decrement_ttl(packet: &mut [u8]) -> Option<u8> {

@@ -88,6 +88,49 @@ impl Dscp {
     }
 }
 
+/// Not a DSCP: neither a name nor a number up to 63.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownDscp;
+
+impl std::fmt::Display for UnknownDscp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("neither a DSCP's name (EF, AF41, CS6) nor a number up to 63")
+    }
+}
+
+impl std::error::Error for UnknownDscp {}
+
+/// A number, or a name in any letter case: CS0 to CS7 (RFC 2474 §4.2.2), AF11 to AF43 (RFC 2597 §6), EF (RFC 3246 §2.7).
+impl std::str::FromStr for Dscp {
+    type Err = UnknownDscp;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDscp> {
+        let text = text.to_ascii_uppercase();
+        let value = match text.as_bytes() {
+            b"EF" => Some(46),
+            [b'C', b'S', class @ b'0'..=b'7'] => Some((class - b'0') << 3),
+            [b'A', b'F', class @ b'1'..=b'4', precedence @ b'1'..=b'3'] => {
+                Some((class - b'0') << 3 | (precedence - b'0') << 1)
+            }
+            _ => text.parse().ok(),
+        };
+        value.and_then(Self::new).ok_or(UnknownDscp)
+    }
+}
+
+/// Its name, or its number if it has none.
+impl std::fmt::Display for Dscp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (class, rest) = (self.0 >> 3, self.0 & 7);
+        match (class, rest) {
+            _ if self.0 == 46 => f.write_str("EF"),
+            (_, 0) => write!(f, "CS{class}"),
+            (1..=4, 2 | 4 | 6) => write!(f, "AF{class}{}", rest / 2),
+            _ => write!(f, "{}", self.0),
+        }
+    }
+}
+
 /// An IEEE 802.1Q VLAN identifier, 0..=4095.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct VlanId(u16);
@@ -106,5 +149,27 @@ impl VlanId {
     /// The value, 0..=4095.
     pub const fn get(self) -> u16 {
         self.0
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dscp_can_be_written_and_read() {
+        for value in 0..64 {
+            let dscp = Dscp::new(value).unwrap();
+            assert_eq!(dscp.to_string().parse(), Ok(dscp));
+            assert_eq!(value.to_string().parse(), Ok(dscp));
+        }
+        let named = [("EF", 46), ("ef", 46), ("CS6", 48), ("AF11", 10), ("af43", 38), ("CS0", 0)];
+        for (name, value) in named {
+            assert_eq!(name.parse(), Ok(Dscp::new(value).unwrap()));
+        }
+        for text in ["", "64", "-1", "AF14", "AF51", "CS8", "E F", "AF1"] {
+            assert_eq!(text.parse::<Dscp>(), Err(UnknownDscp));
+        }
     }
 }

@@ -428,6 +428,11 @@ proptest! {
                 prop_assert_eq!(if source { after.key.source } else { after.key.destination }, new);
                 let ports = rewrite::ports(&packet).unwrap().unwrap();
                 prop_assert_eq!(if source { ports.source } else { ports.destination }, port);
+                let octet = (port >> 8) as u8;
+                rewrite::set_tos(&mut packet, octet).unwrap();
+                prop_assert!(adds_up(&packet));
+                let after = IpPacket::parse(&packet).unwrap();
+                prop_assert_eq!((after.tos, after.flow_label), (octet, before.flow_label));
                 if before.ttl > 1 {
                     prop_assert_eq!(rewrite::decrement_ttl(&mut packet), Some(before.ttl - 1));
                     prop_assert!(adds_up(&packet));

@@ -4,6 +4,7 @@
 //! rules may come in any order (docs/interop.md rule a), and it changes nothing: what it can't make sense of is a
 //! [`Unlinked`], and the session stays as it was.
 
+use crate::classifier::Classifier;
 use crate::config::Limits;
 use crate::ids::SessionRef;
 use crate::model::{Apply, Far, Model, Pdr, find, position};
@@ -70,6 +71,8 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, limits: &Limits) ->
         downlink_open: qer.downlink_open,
         uplink_mbr: qer.uplink_mbr,
         downlink_mbr: qer.downlink_mbr,
+        uplink_gbr: qer.uplink_gbr,
+        downlink_gbr: qer.downlink_gbr,
         qfi: qer.qfi,
         reflective: qer.reflective,
         paging_policy: qer.paging_policy,
@@ -92,6 +95,7 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, limits: &Limits) ->
         ue_ipv6: model.ipv6,
         framed_ipv4: framed_ipv4.into(),
         framed_ipv6: framed_ipv6.into(),
+        classifier: Classifier::new(&pdrs),
         pdrs: pdrs.into(),
         fars: fars.into(),
         qers: qers.collect(),

@@ -112,6 +112,7 @@
 
 pub mod addresses;
 mod change;
+pub mod classifier;
 pub mod columns;
 pub mod compile;
 pub mod config;

@@ -4,6 +4,7 @@
 //! into the slices beside it and is in range by construction. Rules are shared between the control side and the shard
 //! by `Arc`, and replaced whole: a packet sees either the old or the new.
 
+use crate::classifier::Classifier;
 use crate::ids::{SessionRef, TeidRef};
 use ipnet::{Ipv4Net, Ipv6Net};
 use packet::{Dscp, Qfi, Teid};
@@ -27,6 +28,8 @@ pub struct Rules {
     pub framed_ipv6: Box<[Ipv6Net]>,
     /// Sorted: lowest precedence value first (it wins), then lowest PDR ID.
     pub pdrs: Box<[Pdr]>,
+    /// Narrows down `pdrs` where there are many filters.
+    pub classifier: Option<Box<Classifier>>,
     /// In order of FAR ID.
     pub fars: Box<[Far]>,
     /// In order of QER ID.
@@ -222,6 +225,10 @@ pub struct Qer {
     pub uplink_mbr: Option<u64>,
     /// Maximum bit rate downlink in bit/s.
     pub downlink_mbr: Option<u64>,
+    /// Guaranteed bit rate uplink in bit/s: packets beyond it are the first to go (TS 23.501 §5.7.2.5).
+    pub uplink_gbr: Option<u64>,
+    /// Guaranteed bit rate downlink in bit/s.
+    pub downlink_gbr: Option<u64>,
     /// The QFI to mark downlink packets with.
     pub qfi: Option<Qfi>,
     /// Set the reflective QoS indicator (RQI) downlink.

@@ -15,6 +15,7 @@
 //! | [`flow`] | what is known of this flow? | two lines; 96 to 120 bytes a flow |
 //! | [`lpm`] | which route contains this address? | one to three entries (IPv4), five for an IPv6 /48 |
 //! | [`meter`] | is this packet within the rate? | a dozen instructions, 24 bytes |
+//! | [`marker`] | how far within its rates is this packet? | two meters, 64 bytes |
 //! | [`limiter`] | may this event happen again already? | as a meter |
 //! | [`wheel`] | what is due? | constant per timer set, moved or cancelled |
 //! | [`slab`] | which record has this number? | two bounds checks |
@@ -51,6 +52,7 @@ pub mod flow;
 pub mod hash;
 pub mod limiter;
 pub mod lpm;
+pub mod marker;
 pub mod meter;
 #[allow(unsafe_code)]
 pub mod prefetch;
@@ -66,6 +68,7 @@ pub use flow::{FlowError, FlowId, FlowKey, FlowProbe, FlowTable, FlowValue};
 pub use hash::{BulkMap, Full, Probe, TableKey};
 pub use limiter::RateLimiter;
 pub use lpm::{Lpm4, Lpm6, LpmError};
+pub use marker::{Colour, Marker, MarkerConfig};
 pub use meter::{Meter, MeterConfig};
 pub use slab::Slab;
 pub use time::Nanos;

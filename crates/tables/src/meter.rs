@@ -129,6 +129,35 @@ impl Meter {
         self.ahead(now).saturating_add(bytes as u64 * self.cost as u64) <= self.tolerance
     }
 
+    /// Takes a packet's tokens without asking, as far as the clock reaches.
+    #[inline(always)]
+    pub(crate) const fn charge(&mut self, now: Nanos, bytes: u32) {
+        self.set_ahead(now, self.ahead(now).saturating_add(self.worth(bytes)));
+    }
+
+    /// A packet's worth of time, in units of 2^-shift ns.
+    #[inline(always)]
+    pub(crate) const fn worth(&self, bytes: u32) -> u64 {
+        bytes as u64 * self.cost as u64
+    }
+
+    /// For how long the bucket has been full, in the same units.
+    #[inline(always)]
+    pub(crate) const fn spare(&self, now: Nanos) -> u64 {
+        if self.full_at >= now.0 || self.cost == u32::MAX {
+            return 0;
+        }
+        let nanos = now.0 - self.full_at;
+        let cap = u64::MAX >> (1 + MAX_SHIFT);
+        ((if nanos < cap { nanos } else { cap }) << self.shift) - self.fraction as u64
+    }
+
+    /// Forgets for how long the bucket has been full.
+    #[inline(always)]
+    pub(crate) const fn settle(&mut self, now: Nanos) {
+        self.set_ahead(now, self.ahead(now));
+    }
+
     /// Bytes that would conform now.
     pub fn available(&self, now: Nanos) -> u64 {
         let left = self.tolerance.saturating_sub(self.ahead(now));

@@ -22,6 +22,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let pools = check.pools(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
+    check.marking(file);
     check.limits(file);
     check.log(file);
     if !check.problems.is_empty() {
@@ -36,6 +37,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         routes,
         neighbours,
         pools,
+        marking: file.marking.clone(),
         workers,
         memory: file.workers.memory,
         limits: file.limits,
@@ -470,6 +472,25 @@ impl Check<'_> {
             self.wrong(&way!["n4", "listen"], Wrong::NodeIdMissing);
         }
         id.clone().unwrap_or_else(|| listen.into())
+    }
+
+    /// A QFI has one section, and a DSCP stands for one QFI.
+    fn marking(&mut self, file: &File) {
+        let (mut qfis, mut dscps) = (HashMap::new(), HashMap::new());
+        for (index, section) in file.marking.iter().enumerate() {
+            let path = vec![Step::from("marking"), index.into(), "qfi".into()];
+            if let Some(first) = qfis.insert(section.qfi, path.clone()) {
+                let what = format!("QFI {}", section.qfi);
+                self.wrong_with(&path, Wrong::MarkedTwice { what }, &first, "the first time");
+            }
+            for (at, dscp) in section.accept.iter().enumerate() {
+                let path = vec![Step::from("marking"), index.into(), "accept".into(), at.into()];
+                if let Some(first) = dscps.insert(*dscp, path.clone()) {
+                    let what = format!("DSCP {dscp}");
+                    self.wrong_with(&path, Wrong::MarkedTwice { what }, &first, "the first time");
+                }
+            }
+        }
     }
 
     fn limits(&mut self, file: &File) {

@@ -121,6 +121,12 @@ pub enum Wrong {
         /// The name.
         name: String,
     },
+    /// A QFI or a DSCP with two meanings.
+    #[error("{what} is marked twice")]
+    MarkedTwice {
+        /// Which.
+        what: String,
+    },
     /// A name that can't be a name.
     #[error("`{name}` can't be the name of a {kind}")]
     BadName {
@@ -346,6 +352,9 @@ impl Wrong {
                 "write it as path=value, such as n4.listen=192.0.2.1:8805 or port.0.mtu=9000".to_owned()
             }
             Self::DuplicateName { kind, .. } => format!("give every {kind} a name of its own"),
+            Self::MarkedTwice { .. } => {
+                "write one section for each QFI, and each DSCP that it accepts in one of them".to_owned()
+            }
             Self::BadName { .. } => {
                 "a name has 1 to 32 letters, digits, `-`, `_` and `.`, and is not just a number".to_owned()
             }

@@ -3,7 +3,7 @@
 
 use super::units::{self, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use packet::MacAddr;
+use packet::{Dscp, MacAddr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -28,6 +28,8 @@ pub struct File {
     pub neighbour: Vec<NeighbourSection>,
     /// Addresses that this UPF may give to UEs itself (UE IP address allocation, TS 29.244 §5.21).
     pub pool: Vec<PoolSection>,
+    /// How QFIs and DSCPs stand for each other.
+    pub marking: Vec<MarkingSection>,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// What the UPF refuses to exceed.
@@ -274,6 +276,27 @@ pub struct PoolSection {
     pub ipv6: Vec<Ipv6Net>,
 }
 
+/// How a QFI and DSCPs stand for each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MarkingSection {
+    /// The QoS Flow Identifier.
+    #[schemars(range(min = 0, max = 63))]
+    pub qfi: u8,
+    /// DSCP of outer headers of packets with this QFI, where the SMF asks for none (Transport Level Marking).
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<Dscp>>")]
+    pub outer: Option<Dscp>,
+    /// DSCP of the UE's own packets with this QFI towards the data network. Default: they keep theirs.
+    #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Text<Dscp>>")]
+    pub inner: Option<Dscp>,
+    /// Packets from the data network with one of these get this QFI, if their rules name none.
+    #[serde(default, with = "units::list")]
+    #[schemars(with = "Vec<Text<Dscp>>")]
+    pub accept: Vec<Dscp>,
+}
+
 /// Where packet buffers live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -347,6 +370,10 @@ pub struct Limits {
     /// Seconds without a packet after which a flow entry is forgotten.
     #[schemars(range(min = 1, max = 65_535))]
     pub flow_idle_seconds: u16,
+    /// Packets of unknown flows that one burst of 64 may bring to their rules while its port's queue overflows; the rest are
+    /// dropped, so that known flows go on.
+    #[schemars(range(min = 1, max = 64))]
+    pub new_flows_in_overload: u32,
     /// Neighbours (ARP and ND), all interfaces together.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub neighbours: u32,
@@ -371,6 +398,7 @@ impl Default for Limits {
             flows: 4_194_304,
             flows_per_session: 4_096,
             flow_idle_seconds: 30,
+            new_flows_in_overload: 1,
             neighbours: 16_384,
             errors_per_second: 1_000,
         }

@@ -146,6 +146,31 @@ fn overrides_add_entries() {
 }
 
 #[test]
+fn qfis_and_dscps_have_one_meaning() {
+    let config = with(&["marking.0.qfi=5", "marking.0.outer=EF", "marking.0.accept=['EF', 'cs5']"]).unwrap();
+    let five = &config.marking[0];
+    assert_eq!((five.outer, five.inner), (Some("EF".parse().unwrap()), None));
+    assert_eq!(five.accept, ["EF", "CS5"].map(|dscp| dscp.parse().unwrap()));
+    insta::assert_snapshot!(
+        with(&[
+            "marking.0.qfi=5",
+            "marking.0.accept=['EF', 'AF41']",
+            "marking.1.qfi=5",
+            "marking.1.accept=['46']",
+            "marking.1.outer=AF44",
+            "marking.2.qfi=64",
+        ])
+        .unwrap_err()
+        .to_string()
+    );
+    insta::assert_snapshot!(
+        with(&["marking.0.qfi=5", "marking.0.accept=['EF']", "marking.1.qfi=5", "marking.1.accept=['46']"])
+            .unwrap_err()
+            .to_string()
+    );
+}
+
+#[test]
 fn overrides_that_lead_nowhere() {
     insta::assert_snapshot!(
         with(&[

@@ -1,6 +1,6 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
-use super::sections::{Limits, Log, Memory, Role};
+use super::sections::{Limits, Log, MarkingSection, Memory, Role};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::MacAddr;
@@ -28,6 +28,8 @@ pub struct Config {
     pub neighbours: Vec<Neighbour>,
     /// UE address pools, which overlap neither each other nor our addresses.
     pub pools: Vec<Pool>,
+    /// How QFIs and DSCPs stand for each other; each of them once.
+    pub marking: Vec<MarkingSection>,
     /// Where workers run.
     pub workers: Placement,
     /// Where packet buffers live.

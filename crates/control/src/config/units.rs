@@ -4,7 +4,7 @@
 //! serde modules [`text`], [`optional`] and [`list`] put that behind an ordinary field of the plain type.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use packet::MacAddr;
+use packet::{Dscp, MacAddr};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::fmt;
@@ -223,6 +223,7 @@ macro_rules! parsed_unit {
     };
 }
 
+parsed_unit!(Dscp, "a DSCP: a name such as `EF`, `AF41` or `CS6`, or a number up to 63", "EF");
 parsed_unit!(IpAddr, "an IP address, such as `192.0.2.1` or `2001:db8::1`", "192.0.2.254");
 parsed_unit!(IpNet, "a prefix, such as `198.51.100.0/24` or `2001:db8::/32`", "198.51.100.0/24");
 parsed_unit!(Ipv4Net, "an IPv4 prefix, such as `10.45.0.0/16`", "10.45.0.0/16");

@@ -4,10 +4,11 @@ use super::calendar::NTP_AT_1970;
 use super::{Options, UpfError};
 use crate::config::{Config, NodeId, Placement, Role};
 use crate::n4::WallClock;
+use datapath::Marking;
 use datapath::net::{Interface, Net, NetView, Roles};
 use engine::EngineConfig;
 use ipnet::IpNet;
-use packet::MacAddr;
+use packet::{MacAddr, Qfi};
 use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{NodeConfig, RequestPort};
 use session::config::{Instance, Ipv4Range, LocalAddresses, PoolConfig};
@@ -192,11 +193,30 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
         flows_per_shard: config.limits.flows.div_ceil(session::SHARDS as u32),
         flows_per_session: config.limits.flows_per_session,
         flow_idle: config.limits.flow_idle_seconds,
+        new_flows_in_overload: config.limits.new_flows_in_overload,
         neighbours: config.limits.neighbours as usize,
         error_rate: config.limits.errors_per_second,
         icmp_rate: config.limits.errors_per_second,
+        marking: marking(config),
         ..datapath::Config::new(view)
     }
+}
+
+fn marking(config: &Config) -> Marking {
+    let mut marking = Marking::default();
+    for section in &config.marking {
+        let qfi = Qfi::from_wire(section.qfi);
+        if let Some(dscp) = section.outer {
+            marking.set_outer(qfi, dscp);
+        }
+        if let Some(dscp) = section.inner {
+            marking.set_inner(qfi, dscp);
+        }
+        for dscp in &section.accept {
+            marking.set_qfi(*dscp, qfi);
+        }
+    }
+    marking
 }
 
 /// Where workers run.

@@ -17,7 +17,7 @@ use session::usage::{Trigger, Usage, Volume};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use tables::Nanos;
+use tables::{Colour, Marker, MarkerConfig, MeterConfig, Nanos};
 
 /// The fixed network of the comparison.
 pub struct World {
@@ -34,6 +34,10 @@ pub struct World {
     pub pools: Vec<ipnet::IpNet>,
     pub buffered_packets: usize,
     pub meter_burst: u64,
+    /// The operator's tables: ToS octet by QFI, QFI by DSCP, and whether the UE's own packets are marked.
+    pub dscp_by_qfi: HashMap<u8, u8>,
+    pub qfi_by_dscp: HashMap<u8, u8>,
+    pub mark_inner: bool,
 }
 
 /// Something a worker would tell the control side.
@@ -58,6 +62,8 @@ struct Subscriber {
     rules: Arc<Rules>,
     pdrs: HashMap<PdrId, (u64, u64)>,
     meters: HashMap<(QerId, bool), Meter>,
+    /// Of QERs that promise a rate: with the rates that it was made of.
+    markers: HashMap<(QerId, bool), Marker>,
     urrs: HashMap<UrrId, Measured>,
     waiting: VecDeque<Arrival>,
     notified: Vec<PdrId>,
@@ -82,6 +88,7 @@ pub struct Reference {
     pub drops: BTreeMap<Reason, u64>,
     pub uplink: (u64, u64),
     pub downlink: (u64, u64),
+    pub yellow: u64,
     arisen: VecDeque<Arrival>,
 }
 
@@ -102,6 +109,7 @@ impl Reference {
             drops: BTreeMap::new(),
             uplink: (0, 0),
             downlink: (0, 0),
+            yellow: 0,
             arisen: VecDeque::new(),
         }
     }
@@ -149,6 +157,7 @@ impl Reference {
             rules: Arc::clone(rules),
             pdrs: HashMap::new(),
             meters: HashMap::new(),
+            markers: HashMap::new(),
             urrs: HashMap::new(),
             waiting: VecDeque::new(),
             notified: Vec::new(),
@@ -159,6 +168,16 @@ impl Reference {
                 let fresh = rate.map_or_else(Meter::default, Meter::new);
                 let old = before.as_ref().and_then(|b| b.meters.get(&(qer.id, uplink)));
                 next.meters.insert((qer.id, uplink), old.map_or(fresh, |old| fresh.resume(*old)));
+            }
+        }
+        for qer in &rules.qers {
+            for (uplink, promise) in [(true, promise(qer, true)), (false, promise(qer, false))] {
+                let Some((gbr, mbr)) = promise else { continue };
+                let meter = |rate| MeterConfig::with_burst_time(rate, self.world.meter_burst, 10_000);
+                let config = MarkerConfig::TwoRate { committed: meter(gbr), peak: meter(mbr) };
+                let old = before.as_ref().and_then(|b| b.markers.get(&(qer.id, uplink)));
+                let marker = old.map_or_else(|| Marker::new(config), |old| old.reconfigured(config, now));
+                next.markers.insert((qer.id, uplink), marker);
             }
         }
         for urr in &rules.urrs {
@@ -456,9 +475,11 @@ impl Reference {
             Some(outer) => {
                 let to_access = forward.destination == Destination::Access;
                 let marked = qers.iter().find_map(|q| q.qfi);
+                let by_dscp = self.world.qfi_by_dscp.get(&(tos(packet) >> 2)).map(|qfi| Qfi::from_wire(*qfi));
+                let by_dscp = by_dscp.filter(|_| arrival.tunnel.is_none());
                 let put = if forward.destination == Destination::CpFunction {
                     None
-                } else if let Some(mark) = marked.or(qfi) {
+                } else if let Some(mark) = marked.or(qfi).or(by_dscp) {
                     let received = matches!(&container, Some(PduSession::Downlink(d)) if d.rqi);
                     let rqi = if marked.is_some() { qers.iter().any(|q| q.reflective) } else { received };
                     Some(if to_access {
@@ -474,7 +495,11 @@ impl Reference {
                 } else {
                     None
                 };
-                Way::Tunnel(outer, put, forward.transport_marking.map_or(0, packet::Dscp::to_tos))
+                let leaves_with = put.as_ref().map(|container| container.qfi().get());
+                let by_qfi = leaves_with.and_then(|qfi| self.world.dscp_by_qfi.get(&qfi).copied());
+                let by_qfi = by_qfi.filter(|_| forward.destination != Destination::CpFunction);
+                let said = forward.transport_marking.map(packet::Dscp::to_tos);
+                Way::Tunnel(outer, put, said.or(by_qfi).unwrap_or(0))
             }
             None if forward.destination == Destination::CpFunction => return self.drop(key, Reason::NoRoute),
             None if self.world.own.contains(&destination) => return self.drop(key, Reason::OwnAddress),
@@ -514,14 +539,22 @@ impl Reference {
             return self.complain(&arrival, Some(room));
         }
         // Enforcement.
-        if let Err(reason) = self.enforce(id, pdr, packet.len() as u64) {
-            return self.drop(key, reason);
-        }
+        let colour = match self.enforce(id, pdr, packet.len() as u64) {
+            Ok(colour) => colour,
+            Err(reason) => return self.drop(key, reason),
+        };
         let direction = if pdr.source == Source::Access { &mut self.uplink } else { &mut self.downlink };
         direction.0 += 1;
         direction.1 += packet.len() as u64;
+        self.yellow += u64::from(colour == Colour::Yellow);
         // Transformation.
         let mut packet = arrival.packet.clone();
+        let by_qfi = qfi.and_then(|qfi| self.world.dscp_by_qfi.get(&qfi.get()));
+        if let (true, Way::Network, Some(octet)) = (self.world.mark_inner, &way, by_qfi) {
+            let marked = octet | tos(&packet) & 3;
+            let octet = if colour == Colour::Yellow { lesser(marked) } else { marked };
+            packet::rewrite::set_tos(&mut packet, octet).unwrap();
+        }
         if routed {
             packet::rewrite::decrement_ttl(&mut packet).unwrap();
         }
@@ -531,13 +564,14 @@ impl Reference {
                 Way::Ue => self.arisen.push_back(Arrival { packet: part, tunnel: None, from: None }),
                 Way::Network => self.emit(1, self.world.router, &part),
                 Way::Tunnel(outer, container, tos) => {
+                    let tos = if colour == Colour::Yellow { lesser(*tos) } else { *tos };
                     let own = self.own(outer.peer);
                     let builder = match (own, outer.peer) {
                         (IpAddr::V4(source), IpAddr::V4(destination)) => PacketBuilder::new()
                             .ipv4_header(packet::ipv4::Ipv4Header {
                                 source,
                                 destination,
-                                tos: *tos,
+                                tos,
                                 ttl: 64,
                                 dont_fragment: false,
                                 ..Default::default()
@@ -547,7 +581,7 @@ impl Reference {
                             .ipv6_header(packet::ipv6::Ipv6Header {
                                 source,
                                 destination,
-                                traffic_class: *tos,
+                                traffic_class: tos,
                                 ..Default::default()
                             })
                             .udp(2152, 2152),
@@ -564,7 +598,7 @@ impl Reference {
         }
     }
 
-    fn enforce(&mut self, id: (usize, u32), pdr: &Pdr, bytes: u64) -> Result<(), Reason> {
+    fn enforce(&mut self, id: (usize, u32), pdr: &Pdr, bytes: u64) -> Result<Colour, Reason> {
         let now = self.now;
         let depth = self.world.meter_burst;
         let subscriber = self.subscribers.get_mut(&id).unwrap();
@@ -588,14 +622,27 @@ impl Reference {
             .filter(|q| if uplink { q.uplink_mbr.is_some() } else { q.downlink_mbr.is_some() })
             .map(|q| q.id)
             .collect();
-        let mut verdict = Ok(());
+        // Each marker sees what the one before it made of the packet; a plain meter only says yes or no.
+        let mut colour = Colour::Green;
+        for qer in &limited {
+            colour = match subscriber.markers.get(&(*qer, uplink)) {
+                Some(marker) => marker.colour(now, bytes as u32, colour),
+                None if subscriber.meters[&(*qer, uplink)].conforms(now, depth) => colour,
+                None => Colour::Red,
+            };
+        }
+        let mut verdict = Ok(colour);
         if !open {
             verdict = Err(Reason::GateClosed);
-        } else if !limited.iter().all(|q| subscriber.meters[&(*q, uplink)].conforms(now, depth)) {
+        } else if colour == Colour::Red {
             verdict = Err(Reason::RateExceeded);
         } else {
+            let mut colour = Colour::Green;
             for qer in limited {
-                subscriber.meters.get_mut(&(qer, uplink)).unwrap().take(now, bytes as u16);
+                match subscriber.markers.get_mut(&(qer, uplink)) {
+                    Some(marker) => colour = marker.mark(now, bytes as u32, colour),
+                    None => subscriber.meters.get_mut(&(qer, uplink)).unwrap().take(now, bytes as u16),
+                }
             }
             let counts = subscriber.pdrs.entry(pdr.id).or_default();
             counts.0 += 1;
@@ -707,6 +754,11 @@ fn report(id: UrrId, measured: &mut Measured, trigger: Trigger) -> Usage {
     usage
 }
 
+/// Guaranteed and maximum rate of a QER that has both.
+fn promise(qer: &Qer, uplink: bool) -> Option<(u64, u64)> {
+    if uplink { qer.uplink_gbr.zip(qer.uplink_mbr) } else { qer.downlink_gbr.zip(qer.downlink_mbr) }
+}
+
 fn over(limit: &VolumeLimit, used: &Volume) -> bool {
     limit.total.is_some_and(|l| used.uplink_bytes + used.downlink_bytes >= l)
         || limit.uplink.is_some_and(|l| used.uplink_bytes >= l)
@@ -741,6 +793,14 @@ fn ttl(packet: &[u8]) -> u8 {
 
 fn tos(packet: &[u8]) -> u8 {
     if packet[0] >> 4 == 4 { packet[1] } else { packet[0] << 4 | packet[1] >> 4 }
+}
+
+/// AF11, AF21, AF31 and AF41 become AF12, AF22, AF32 and AF42 (RFC 2597).
+fn lesser(tos: u8) -> u8 {
+    match tos >> 2 {
+        dscp @ (10 | 18 | 26 | 34) => (dscp + 2) << 2 | tos & 3,
+        _ => tos,
+    }
 }
 
 /// The packet without what is behind it.
