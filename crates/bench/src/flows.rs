@@ -359,4 +359,16 @@ mod tests {
             assert!(path.datapath.flow_memory() > 64_000);
         }
     }
+
+    #[test]
+    fn what_is_resident_together_is_all_there() {
+        let clock = Tsc::process();
+        let mut report = Report::new("flow-table", &clock);
+        resident_together(1024, clock, &mut report, &mut |_| ()).unwrap();
+        let bytes = |part: &'static str| {
+            let params = [("part", part.into()), ("flows", 1024.into()), ("meters", 64.into())];
+            report.median("resident_bytes", &params)
+        };
+        assert!(bytes("flows").unwrap() > 64.0 * 1024.0 && bytes("all").is_some());
+    }
 }

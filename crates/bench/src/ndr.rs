@@ -73,7 +73,7 @@ impl NdrConfig {
             flows: 1 << 16,
             points: halves.flat_map(ends).collect(),
             trial: 0.15,
-            latency: 0.4,
+            latency: 0.3,
             resolution: 0.04,
         }
     }
