@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, control_queue, flows, forward, n4, port, svg};
+use bench::{Report, control_queue, flood, flows, forward, n4, ndr, pdr_scan, port, profiles, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -18,7 +18,8 @@ pub struct Args {
     /// Numbers of sessions, instead of the scenario's own (`forward`, `n4` and `control`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
-    /// Numbers of flows, instead of the scenario's own (`flow-table` and `flow-insert`).
+    /// Numbers of flows, instead of the scenario's own (`flow-table`, `flow-insert`;
+    /// the first one: `profiles`, `ndr`, `flood`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     flows: Vec<u32>,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
@@ -44,6 +45,14 @@ enum Scenario {
     FlowInsert,
     /// Echo requests that are answered while twice as much traffic comes as can be served.
     Control,
+    /// Six profiles of packet sizes, as a share of a 100 Gbit/s line.
+    Profiles,
+    /// The highest rate without loss for the profiles, and latency at parts of it.
+    Ndr,
+    /// Established flows beside a flood of flows that never repeat.
+    Flood,
+    /// Classification, by the number of PDRs and filters.
+    PdrScan,
 }
 
 /// Runs the command.
@@ -90,6 +99,34 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let run = if args.scenario == Scenario::FlowTable { flows::run_table } else { flows::run_insert };
             run(&config, clock, &mut tell).map_err(|error| failed(&error))
         }
+        Scenario::Profiles => {
+            let mut config =
+                if args.quick { profiles::ProfilesConfig::quick() } else { profiles::ProfilesConfig::full() };
+            if let Some(&flows) = args.flows.first() {
+                config.flows = flows as usize;
+            }
+            profiles::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
+        Scenario::Ndr => {
+            let mut config = if args.quick { ndr::NdrConfig::quick() } else { ndr::NdrConfig::full() };
+            if let Some(&flows) = args.flows.first() {
+                config.flows = flows as usize;
+            }
+            ndr::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
+        Scenario::Flood => {
+            let mut config =
+                if args.quick { flood::FloodConfig::quick() } else { flood::FloodConfig::full() };
+            if let Some(&flows) = args.flows.first() {
+                config.flows = flows as usize;
+            }
+            flood::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
+        Scenario::PdrScan => {
+            let config =
+                if args.quick { pdr_scan::PdrScanConfig::quick() } else { pdr_scan::PdrScanConfig::full() };
+            pdr_scan::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+        }
     };
     clear();
     let report = report?;
@@ -109,6 +146,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::FlowTable => ("cycles_per_packet", "flows"),
             Scenario::FlowInsert => ("operations_per_second", "flows"),
             Scenario::Control => ("latency_us", "percentile"),
+            Scenario::Profiles => ("bits_per_second", "size"),
+            Scenario::Ndr => ("zero_loss_packets_per_second", "size"),
+            Scenario::Flood => ("packets_per_second", "flood_share"),
+            Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }

@@ -12,7 +12,7 @@
 //! receive queue, one line), in turn.
 
 use crate::forward::rules;
-use crate::path::{self, GNB, PathError, Places, UPF_N3};
+use crate::path::{self, GNB, Numbering, PathError, Subscriber, UPF_N3};
 use crate::report::{Measured, Report};
 use datapath::{Command, Event, Token, Transition};
 use engine::egress::{Class, ClassError, Kind, Plan};
@@ -304,15 +304,15 @@ fn due(now: Nanos, paced: &mut Nanos, rate: u64, most: usize) -> usize {
 
 /// Installs the sessions; packets of all of them, in shuffled order.
 fn establish(engine: &mut Engine, sessions: u32, bottleneck: Bottleneck) -> Result<Stream, ControlError> {
-    let mut places = Places::default();
+    let mut numbering = Numbering::default();
     let mut subscribers = Vec::with_capacity(sessions as usize);
     let mut applied = 0;
     for number in 0..sessions {
-        let (rules, subscriber) = places.next(rules);
-        let (shard, rules) = (rules.place.shard, Arc::new(rules));
+        let (place, tunnel, ue) = numbering.assign();
+        let (shard, rules) = (place.shard, Arc::new(rules(place, tunnel, ue)));
         let (token, transition, query) = (Token(number.into()), Transition::default(), Box::default());
         engine.post(shard, Command::Install { token, rules, transition, query });
-        subscribers.push((subscriber, UE_PORT));
+        subscribers.push((Subscriber { teid: tunnel.teid, ue }, UE_PORT));
     }
     while applied < sessions {
         engine.flush();

@@ -5,17 +5,20 @@
 //! flow offload paper's scenario of 131,072 subscribers with two bearers of 32 flows.
 
 use crate::forward::rules;
+use crate::machine;
 use crate::path::{self, PAYLOAD, Path, PathError, SERVER, SERVER_PORT, Subscriber};
 use crate::report::{Measured, Report};
 use datapath::Config;
 use io::BURST;
 use io::replay::ReplayRx;
+use ipnet::Ipv4Net;
 use packet::IpProtocol;
 use pfcp::PdrId;
 use rand::SeedableRng;
 use rand::distr::Distribution;
 use rand_distr::Zipf;
 use session::SessionRef;
+use session::classifier::Classifier;
 use session::rules::{Pdr, Prefix, Rules, SdfFilter, Tunnel};
 use std::net::Ipv4Addr;
 use tables::Nanos;
@@ -60,6 +63,10 @@ impl FlowsConfig {
 /// Runs `flow-table`; `tell` is told what is being measured.
 pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, PathError> {
     let mut report = Report::new("flow-table", &clock);
+    // First of all, while nothing that was freed lies about.
+    if let Some(&most) = config.flows.iter().max() {
+        resident_together(most, clock, &mut report, tell)?;
+    }
     for &flows in &config.flows {
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
@@ -108,6 +115,48 @@ pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -
             .into(),
     );
     Ok(report)
+}
+
+/// What so many flows take together with all that they need: sessions, their rules, and a meter for each sixteen flows.
+fn resident_together(
+    flows: usize,
+    clock: Tsc,
+    report: &mut Report,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), PathError> {
+    // Half of a session's flows are of each direction, whose rules share a meter.
+    let tuples = FLOWS_PER_SESSION / 2;
+    let sessions = flows.div_ceil(FLOWS_PER_SESSION);
+    tell(&format!("{flows} flows and {} meters: learning", 2 * sessions));
+    let before = machine::resident();
+    let mut path = Path::new(clock, unlimited)?;
+    let mut subscribers = establish(&mut path, sessions)?;
+    path::shuffle(&mut subscribers);
+    for port in (FIRST_PORT..).take(tuples) {
+        // In pieces, so that little of the memory that is counted is that of the packets.
+        for some in subscribers.chunks(1 << 14) {
+            let packets: Vec<_> = some.iter().map(|subscriber| (*subscriber, port)).collect();
+            for uplink in [true, false] {
+                learn(&mut path, uplink, &packets)?;
+            }
+        }
+    }
+    let all = machine::resident().saturating_sub(before);
+    let (expected, found) = ((sessions * FLOWS_PER_SESSION) as u64, path.datapath.counters().flows.live());
+    if expected != found {
+        return Err(PathError::FlowsLost { expected, found });
+    }
+    for (part, bytes) in [("all", all), ("flows", path.datapath.flow_memory() as u64)] {
+        let params =
+            [("flows", found.into()), ("meters", (2 * sessions as u64).into()), ("part", part.into())];
+        report.results.push(Measured::of("resident_bytes", "bytes", &params, &[bytes as f64]));
+    }
+    report.notes.push(
+        "resident_bytes: growth of the process's resident memory with sessions, rules, a meter for each session and direction, \
+         and flows of both directions; part flows: entries, index and timers"
+            .into(),
+    );
+    Ok(())
 }
 
 /// Runs `flow-insert`.
@@ -181,27 +230,39 @@ pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) 
 
 /// Sessions for so many flows, and their packets in the order in which they come.
 fn prepare(flows: usize, clock: Tsc) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
-    let tune = |config: &mut Config| {
-        // Whatever comes is entered, and stays.
-        config.flows_per_shard = u32::MAX >> 4;
-        config.flows_per_session = u32::MAX;
-        config.flows_per_burst = BURST as u32;
-        config.new_flows_in_overload = BURST as u32;
-        config.flow_idle = u16::MAX;
-    };
-    let mut path = Path::new(clock, tune)?;
-    let mut packets = Vec::with_capacity(flows);
-    for _ in 0..flows.div_ceil(FLOWS_PER_SESSION) {
-        let subscriber = path.add_session(filtered)?;
-        packets.extend((FIRST_PORT..).take(FLOWS_PER_SESSION).map(|port| (subscriber, port)));
-    }
+    let mut path = Path::new(clock, unlimited)?;
+    let subscribers = establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION))?;
+    let mut packets = each_flow(&subscribers, FLOWS_PER_SESSION);
     packets.truncate(flows);
     path::shuffle(&mut packets);
     Ok((path, packets))
 }
 
+/// Whatever comes is entered, and stays.
+pub const fn unlimited(config: &mut Config) {
+    config.flows_per_shard = u32::MAX >> 4;
+    config.flows_per_session = u32::MAX;
+    config.flows_per_burst = BURST as u32;
+    config.new_flows_in_overload = BURST as u32;
+    config.flow_idle = u16::MAX;
+}
+
+/// So many [`filtered`] sessions.
+pub fn establish(path: &mut Path, sessions: usize) -> Result<Vec<Subscriber>, PathError> {
+    (0..sessions).map(|_| path.add_session(filtered)).collect()
+}
+
+/// A packet of each of so many flows of these subscribers.
+pub fn each_flow(subscribers: &[Subscriber], flows: usize) -> Vec<(Subscriber, u16)> {
+    let of = |subscriber: &Subscriber| {
+        let subscriber = *subscriber;
+        (FIRST_PORT..).take(flows).map(move |port| (subscriber, port))
+    };
+    subscribers.iter().flat_map(of).collect()
+}
+
 /// Sends each packet once: the ticks that it took, and those of the longest burst.
-fn learn(path: &mut Path, uplink: bool, packets: &[(Subscriber, u16)]) -> Result<(u64, u64), PathError> {
+pub fn learn(path: &mut Path, uplink: bool, packets: &[(Subscriber, u16)]) -> Result<(u64, u64), PathError> {
     let source = path::stream(uplink, packets.iter().copied())?;
     path.once(ReplayRx::new(source).limited(packets.len() as u64), u16::from(!uplink))
 }
@@ -215,31 +276,41 @@ fn skewed(packets: &[(Subscriber, u16)]) -> Vec<(Subscriber, u16)> {
 }
 
 /// An ordinary session's rules, with filters: TCP first, then what the packets are, then the rest.
-fn filtered(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
-    let mut rules = rules(place, tunnel, ue);
-    let server = Prefix::V4(ipnet::Ipv4Net::from(SERVER));
-    let filter = |protocol: IpProtocol, uplink: bool| SdfFilter {
-        protocol: Some(protocol.0),
-        source: (!uplink).then_some(server),
-        destination: uplink.then_some(server),
-        source_ports: if uplink { Box::default() } else { [(SERVER_PORT, SERVER_PORT)].into() },
-        destination_ports: if uplink { [(SERVER_PORT, SERVER_PORT)].into() } else { Box::default() },
-        ..SdfFilter::default()
-    };
-    let mut pdrs = Vec::new();
-    for pdr in &rules.pdrs {
-        let uplink = pdr.tunnel.is_some();
-        let numbered = |nth: u16, filters: Box<[SdfFilter]>| Pdr {
-            id: PdrId(pdr.id.0 + 2 * nth),
+pub fn filtered(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
+    let server =
+        |protocol, uplink| [remote(uplink, protocol, SERVER.into(), (SERVER_PORT, SERVER_PORT))].into();
+    divided(rules(place, tunnel, ue), |uplink| {
+        vec![server(IpProtocol::TCP, uplink), server(IpProtocol::UDP, uplink), Box::default()]
+    })
+}
+
+/// A filter for what comes from these addresses and ports, or (uplink) goes there.
+pub fn remote(uplink: bool, protocol: IpProtocol, network: Ipv4Net, ports: (u16, u16)) -> SdfFilter {
+    let (network, ports) = (Some(Prefix::V4(network)), [ports].into());
+    let filter = SdfFilter { protocol: Some(protocol.0), ..SdfFilter::default() };
+    if uplink {
+        SdfFilter { destination: network, destination_ports: ports, ..filter }
+    } else {
+        SdfFilter { source: network, source_ports: ports, ..filter }
+    }
+}
+
+/// Puts several PDRs in the place of each, one for each list of filters that `filters` says for its direction (from the UE or
+/// not), in order of precedence.
+pub fn divided(mut rules: Rules, filters: impl Fn(bool) -> Vec<Box<[SdfFilter]>>) -> Rules {
+    let step = rules.pdrs.len() as u16;
+    let parts = |pdr: &Pdr| -> Vec<Pdr> {
+        let part = |(nth, filters): (u16, Box<[SdfFilter]>)| Pdr {
+            id: PdrId(pdr.id.0 + step * nth),
             precedence: u32::from(nth),
             filters,
             ..pdr.clone()
         };
-        pdrs.push(numbered(0, [filter(IpProtocol::TCP, uplink)].into()));
-        pdrs.push(numbered(1, [filter(IpProtocol::UDP, uplink)].into()));
-        pdrs.push(numbered(2, Box::default()));
-    }
+        (0..).zip(filters(pdr.tunnel.is_some())).map(part).collect()
+    };
+    let mut pdrs: Vec<Pdr> = rules.pdrs.iter().flat_map(parts).collect();
     pdrs.sort_by_key(|pdr| (pdr.precedence, pdr.id));
+    rules.classifier = Classifier::new(&pdrs);
     rules.pdrs = pdrs.into();
     rules
 }
@@ -287,5 +358,17 @@ mod tests {
             assert_eq!((counters.sent, counters.dropped_total()), (5000, 0));
             assert!(path.datapath.flow_memory() > 64_000);
         }
+    }
+
+    #[test]
+    fn what_is_resident_together_is_all_there() {
+        let clock = Tsc::process();
+        let mut report = Report::new("flow-table", &clock);
+        resident_together(1024, clock, &mut report, &mut |_| ()).unwrap();
+        let bytes = |part: &'static str| {
+            let params = [("part", part.into()), ("flows", 1024.into()), ("meters", 64.into())];
+            report.median("resident_bytes", &params)
+        };
+        assert!(bytes("flows").unwrap() > 64.0 * 1024.0 && bytes("all").is_some());
     }
 }

@@ -6,16 +6,23 @@
 //! the port's own cost, it is measured in the same run and stated beside the whole.
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod control_queue;
 pub mod demo;
+pub mod flood;
 pub mod flows;
 pub mod forward;
+pub mod jitter;
 pub mod machine;
 pub mod n4;
+pub mod ndr;
 pub mod path;
+pub mod pdr_scan;
 pub mod port;
+pub mod profiles;
 pub mod report;
 pub mod rig;
 pub mod svg;
+pub mod wire;
 
 pub use report::{Measured, Param, Report};

@@ -66,3 +66,10 @@ impl fmt::Display for Machine {
         )
     }
 }
+
+/// Resident memory of this process in bytes.
+pub fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}

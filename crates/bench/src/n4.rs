@@ -3,6 +3,7 @@
 //! An SMF model in this process speaks PFCP over loopback UDP with a window of outstanding requests. It needs a processor of its
 //! own: its share of each request is part of what is measured here on two cores.
 
+use crate::machine::resident;
 use crate::report::{Measured, Report};
 use crate::rig::{self, Rig, RigError};
 use loadgen::habits::Shape;
@@ -117,11 +118,4 @@ fn clean(batch: &loadgen::smf::BatchReport) -> Result<(), N4Error> {
         requests: batch.requests,
         refusals: batch.refusals.clone(),
     })
-}
-
-/// Resident memory of this process in bytes.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    pages * rustix::param::page_size() as u64
 }

@@ -30,6 +30,14 @@ pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const FIRST_UE: u32 = 0x0a00_0001;
 /// Bytes of UDP payload.
 pub const PAYLOAD: usize = 64;
+/// The MTU of both interfaces: jumbo frames.
+pub const MTU: u16 = 9_000;
+/// Octets of a packet that are written anew each time where packets are long: all headers, and what follows in their lines.
+const HEADERS: usize = 128;
+/// Octets around the UDP payload of an uplink frame: Ethernet, IPv4, UDP, GTP-U with PDU session container, IPv4, UDP.
+const UPLINK_HEADERS: usize = 14 + 20 + 8 + 16 + 20 + 8;
+/// Likewise of a downlink frame: Ethernet, IPv4, UDP.
+const DOWNLINK_HEADERS: usize = 14 + 20 + 8;
 /// Packets between two readings of the clock: short, so that one preemption spoils few readings.
 const SLICE: usize = 4 * BURST;
 
@@ -56,6 +64,9 @@ pub enum PathError {
         /// Flows that there are.
         found: u64,
     },
+    /// Shorter than its headers and the payload's time stamp: a defect.
+    #[error("no packet can be made of {0} octets")]
+    Short(usize),
     /// Packets were dropped, so that the figures would not be those of forwarding.
     #[error("{packets} packets were dropped as {reason}")]
     Dropped {
@@ -75,6 +86,34 @@ pub struct Subscriber {
     pub ue: Ipv4Addr,
 }
 
+/// Places, tunnels and addresses for sessions, one after the other.
+#[derive(Debug)]
+pub struct Numbering {
+    /// Slots taken, by shard.
+    taken: [u32; SHARDS],
+    /// Sessions so far.
+    sessions: u32,
+}
+
+impl Default for Numbering {
+    fn default() -> Self {
+        Self { taken: [0; SHARDS], sessions: 0 }
+    }
+}
+
+impl Numbering {
+    /// For the next session.
+    pub fn assign(&mut self) -> (SessionRef, Tunnel, Ipv4Addr) {
+        let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
+        self.sessions += 1;
+        let shard = Datapath::<MemFrame>::shard_of(ue.into());
+        let taken = self.taken.get_mut(shard.index());
+        let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
+        let place = TeidRef { shard, slot: slot as u16 };
+        (SessionRef { shard, slot }, Tunnel { teid: place.teid(1), place }, ue)
+    }
+}
+
 /// A datapath with all shards, two ports, and sessions.
 pub struct Path {
     /// What is measured.
@@ -83,36 +122,7 @@ pub struct Path {
     pool: MemPool,
     sink: SinkTx,
     clock: Tsc,
-    places: Places,
-}
-
-/// Where the next session goes, and which address its UE has.
-#[derive(Debug)]
-pub struct Places {
-    /// Slots taken, by shard.
-    taken: [u32; SHARDS],
-    /// Sessions so far.
-    sessions: u32,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self { taken: [0; SHARDS], sessions: 0 }
-    }
-}
-
-impl Places {
-    /// The next session's rules, which `make` says, and its subscriber.
-    pub fn next(&mut self, make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules) -> (Rules, Subscriber) {
-        let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
-        self.sessions += 1;
-        let shard = Datapath::<MemFrame>::shard_of(ue.into());
-        let taken = self.taken.get_mut(shard.index());
-        let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
-        let place = TeidRef { shard, slot: slot as u16 };
-        let tunnel = Tunnel { teid: place.teid(1), place };
-        (make(SessionRef { shard, slot }, tunnel, ue), Subscriber { teid: tunnel.teid, ue })
-    }
+    numbering: Numbering,
 }
 
 impl Path {
@@ -128,10 +138,10 @@ impl Path {
         Ok(Self {
             datapath,
             out: Outbox::new(2),
-            pool: MemPool::new(1 << 12, FrameSize::Standard),
+            pool: MemPool::new(1 << 12, FrameSize::for_mtu(MTU)),
             sink: SinkTx::new(),
             clock,
-            places: Places::default(),
+            numbering: Numbering::default(),
         })
     }
 
@@ -140,9 +150,9 @@ impl Path {
         &mut self,
         make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules,
     ) -> Result<Subscriber, PathError> {
-        let (rules, subscriber) = self.places.next(make);
-        self.install(rules)?;
-        Ok(subscriber)
+        let (place, tunnel, ue) = self.numbering.assign();
+        self.install(make(place, tunnel, ue))?;
+        Ok(Subscriber { teid: tunnel.teid, ue })
     }
 
     /// Installs a session's rules.
@@ -164,29 +174,62 @@ impl Path {
     /// One burst through the datapath; says of how many packets.
     fn burst(&mut self, rx: &mut ReplayRx, port: u16, burst: &mut Vec<MemFrame>) -> usize {
         let received = rx.rx_burst(burst, BURST);
+        self.process(port, burst);
+        received
+    }
+
+    /// What was received at a port through the datapath, and out.
+    pub fn process(&mut self, port: u16, burst: &mut Vec<MemFrame>) {
         let now = self.clock.now();
         self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
+        self.send();
+    }
+
+    /// What a worker does every millisecond.
+    pub fn tick(&mut self) {
+        let now = self.clock.now();
+        self.datapath.tick(now, &mut self.out, &mut self.pool);
+        self.send();
+    }
+
+    fn send(&mut self) {
         for queue in &mut self.out.transmit {
             self.sink.tx_burst(queue);
         }
         self.out.events.clear();
-        received
     }
 
     /// Cycles per packet of receiving, processing and sending: the median over slices of the run.
-    pub fn forward(&mut self, mut rx: ReplayRx, port: u16, packets: usize) -> Result<f64, PathError> {
+    pub fn forward(&mut self, rx: ReplayRx, port: u16, packets: usize) -> Result<f64, PathError> {
+        self.forward_mixed(&mut Mix::of(rx, port), packets)
+    }
+
+    /// Likewise for packets of several ports.
+    pub fn forward_mixed(&mut self, mix: &mut Mix, packets: usize) -> Result<f64, PathError> {
+        let cycles = self.forward_any(mix, packets);
+        self.no_drops()?;
+        Ok(cycles)
+    }
+
+    /// Likewise, whatever becomes of the packets.
+    pub fn forward_lossy(&mut self, rx: ReplayRx, port: u16, packets: usize) -> f64 {
+        self.forward_any(&mut Mix::of(rx, port), packets)
+    }
+
+    fn forward_any(&mut self, mix: &mut Mix, packets: usize) -> f64 {
         let mut burst = Vec::with_capacity(BURST);
         let slices = (packets / SLICE).max(1);
         let mut taken = Vec::with_capacity(slices);
         for _ in 0..slices {
             let begin = self.clock.ticks();
             for _ in 0..SLICE / BURST {
-                self.burst(&mut rx, port, &mut burst);
+                if let Some((rx, port)) = mix.turn() {
+                    self.burst(rx, *port, &mut burst);
+                }
             }
             taken.push((self.clock.ticks() - begin) as f64 / SLICE as f64);
         }
-        self.no_drops()?;
-        Ok(median(taken))
+        median(taken)
     }
 
     /// All packets of a limited source: the ticks that they took, and those that the longest burst took.
@@ -203,7 +246,8 @@ impl Path {
         Ok((last - begin, worst))
     }
 
-    fn no_drops(&self) -> Result<(), PathError> {
+    /// An error if any packet was dropped so far.
+    pub fn no_drops(&self) -> Result<(), PathError> {
         match self.datapath.counters().drops().next() {
             Some((reason, packets)) => Err(PathError::Dropped { packets, reason: reason.label() }),
             None => Ok(()),
@@ -211,17 +255,90 @@ impl Path {
     }
 
     /// Cycles per packet of receiving and sending alone.
-    pub fn port_alone(&mut self, mut rx: ReplayRx, packets: usize) -> f64 {
-        port_cost(&mut rx, &mut self.sink, &self.clock, packets)
+    pub fn port_alone(&mut self, rx: ReplayRx, packets: usize) -> f64 {
+        port_cost(&mut Mix::of(rx, 0), &mut self.sink, &self.clock, packets)
+    }
+
+    /// Likewise for packets of several ports.
+    pub fn ports_alone(&mut self, mix: &mut Mix, packets: usize) -> f64 {
+        port_cost(mix, &mut self.sink, &self.clock, packets)
+    }
+}
+
+/// Bursts from several ports in a fixed order, over and over.
+pub struct Mix {
+    sources: Vec<(ReplayRx, u16)>,
+    order: Vec<usize>,
+    at: usize,
+}
+
+impl Mix {
+    /// One port.
+    pub fn of(rx: ReplayRx, port: u16) -> Self {
+        Self { sources: vec![(rx, port)], order: vec![0], at: 0 }
+    }
+
+    /// Both: of four bursts so many from the radio side (at most four).
+    pub fn both(uplink: ReplayRx, downlink: ReplayRx, quarters: usize) -> Self {
+        // Spread, so that a quarter's burst stands among those of the other side.
+        let order = match quarters {
+            0 => vec![1],
+            1 => vec![1, 0, 1, 1],
+            2 => vec![0, 1],
+            3 => vec![0, 1, 0, 0],
+            _ => vec![0],
+        };
+        Self { sources: vec![(uplink, 0), (downlink, 1)], order, at: 0 }
+    }
+
+    /// Whose turn it is.
+    fn turn(&mut self) -> Option<&mut (ReplayRx, u16)> {
+        let source = *self.order.get(self.at)?;
+        self.at = if self.at + 1 == self.order.len() { 0 } else { self.at + 1 };
+        self.sources.get_mut(source)
+    }
+}
+
+impl RxQueue for Mix {
+    type Frame = MemFrame;
+
+    fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        self.turn().map_or(0, |(rx, _)| rx.rx_burst(into, max))
     }
 }
 
 /// Packets of these subscribers and ports in turn, over and over.
 pub fn stream(uplink: bool, packets: impl Iterator<Item = (Subscriber, u16)>) -> Result<Stream, ReplayError> {
+    stream_of_payload(uplink, PAYLOAD, packets)
+}
+
+/// Likewise, in frames of so many octets (Ethernet header to payload) as they arrive. Of each only the headers' lines are
+/// written: a NIC writes the rest without the core.
+pub fn stream_of_frames(
+    uplink: bool,
+    octets: usize,
+    packets: impl Iterator<Item = (Subscriber, u16)>,
+) -> Result<Stream, PathError> {
+    let headers = if uplink { UPLINK_HEADERS } else { DOWNLINK_HEADERS };
+    let payload =
+        octets.checked_sub(headers).filter(|payload| *payload >= 8).ok_or(PathError::Short(octets))?;
+    Ok(stream_of_payload(uplink, payload, packets)?.writing_first(HEADERS))
+}
+
+fn stream_of_payload(
+    uplink: bool,
+    payload: usize,
+    packets: impl Iterator<Item = (Subscriber, u16)>,
+) -> Result<Stream, ReplayError> {
+    let payload = vec![0; payload];
     // Uplink: TEID; inner TTL to checksum; inner source; inner ports. Downlink: the same of the only IP header.
     let offsets: &[usize] = if uplink { &[46, 66, 70, 78] } else { &[22, 30, 34] };
     let build = |subscriber, port| {
-        if uplink { uplink_packet(subscriber, port) } else { downlink_packet(subscriber, port) }
+        if uplink {
+            uplink_packet(subscriber, port, &payload)
+        } else {
+            downlink_packet(subscriber, port, &payload)
+        }
     };
     let mut template: Option<Vec<u8>> = None;
     let patch = |(subscriber, port): (Subscriber, u16)| {
@@ -284,7 +401,7 @@ pub fn network() -> Result<Arc<NetView>, NetError> {
         port,
         vlan: None,
         mac,
-        mtu: 1_600,
+        mtu: MTU,
         roles,
         addresses: vec![ipnet::Ipv4Net::new_assert(own, 24).into()],
         network_instances: Vec::new(),
@@ -301,7 +418,7 @@ pub fn network() -> Result<Arc<NetView>, NetError> {
 }
 
 /// The UE's port is `port`; user packets carry no UDP checksum, which nobody on the way looks at.
-fn uplink_packet(subscriber: Subscriber, port: u16) -> Vec<u8> {
+fn uplink_packet(subscriber: Subscriber, port: u16, payload: &[u8]) -> Vec<u8> {
     let container = pdu_session::Uplink { qfi: Qfi::from_wire(9), ..pdu_session::Uplink::default() };
     PacketBuilder::new()
         .ethernet(N3_MAC, GNB_MAC)
@@ -311,13 +428,13 @@ fn uplink_packet(subscriber: Subscriber, port: u16) -> Vec<u8> {
         .pdu_session(&PduSession::Uplink(container))
         .ipv4(subscriber.ue, SERVER)
         .udp_without_checksum(port, SERVER_PORT)
-        .build(&[0; PAYLOAD])
+        .build(payload)
 }
 
-fn downlink_packet(subscriber: Subscriber, port: u16) -> Vec<u8> {
+fn downlink_packet(subscriber: Subscriber, port: u16, payload: &[u8]) -> Vec<u8> {
     PacketBuilder::new()
         .ethernet(N6_MAC, ROUTER_MAC)
         .ipv4(SERVER, subscriber.ue)
         .udp_without_checksum(SERVER_PORT, port)
-        .build(&[0; PAYLOAD])
+        .build(payload)
 }

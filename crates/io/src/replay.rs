@@ -102,8 +102,18 @@ impl Stream {
         self
     }
 
+    /// Writes only the template's first `octets` (whole 64-byte blocks) into each packet, and leaves what follows as the
+    /// buffer had it. A NIC writes a long packet's body without the core, which never looks at it; a copy of the whole
+    /// template would charge the core for that. Words beyond are not patched.
+    #[must_use]
+    pub fn writing_first(mut self, octets: usize) -> Self {
+        let blocks = octets.div_ceil(64).clamp(1, self.blocks.len());
+        self.blocks = self.blocks.iter().take(blocks).copied().collect();
+        self
+    }
+
     fn size(&self) -> FrameSize {
-        if self.blocks.len() * 64 <= FrameSize::Standard.room() {
+        if self.len.next_multiple_of(64) <= FrameSize::Standard.room() {
             FrameSize::Standard
         } else {
             FrameSize::Jumbo
@@ -365,6 +375,22 @@ mod tests {
             assert_eq!(tx.tx_burst(&mut frames), 64);
         }
         assert_eq!((tx.packets(), tx.bytes()), (320, 320 * (65 + 36 + 500)));
+    }
+
+    #[test]
+    fn of_a_long_packet_only_the_head_may_be_written() {
+        let template: Vec<u8> = (0..9_000).map(|n| n as u8).collect();
+        let whole = Stream::new(&template, &[60], vec![patch(1, 0)]).unwrap();
+        for octets in [0, 64, 100, 128, 9_000, usize::MAX] {
+            let mut rx = ReplayRx::new(whole.clone().writing_first(octets));
+            let mut frames = Vec::new();
+            rx.rx_burst(&mut frames, 1);
+            let written = octets.div_ceil(64).saturating_mul(64).clamp(64, 9_000);
+            let mut expected = template[..written].to_vec();
+            expected[60..64].copy_from_slice(&1u32.to_be_bytes());
+            assert_eq!(frames[0].len(), 9_000);
+            assert_eq!(frames[0].bytes()[..written], expected);
+        }
     }
 
     #[test]

@@ -212,11 +212,12 @@ impl MemFrame {
         true
     }
 
-    /// Replaces the content by the first `len` bytes of `blocks`, copied in whole 64-byte blocks: for a packet of
-    /// known shape that is cheaper than a copy of exact length. `None`, and nothing done, if it doesn't fit.
+    /// Replaces the content by `len` bytes that begin with `blocks`, copied in whole 64-byte blocks: for a packet of
+    /// known shape that is cheaper than a copy of exact length. What lies beyond the blocks is whatever the buffer had
+    /// there. Says which bytes were written; `None`, and nothing done, if it doesn't fit.
     #[inline]
     pub(crate) fn fill_blocks(&mut self, blocks: &[[u8; 64]], len: usize, hash: u32) -> Option<&mut [u8]> {
-        let room = self.buffer.get_mut(HEADROOM..)?;
+        let room = self.buffer.get_mut(HEADROOM..).filter(|room| room.len() >= len)?;
         let (room, _) = room.as_chunks_mut::<64>();
         let room = room.get_mut(..blocks.len())?;
         for (to, from) in room.iter_mut().zip(blocks) {
@@ -225,7 +226,9 @@ impl MemFrame {
         self.start = HEADROOM as u16;
         self.len = len as u16;
         self.hash = hash;
-        room.as_flattened_mut().get_mut(..len)
+        let room = room.as_flattened_mut();
+        let written = len.min(room.len());
+        room.get_mut(..written)
     }
 
     /// Says what the NIC's RSS hash is; a sender that knows it spares the model from computing it

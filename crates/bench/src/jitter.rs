@@ -1,0 +1,101 @@
+//! How long the machine itself keeps a thread waiting.
+//!
+//! A loop that does nothing but read the clock is interrupted by the host as any other. The gaps between its readings say what a
+//! packet would have waited if serving it took no time at all: one that comes at a random moment comes into a gap with a
+//! likelihood that is proportional to its length, and waits for the rest of it. Latencies of a shared machine mean
+//! little without this.
+
+use tables::clock::Tsc;
+
+/// Gaps shorter than this are counted by their length, in ticks.
+const SHORT: usize = 4_096;
+
+/// The gaps seen so far.
+#[derive(Clone, Debug)]
+pub struct Jitter {
+    /// How many gaps of each length.
+    short: Vec<u64>,
+    /// All others.
+    long: Vec<u64>,
+}
+
+impl Default for Jitter {
+    fn default() -> Self {
+        Self { short: vec![0; SHORT], long: Vec::with_capacity(1 << 16) }
+    }
+}
+
+impl Jitter {
+    /// Does nothing for so long.
+    pub fn watch(&mut self, clock: &Tsc, seconds: f64) {
+        let mut last = clock.ticks();
+        let end = last + (seconds * clock.hz() as f64) as u64;
+        while last < end {
+            let now = clock.ticks();
+            self.gap(now - last);
+            last = now;
+        }
+    }
+
+    fn gap(&mut self, ticks: u64) {
+        match self.short.get_mut(ticks as usize) {
+            Some(count) => *count += 1,
+            None => self.long.push(ticks),
+        }
+    }
+
+    /// Length and number of each kind of gap.
+    fn gaps(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let short = self.short.iter().enumerate().map(|(ticks, count)| (ticks as f64, *count as f64));
+        short.chain(self.long.iter().map(|ticks| (*ticks as f64, 1.0)))
+    }
+
+    /// The wait in ticks that this share of random moments does not exceed.
+    pub fn percentile(&self, share: f64) -> f64 {
+        let total: f64 = self.gaps().map(|(ticks, count)| ticks * count).sum();
+        let beyond =
+            |wait: f64| -> f64 { self.gaps().map(|(ticks, count)| (ticks - wait).max(0.0) * count).sum() };
+        let (mut low, mut high) = (0.0, self.longest() as f64);
+        while high - low > 0.5 {
+            let wait = f64::midpoint(low, high);
+            if beyond(wait) > (1.0 - share) * total { low = wait } else { high = wait }
+        }
+        high
+    }
+
+    /// The longest gap in ticks.
+    pub fn longest(&self) -> u64 {
+        let short = self.short.iter().rposition(|count| *count > 0).unwrap_or(0) as u64;
+        self.long.iter().copied().max().unwrap_or(short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_waits_for_the_rest_of_its_gap() {
+        let mut jitter = Jitter::default();
+        // Half of the time in gaps of 100, half in one of 100,000.
+        (0..1_000).for_each(|_| jitter.gap(100));
+        jitter.gap(100_000);
+        let near = |found: f64, expected: f64| (found - expected).abs() <= 1.0 + expected * 1e-3;
+        // 1 % of 200,000 is what is left of the long gap after 98,000.
+        assert!(near(jitter.percentile(0.99), 98_000.0), "{}", jitter.percentile(0.99));
+        assert!(near(jitter.percentile(0.6), 20_000.0));
+        assert!(near(jitter.percentile(0.25), 50.0), "{}", jitter.percentile(0.25));
+        assert_eq!(jitter.longest(), 100_000);
+    }
+
+    #[test]
+    fn watches_for_as_long_as_it_is_told() {
+        let clock = Tsc::process();
+        let mut jitter = Jitter::default();
+        jitter.watch(&clock, 0.002);
+        let total: f64 = jitter.gaps().map(|(ticks, count)| ticks * count).sum();
+        assert!(total >= 0.002 * clock.hz() as f64);
+        assert!(jitter.percentile(0.5) <= jitter.percentile(0.999));
+        assert!(jitter.percentile(0.999) <= jitter.longest() as f64);
+    }
+}
