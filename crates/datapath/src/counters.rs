@@ -1,6 +1,7 @@
 //! What a worker counts, and the sum that must always come out right.
 
 use crate::Reason;
+use crate::mirror::MirrorCounters;
 
 /// Packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +104,7 @@ pub struct Counters {
     pub received: u64,
     /// Frames that came from another worker.
     pub handed_in: u64,
-    /// Frames of our own making: answers, errors, fragments, end markers, reassembled packets.
+    /// Frames of our own making: answers, errors, fragments, end markers, reassembled packets, mirrored copies.
     pub originated: u64,
     /// Frames put into the outbox to be sent, own ones included.
     pub sent: u64,
@@ -124,6 +125,8 @@ pub struct Counters {
     pub downlink: Traffic,
     /// Flow entries.
     pub flows: FlowCounters,
+    /// By mirror.
+    pub mirrors: Vec<MirrorCounters>,
     /// By interface of the current view; interfaces beyond the last view's keep what they had.
     pub interfaces: Vec<InterfaceCounters>,
 }
@@ -143,6 +146,7 @@ impl Default for Counters {
             uplink: Traffic::default(),
             downlink: Traffic::default(),
             flows: FlowCounters::default(),
+            mirrors: Vec::new(),
             interfaces: Vec::new(),
         }
     }
@@ -248,6 +252,12 @@ impl Counters {
         for (mine, theirs) in self.interfaces.iter_mut().zip(&other.interfaces) {
             mine.received = mine.received.plus(theirs.received);
             mine.sent = mine.sent.plus(theirs.sent);
+        }
+        if self.mirrors.len() < other.mirrors.len() {
+            self.mirrors.resize(other.mirrors.len(), MirrorCounters::default());
+        }
+        for (mine, theirs) in self.mirrors.iter_mut().zip(&other.mirrors) {
+            *mine = mine.plus(*theirs);
         }
     }
 }

@@ -72,6 +72,7 @@
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, meters, volumes; [`record`].
+//! - [`mirror`]: copies of chosen packets, for probes and files.
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
 //!   of.
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
@@ -106,6 +107,7 @@ mod fragment;
 mod gtpu_control;
 mod icmp;
 mod local;
+pub mod mirror;
 mod neighbour;
 pub mod net;
 mod network;

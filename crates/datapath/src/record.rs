@@ -36,6 +36,8 @@ pub mod flag {
     pub const FLOWS: u32 = 1 << 14;
     /// The meters are the shard's, see [`super::Record::set_shared_meters`].
     pub const SHARED_METERS: u32 = 1 << 15;
+    /// The session has mirrors, see [`crate::mirror`].
+    pub const MIRRORED: u32 = 1 << 24;
 }
 
 /// A direction of a session, as far as every packet needs it.
