@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, flows, forward, n4, port, svg};
+use bench::{Report, flows, forward, mirror, n4, port, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -42,6 +42,8 @@ enum Scenario {
     FlowTable,
     /// Flows entered and deleted per second, and the longest stall.
     FlowInsert,
+    /// The packet path with copies of packets, by direction, target and sampling.
+    Mirror,
 }
 
 /// Runs the command.
@@ -67,6 +69,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 config.kept.clone_from(&args.sessions);
             }
             n4::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
+        Scenario::Mirror => {
+            let config =
+                if args.quick { mirror::MirrorConfig::quick() } else { mirror::MirrorConfig::full() };
+            mirror::run(&config, clock, tell).map_err(|error| failed(&error))
         }
         Scenario::FlowTable | Scenario::FlowInsert => {
             let mut config =
@@ -95,6 +102,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::N4 => ("requests_per_second", "kept"),
             Scenario::FlowTable => ("cycles_per_packet", "flows"),
             Scenario::FlowInsert => ("operations_per_second", "flows"),
+            Scenario::Mirror => ("cycles_per_packet", "mirror"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }

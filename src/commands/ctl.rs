@@ -1,5 +1,6 @@
 //! `millrace ctl`: ask a running UPF, and show the answer as a table or as JSON.
 
+use crate::commands::mirror;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::table::{Side, Table};
@@ -64,6 +65,9 @@ enum Command {
     N4,
     /// Show what became of flows: known, learned, evicted.
     Flows,
+    /// Copy packets of chosen sessions to a port, a tunnel or a file.
+    #[command(subcommand)]
+    Mirror(mirror::Command),
     /// Stop the UPF.
     Stop,
 }
@@ -86,6 +90,7 @@ impl Command {
             Self::Peers => Request::Peers,
             Self::N4 => Request::N4,
             Self::Flows => Request::Flows,
+            Self::Mirror(command) => Request::Mirror(command.request()),
             Self::Stop => Request::Stop,
         }
     }
@@ -133,6 +138,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Peers { peers } => self::peers(peers),
         Answer::N4(status) => n4(status),
         Answer::Flows { flows: lines } => flows(lines),
+        Answer::Mirrors { mirrors } => mirror::shown(mirrors),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }

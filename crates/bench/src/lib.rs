@@ -10,6 +10,7 @@ pub mod demo;
 pub mod flows;
 pub mod forward;
 pub mod machine;
+pub mod mirror;
 pub mod n4;
 pub mod path;
 pub mod port;

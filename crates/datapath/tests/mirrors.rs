@@ -353,6 +353,48 @@ fn tunnels_carry_the_packet() {
     }
 }
 
+/// A second opinion of what leaves in tunnels.
+#[test]
+fn tshark_agrees() {
+    let mut worker = Worker::new(true);
+    let destination = PROBE_IP.into();
+    worker.add(mirror(0, Target::Gtpu { destination, teid: Teid(0xabcd) }));
+    worker.add(mirror(1, Target::Gre { destination, key: Some(99) }));
+    worker.add(Mirror { truncate: 30, ..mirror(2, Target::Erspan { destination, session: 0x155 }) });
+    worker.process(0, &[uplink(UE, 9999, 10)]);
+    let mut copies = to_probe(&mut worker);
+    worker.process(1, &[downlink(UE, 9999, 10)]);
+    copies.extend(to_probe(&mut worker));
+    let path = std::env::temp_dir().join(format!("millrace-mirrors-{}.pcapng", std::process::id()));
+    let mut capture = io::pcap::CaptureWriter::new(std::fs::File::create(&path).unwrap()).unwrap();
+    let interface = capture.interface("probe").unwrap();
+    copies.iter().for_each(|copy| capture.write(interface, 1, None, copy, None).unwrap());
+    drop(capture);
+    let mut tshark = std::process::Command::new("tshark");
+    let fields = "ip.src gtp.teid gre.proto gre.key gre.sequence_number erspan.spanid erspan.truncated \
+                  erspan.direction erspan.gra erspan.timestamp eth.src";
+    tshark.arg("-r").arg(&path).args(["-T", "fields", "-E", "separator=;", "-o", "ip.check_checksum:TRUE"]);
+    let output = tshark.args(fields.split_whitespace().flat_map(|field| ["-e", field])).output();
+    let _ = std::fs::remove_file(&path);
+    let Ok(output) = output else {
+        eprintln!("skipped: no tshark to ask");
+        return;
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let (up, down) = ("203.0.113.1,10.45.0.1", "203.0.113.1,8.8.8.8");
+    let n6 = "02:00:00:00:00:02";
+    let expected = [
+        format!("{up};0x0000abcd;;;;;;;;;{n6}"),
+        format!("{up};;0x0800;0x00000063;;;;;;;{n6}"),
+        format!("{up};;0x22eb;;0;341;1;0;1;10000000;{n6},02:4d:49:4c:55:45"),
+        format!("{down};0x0000abcd;;;;;;;;;{n6}"),
+        format!("{down};;0x0800;0x00000063;;;;;;;{n6}"),
+        format!("{down};;0x22eb;;1;341;1;1;1;10000000;{n6},02:4d:49:4c:44:4e"),
+    ];
+    assert_eq!(lines, expected);
+}
+
 #[test]
 fn copies_are_cut_to_what_was_asked_for_and_to_what_fits() {
     let mut worker = Worker::new(true);

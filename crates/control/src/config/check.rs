@@ -20,6 +20,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let routes = check.routes(file);
     let neighbours = check.neighbours(file);
     let pools = check.pools(file);
+    let mirrors = check.mirrors(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.limits(file);
@@ -36,6 +37,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         routes,
         neighbours,
         pools,
+        mirrors,
         workers,
         memory: file.workers.memory,
         limits: file.limits,
@@ -46,8 +48,9 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
 
 /// A path to a value: `way!["port", 0, "mtu"]`.
 macro_rules! way {
-    ($($step:expr),*) => { [$(Step::from($step)),*] };
+    ($($step:expr),*) => { [$($crate::config::problem::Step::from($step)),*] };
 }
+pub(super) use way;
 
 impl From<&str> for Step {
     fn from(key: &str) -> Self {
@@ -61,13 +64,13 @@ impl From<usize> for Step {
     }
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     root: &'a Node,
     problems: Vec<Problem>,
 }
 
 impl Check<'_> {
-    fn wrong(&mut self, path: &[Step], wrong: Wrong) {
+    pub(super) fn wrong(&mut self, path: &[Step], wrong: Wrong) {
         let place = self.root.place(path);
         self.problems.push(Problem { wrong, place, related: Vec::new() });
     }
@@ -83,7 +86,7 @@ impl Check<'_> {
     }
 
     /// Names are names, and each is there once.
-    fn names<'n>(&mut self, kind: &'static str, names: impl Iterator<Item = &'n str>) {
+    pub(super) fn names<'n>(&mut self, kind: &'static str, names: impl Iterator<Item = &'n str>) {
         let mut seen = HashMap::new();
         for (index, name) in names.enumerate() {
             let path = way![kind, index, "name"];

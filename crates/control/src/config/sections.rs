@@ -1,6 +1,7 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
+use super::mirrors::MirrorSection;
 use super::units::{self, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::MacAddr;
@@ -28,6 +29,8 @@ pub struct File {
     pub neighbour: Vec<NeighbourSection>,
     /// Addresses that this UPF may give to UEs itself (UE IP address allocation, TS 29.244 §5.21).
     pub pool: Vec<PoolSection>,
+    /// Where copies of chosen packets can be sent (docs/mirroring.md).
+    pub mirror: Vec<MirrorSection>,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// What the UPF refuses to exceed.

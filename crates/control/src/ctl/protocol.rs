@@ -1,5 +1,6 @@
 //! Requests and answers: one JSON object per line.
 
+use super::mirror::{MirrorLine, MirrorRequest};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -111,6 +112,8 @@ pub enum Request {
     N4,
     /// What became of flows.
     Flows,
+    /// About mirrors.
+    Mirror(MirrorRequest),
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -176,6 +179,11 @@ pub enum Answer {
     Flows {
         /// In the order of the documentation.
         flows: Vec<FlowCounterLine>,
+    },
+    /// To [`Request::Mirror`]: those that it was about.
+    Mirrors {
+        /// In order of ID.
+        mirrors: Vec<MirrorLine>,
     },
     /// To [`Request::Stop`]: it will.
     Stopping,

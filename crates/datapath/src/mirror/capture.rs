@@ -57,13 +57,12 @@ impl CaptureTx {
 impl CaptureRx {
     /// The next copy, if one has arrived.
     pub fn next_copy(&mut self) -> Option<Captured<'_>> {
-        let header = match self.header {
-            Some(header) => header,
-            None => {
-                let mut header = [0; HEADER_LEN];
-                self.ring.pop_entire_slice(&mut header).ok()?;
-                *self.header.insert(header)
-            }
+        let header = if let Some(header) = self.header {
+            header
+        } else {
+            let mut header = [0; HEADER_LEN];
+            self.ring.pop_entire_slice(&mut header).ok()?;
+            *self.header.insert(header)
         };
         let [t0, t1, t2, t3, t4, t5, t6, t7, l0, l1, o0, o1, uplink, ..] = header;
         self.octets.resize(usize::from(u16::from_le_bytes([o0, o1])), 0);
