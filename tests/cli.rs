@@ -197,6 +197,12 @@ impl CtlBackend for Fake {
             vec![N4CounterLine::new(N4Layer::Sessions, ("reports-sent", "Session reports sent.", 7))];
         Ok(N4Status { peers, counters })
     }
+    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
+        let MirrorRequest::Add(selection) = request else { return Ok(Vec::new()) };
+        assert_eq!((selection.seid, selection.direction), (Some(SeidText(7)), MirrorDirection::Up));
+        let (to, seid) = (selection.to.clone(), selection.seid);
+        Ok(vec![MirrorLine { id: 1, to, seid, filters: selection.filters.clone(), ..MirrorLine::default() }])
+    }
     fn stop(&self) -> Result<(), CtlError> {
         Ok(())
     }
@@ -240,6 +246,13 @@ fn ctl_asks_a_running_upf() {
     let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&json["counters"][0]["value"], &json["peers"][0]["outstanding"]), (&7.into(), &2.into()));
+    assert_eq!(ends(&ask(&["ctl", "mirror", "list"]), 0).0, "Nothing is mirrored.\n");
+    let add = ["ctl", "mirror", "add", "--to", "probe", "--seid", "7", "--direction", "up", "--json"];
+    let (stdout, _) = ends(&ask(&[&add[..], &["--filter", "permit out 17 from any to any"]].concat()), 0);
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["mirrors"][0]["filters"][0], "permit out 17 from any to any");
+    ends(&ask(&["ctl", "mirror", "add", "--to", "probe"]), 2);
+    ends(&ask(&["ctl", "mirror", "add", "--to", "probe", "--all", "--ue", "10.0.0.1"]), 2);
     let (_, stderr) = ends(&ask(&["ctl", "session", "0x2a"]), 1);
     assert_eq!(stderr, "error: there is no session 0x000000000000002a\n");
 }

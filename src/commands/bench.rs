@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, control_queue, flood, flows, forward, n4, ndr, pdr_scan, port, profiles, svg};
+use bench::{Report, control_queue, flood, flows, forward, mirror, n4, ndr, pdr_scan, port, profiles, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -53,6 +53,8 @@ enum Scenario {
     Flood,
     /// Classification, by the number of PDRs and filters.
     PdrScan,
+    /// The packet path with copies of packets, by direction, target and sampling.
+    Mirror,
 }
 
 /// Runs the command.
@@ -89,6 +91,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 config.sessions = sessions;
             }
             control_queue::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
+        Scenario::Mirror => {
+            let config =
+                if args.quick { mirror::MirrorConfig::quick() } else { mirror::MirrorConfig::full() };
+            mirror::run(&config, clock, tell).map_err(|error| failed(&error))
         }
         Scenario::FlowTable | Scenario::FlowInsert => {
             let mut config =
@@ -150,6 +157,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::Ndr => ("zero_loss_packets_per_second", "size"),
             Scenario::Flood => ("packets_per_second", "flood_share"),
             Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
+            Scenario::Mirror => ("cycles_per_packet", "mirror"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }

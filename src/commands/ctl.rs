@@ -1,5 +1,6 @@
 //! `millrace ctl`: ask a running UPF, and show the answer as a table or as JSON.
 
+use crate::commands::mirror;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::table::{Side, Table};
@@ -68,6 +69,9 @@ enum Command {
     Slices,
     /// Show what waits to be sent, sent and dropped by class at busy ports, and receive queues ahead of RSS.
     Qos,
+    /// Copy packets of chosen sessions to a port, a tunnel or a file.
+    #[command(subcommand)]
+    Mirror(mirror::Command),
     /// Stop the UPF.
     Stop,
 }
@@ -92,6 +96,7 @@ impl Command {
             Self::Flows => Request::Flows,
             Self::Slices => Request::Slices,
             Self::Qos => Request::Qos,
+            Self::Mirror(command) => Request::Mirror(command.request()),
             Self::Stop => Request::Stop,
         }
     }
@@ -141,6 +146,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Flows { flows: lines } => flows(lines),
         Answer::Slices { slices: lines } => slices(lines),
         Answer::Qos(report) => qos(report),
+        Answer::Mirrors { mirrors } => mirror::shown(mirrors),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }

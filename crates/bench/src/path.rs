@@ -171,6 +171,12 @@ impl Path {
         }
     }
 
+    /// Carries out an order whose answer is of no interest.
+    pub fn apply(&mut self, command: Command) {
+        self.datapath.apply(self.clock.now(), command, &mut self.out, &mut self.pool);
+        self.out.events.clear();
+    }
+
     /// One burst through the datapath; says of how many packets.
     fn burst(&mut self, rx: &mut ReplayRx, port: u16, burst: &mut Vec<MemFrame>) -> usize {
         let received = rx.rx_burst(burst, BURST);

@@ -90,6 +90,11 @@ fn first_match<'r>(
     Err(Reason::NoRule)
 }
 
+/// Whether any of these filters takes a packet. A later fragment, which has no ports, is taken by the rest of a filter.
+pub fn selects(filters: &[SdfFilter], ip: &IpPacket, packet: &[u8]) -> bool {
+    filters.iter().any(|filter| matches_filter(filter, ip, packet) != Match::No)
+}
+
 /// Any filter is enough.
 fn matches(pdr: &Pdr, ip: &IpPacket, packet: &[u8]) -> Match {
     let mut best = Match::No;

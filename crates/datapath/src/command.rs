@@ -85,6 +85,8 @@ pub enum Command {
     },
     /// Sent to every worker: the network around us changed.
     Net(Arc<crate::net::NetView>),
+    /// Sent to every worker: a mirror begins or ends.
+    Mirror(crate::mirror::Order),
 }
 
 /// What a worker tells the control side.
@@ -156,6 +158,11 @@ pub enum Event {
         interface: u16,
         /// The neighbour.
         address: IpAddr,
+    },
+    /// The session of these mirrors is gone, or never was: they have nothing to copy any more.
+    MirrorsEnded {
+        /// Their numbers.
+        numbers: Vec<u16>,
     },
     /// Answer to [`Command::Inspect`].
     Snapshot {

@@ -1,6 +1,7 @@
 //! What a worker counts, and the sum that must always come out right.
 
 use crate::Reason;
+use crate::mirror::MirrorCounters;
 use tables::Colour;
 
 /// Packets and bytes.
@@ -104,7 +105,7 @@ pub struct Counters {
     pub received: u64,
     /// Frames that came from another worker.
     pub handed_in: u64,
-    /// Frames of our own making: answers, errors, fragments, end markers, reassembled packets.
+    /// Frames of our own making: answers, errors, fragments, end markers, reassembled packets, mirrored copies.
     pub originated: u64,
     /// Frames put into the outbox to be sent, own ones included.
     pub sent: u64,
@@ -127,6 +128,8 @@ pub struct Counters {
     pub yellow: u64,
     /// Flow entries.
     pub flows: FlowCounters,
+    /// By mirror.
+    pub mirrors: Vec<MirrorCounters>,
     /// By interface of the current view; interfaces beyond the last view's keep what they had.
     pub interfaces: Vec<InterfaceCounters>,
 }
@@ -147,6 +150,7 @@ impl Default for Counters {
             downlink: Traffic::default(),
             yellow: 0,
             flows: FlowCounters::default(),
+            mirrors: Vec::new(),
             interfaces: Vec::new(),
         }
     }
@@ -254,6 +258,12 @@ impl Counters {
         for (mine, theirs) in self.interfaces.iter_mut().zip(&other.interfaces) {
             mine.received = mine.received.plus(theirs.received);
             mine.sent = mine.sent.plus(theirs.sent);
+        }
+        if self.mirrors.len() < other.mirrors.len() {
+            self.mirrors.resize(other.mirrors.len(), MirrorCounters::default());
+        }
+        for (mine, theirs) in self.mirrors.iter_mut().zip(&other.mirrors) {
+            *mine = mine.plus(*theirs);
         }
     }
 }

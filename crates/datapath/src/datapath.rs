@@ -7,6 +7,7 @@ use crate::directory::Directory;
 use crate::flow::{Lookup, NO_RULE};
 use crate::forward::Link;
 use crate::fragment::{FragmentFlows, Reassembly};
+use crate::mirror::Taps;
 use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::overload::Overload;
@@ -57,6 +58,8 @@ pub struct Datapath<F: Frame> {
     pub(crate) limits: Limits,
     pub(crate) reassembly: Reassembly<F>,
     pub(crate) flows: FragmentFlows,
+    /// Who wants copies.
+    pub(crate) taps: Taps,
     /// Internal frames that arose in this call.
     pub(crate) arisen: Vec<F>,
     metas: Vec<Meta>,
@@ -95,6 +98,7 @@ impl<F: Frame> Datapath<F> {
             },
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
             flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
+            taps: Taps::default(),
             arisen: Vec::with_capacity(BURST),
             metas: Vec::with_capacity(4 * BURST),
             probes: Vec::with_capacity(4 * BURST),
@@ -521,6 +525,7 @@ impl<F: Frame> Datapath<F> {
                             self.counters.drop(Reason::BufferDiscarded);
                             drop(frame);
                         }
+                        cx.out.events.extend(mirrors_ended(std::mem::take(&mut session.mirrors)));
                         let usage = session.books.report(&session.rules, &[], Trigger::Termination);
                         Event::Applied { token, found: true, usage }
                     }
@@ -549,6 +554,7 @@ impl<F: Frame> Datapath<F> {
             Command::FindTunnel { peer, teid } => {
                 self.error_indicated(cx.out, peer, teid);
             }
+            Command::Mirror(order) => self.change_mirrors(&mut cx, order),
             Command::Net(view) => {
                 self.network.replace(&mut cx, &mut self.counters, view);
                 self.size_counters();
@@ -586,7 +592,7 @@ impl<F: Frame> Datapath<F> {
         let before = shard.divided();
         let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers, cx.now);
         self.divided = self.divided - before + shard.divided();
-        let (installed, before) = match installed {
+        let (mut installed, before) = match installed {
             Ok(done) => done,
             Err(refusal) => {
                 self.network.peers.release_all(&peers);
@@ -596,6 +602,7 @@ impl<F: Frame> Datapath<F> {
         for (peer, teid) in &installed.left {
             self.end_marker(cx, *peer, *teid);
         }
+        cx.out.events.extend(mirrors_ended(std::mem::take(&mut installed.mirrors)));
         // Only now: the old tunnel's far end was still needed.
         self.network.peers.release_all(&before);
         self.flush(cx, rules.place, transition.drop_buffered || installed.replaced);
@@ -634,6 +641,11 @@ impl<F: Frame> Datapath<F> {
             self.sweep = (self.sweep + 1) % SHARDS;
         }
     }
+}
+
+/// Told if a session had mirrors.
+fn mirrors_ended(numbers: Vec<u16>) -> Option<Event> {
+    (!numbers.is_empty()).then_some(Event::MirrorsEnded { numbers })
 }
 
 /// The destination of an IPv6 packet that was checked in parsing.

@@ -174,7 +174,8 @@ impl<F: Frame> Datapath<F> {
         self.links.clear();
         let mut sent = Traffic::default();
         for ((meta, lookup), frame) in metas.zip(burst) {
-            let Some(link) = self.serve::<DIVIDED>(now, meta, lookup, frame) else { break };
+            let plain = self.taps.plain;
+            let Some(link) = self.serve::<DIVIDED>(now, meta, lookup, frame, plain) else { break };
             sent.add(frame.len());
             self.links.push(link);
         }
@@ -182,20 +183,29 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Serves one packet by its record and sends it; gives it back if it has to be asked about.
-    pub(crate) fn serve_one<P>(
+    pub(crate) fn serve_one<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
         lookup: Option<&Lookup>,
         mut frame: F,
     ) -> Result<(), F> {
-        let Some(link) = self.serve::<true>(cx.now, meta, lookup, &mut frame) else { return Err(frame) };
+        let uplink = self.counters.uplink.packets;
+        let Some(link) = self.serve::<true>(cx.now, meta, lookup, &mut frame, flag::LIVE) else {
+            return Err(frame);
+        };
+        if self.is_mirrored(meta) {
+            // The UE's packet is the frame's end; which way it went, its counter says.
+            let packet = frame.bytes().get(frame.len() - meta.len as usize..).unwrap_or_default();
+            self.mirror(cx, meta, self.counters.uplink.packets != uplink, packet);
+        }
         transmit(cx.out, &mut self.counters, link.interface, link.port, frame);
         Ok(())
     }
 
     /// Checks, enforces and transforms a packet where it is. `None`, and nothing done, if the record can't decide by itself
-    /// or the way out isn't known. `DIVIDED`: sessions are looked for whose rules have records of their own.
+    /// or the way out isn't known. `DIVIDED`: sessions are looked for whose rules have records of their own. `plain`: of these
+    /// flags, the session's record must have just [`flag::LIVE`] (see [`crate::mirror`]).
     #[inline(always)]
     fn serve<const DIVIDED: bool>(
         &mut self,
@@ -203,6 +213,7 @@ impl<F: Frame> Datapath<F> {
         meta: &Meta,
         lookup: Option<&Lookup>,
         frame: &mut F,
+        plain: u32,
     ) -> Option<Link> {
         let shard = self.shards.get_mut(meta.shard as usize)?.as_deref_mut()?;
         let record = match meta.kind {
@@ -212,7 +223,7 @@ impl<F: Frame> Datapath<F> {
             Kind::Plain => shard.downlink.get_mut(meta.slot as usize)?,
             _ => return None,
         };
-        if record.flags & flag::LIVE == 0 {
+        if record.flags & plain != flag::LIVE {
             return None;
         }
         let mut flow = None;

@@ -73,6 +73,7 @@
 //! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`slice`]; [`marking`]: QFI
 //!   and DSCP; [`record`].
+//! - [`mirror`]: copies of chosen packets, for probes and files.
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
 //!   of.
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
@@ -108,6 +109,7 @@ mod gtpu_control;
 mod icmp;
 mod local;
 pub mod marking;
+pub mod mirror;
 mod neighbour;
 pub mod net;
 mod network;

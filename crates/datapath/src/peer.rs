@@ -5,7 +5,7 @@
 
 use crate::egress::Egress;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// No peer.
 pub const NO_PEER: u16 = u16::MAX;
@@ -66,6 +66,20 @@ impl Outer {
                 Some(Self::V6 { template })
             }
             _ => None,
+        }
+    }
+
+    /// Our address.
+    pub fn source(&self) -> IpAddr {
+        match self {
+            Self::V4 { template, .. } => {
+                let octets = template.get(12..).and_then(|rest| rest.first_chunk::<4>());
+                octets.map_or(Ipv4Addr::UNSPECIFIED, |octets| Ipv4Addr::from(*octets)).into()
+            }
+            Self::V6 { template } => {
+                let octets = template.get(8..).and_then(|rest| rest.first_chunk::<16>());
+                octets.map_or(Ipv6Addr::UNSPECIFIED, |octets| Ipv6Addr::from(*octets)).into()
+            }
         }
     }
 

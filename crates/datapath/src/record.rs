@@ -38,6 +38,8 @@ pub mod flag {
     pub const SHARED_METERS: u32 = 1 << 15;
     /// The rule says no DSCP for the outer header: the operator's table does, by QFI.
     pub const DSCP_BY_QFI: u32 = 1 << 16;
+    /// The session has mirrors, see [`crate::mirror`].
+    pub const MIRRORED: u32 = 1 << 24;
 }
 
 /// A direction of a session, as far as every packet needs it.

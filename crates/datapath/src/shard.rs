@@ -48,6 +48,8 @@ pub struct Session<F> {
     pub(crate) versions: (u32, u32),
     /// Its flows.
     pub flows: u32,
+    /// Its mirrors, by number.
+    pub(crate) mirrors: Vec<u16>,
     drops: Vec<(Reason, u64)>,
 }
 
@@ -95,6 +97,8 @@ pub struct Installed {
     pub usage: Vec<Usage>,
     /// Tunnels that end with an end marker.
     pub left: Vec<(IpAddr, packet::Teid)>,
+    /// Mirrors of the session that was replaced.
+    pub mirrors: Vec<u16>,
 }
 
 /// See the module's documentation.
@@ -374,7 +378,7 @@ impl<F> Shard<F> {
     }
 
     /// Hands a session, its meters and all its records to `work`.
-    fn with_records<R>(
+    pub(crate) fn with_records<R>(
         &mut self,
         slot: u32,
         work: impl FnOnce(&mut Session<F>, &mut [Meters], &mut [&mut Record]) -> R,
@@ -475,7 +479,7 @@ impl<F> Shard<F> {
         let per_rule = flow::needs_rule_records(rules);
         let mut rule_records = Run::default();
         let version = self.next_version;
-        let (mut versions, mut flows) = ((version, version), 0);
+        let (mut versions, mut flows, mut mirrors) = ((version, version), 0, Vec::new());
         if let Some(before) = before {
             let mut before = *before;
             self.unlink(slot, &before);
@@ -506,9 +510,11 @@ impl<F> Shard<F> {
                 installed.usage.append(&mut usage);
                 installed.left = left_tunnels(&before.rules, rules, end_markers);
                 drops = std::mem::take(&mut before.drops);
+                mirrors = std::mem::take(&mut before.mirrors);
             } else {
                 installed.found = false;
                 installed.replaced = true;
+                installed.mirrors = std::mem::take(&mut before.mirrors);
             }
             self.meters.free(before.meters);
             self.markers.free(before.markers);
@@ -532,6 +538,7 @@ impl<F> Shard<F> {
             rule_records,
             versions,
             flows,
+            mirrors,
             drops,
         };
         for (index, record) in self.rules.get_mut(rule_records).iter_mut().enumerate() {
@@ -555,6 +562,7 @@ impl<F> Shard<F> {
         if let Some(place) = self.sessions.get_mut(slot as usize) {
             *place = Some(Box::new(session));
         }
+        self.mark_mirrored(slot);
         self.grant(slot);
         Ok((installed, old_peers))
     }

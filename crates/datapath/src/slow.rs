@@ -178,6 +178,11 @@ impl<F: Frame> Datapath<F> {
         if routed {
             forward::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }
+        if self.is_mirrored(meta) {
+            let packet = meta.inner as usize..meta.inner as usize + meta.len as usize;
+            let packet = frame.bytes().get(packet).unwrap_or_default();
+            self.mirror(cx, meta, pdr.source.is_uplink(), packet);
+        }
         if too_big {
             let fragments = self.cut(cx, meta, &frame, room);
             if fragments.is_empty() {

@@ -318,8 +318,13 @@ impl<P: Port> Worker<P> {
             }
         }
         for event in self.out.events.drain(..) {
-            let is_answer =
-                matches!(event, Event::Applied { .. } | Event::Refused { .. } | Event::Snapshot { .. });
+            let is_answer = matches!(
+                event,
+                Event::Applied { .. }
+                    | Event::Refused { .. }
+                    | Event::Snapshot { .. }
+                    | Event::MirrorsEnded { .. }
+            );
             if is_answer || self.backlog.len() < EVENT_BACKLOG {
                 self.backlog.push_back(Answer::Event(event));
             } else {

@@ -38,6 +38,10 @@ pub enum Layer {
     GtpuElement,
     /// PDU Session Container.
     PduSession,
+    /// Generic Routing Encapsulation.
+    Gre,
+    /// ERSPAN type III.
+    Erspan,
 }
 
 impl Layer {
@@ -60,6 +64,8 @@ impl Layer {
             Self::GtpuExtension => "GTP-U extension header",
             Self::GtpuElement => "GTP-U information element",
             Self::PduSession => "PDU Session Container",
+            Self::Gre => "GRE",
+            Self::Erspan => "ERSPAN",
         }
     }
 }

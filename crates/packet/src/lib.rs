@@ -71,6 +71,7 @@
 //! | [`udp`], [`tcp`] | transport headers, MSS clamping |
 //! | [`icmpv4`], [`icmpv6`], [`ndp`] | echo, errors about packets; neighbours and routers |
 //! | [`gtpu`], [`gtpu_message`], [`pdu_session`] | GTP-U headers and extensions, its signalling, the container with the QFI |
+//! | [`gre`], [`erspan`] | GRE with key and sequence number; mirrored frames in it |
 //! | [`checksum`], [`rewrite`] | Internet checksum, whole and incremental; address translation |
 //! | [`flow`] | the 5-tuple and what else classification wants, read once |
 //! | [`rss`] | Toeplitz hash, and the UE hash that gives a subscriber its shard |
@@ -95,8 +96,10 @@ pub mod builder;
 pub mod checksum;
 pub mod dscp;
 mod error;
+pub mod erspan;
 pub mod ethernet;
 pub mod flow;
+pub mod gre;
 pub mod gtpu;
 pub mod gtpu_message;
 pub mod icmpv4;
@@ -117,8 +120,10 @@ pub use arp::ArpView;
 pub use builder::PacketBuilder;
 pub use dscp::DropPrecedence;
 pub use error::{Layer, Malformed};
+pub use erspan::ErspanView;
 pub use ethernet::{EthernetView, VlanTag};
 pub use flow::{FlowKey, IpPacket, Ports};
+pub use gre::GreView;
 pub use gtpu::GtpuView;
 pub use icmpv4::Icmpv4View;
 pub use icmpv6::Icmpv6View;

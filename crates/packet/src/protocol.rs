@@ -22,6 +22,8 @@ impl EtherType {
     pub const IPV6: Self = Self(0x86dd);
     /// IEEE 802.1ad service tag.
     pub const QINQ: Self = Self(0x88a8);
+    /// ERSPAN type III, in GRE (draft-foschiano-erspan-03 §4.3).
+    pub const ERSPAN_III: Self = Self(0x22eb);
 
     /// Whether a VLAN tag follows.
     #[inline]
@@ -55,6 +57,8 @@ impl IpProtocol {
     pub const ROUTING: Self = Self(43);
     /// IPv6 Fragment header.
     pub const FRAGMENT: Self = Self(44);
+    /// Generic Routing Encapsulation (RFC 2784).
+    pub const GRE: Self = Self(47);
     /// IPsec Encapsulating Security Payload.
     pub const ESP: Self = Self(50);
     /// IPsec Authentication Header.

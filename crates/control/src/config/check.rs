@@ -20,6 +20,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let routes = check.routes(file);
     let neighbours = check.neighbours(file);
     let pools = check.pools(file);
+    let mirrors = check.mirrors(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.slices(file);
@@ -41,6 +42,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         pools,
         slices: file.slice.clone(),
         marking: file.marking.clone(),
+        mirrors,
         workers,
         memory: file.workers.memory,
         qos,
@@ -52,8 +54,9 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
 
 /// A path to a value: `way!["port", 0, "mtu"]`.
 macro_rules! way {
-    ($($step:expr),*) => { [$(Step::from($step)),*] };
+    ($($step:expr),*) => { [$($crate::config::problem::Step::from($step)),*] };
 }
+pub(super) use way;
 
 mod qos;
 
@@ -69,13 +72,13 @@ impl From<usize> for Step {
     }
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     root: &'a Node,
     problems: Vec<Problem>,
 }
 
 impl Check<'_> {
-    fn wrong(&mut self, path: &[Step], wrong: Wrong) {
+    pub(super) fn wrong(&mut self, path: &[Step], wrong: Wrong) {
         let place = self.root.place(path);
         self.problems.push(Problem { wrong, place, related: Vec::new() });
     }
@@ -91,7 +94,7 @@ impl Check<'_> {
     }
 
     /// Names are names, and each is there once.
-    fn names<'n>(&mut self, kind: &'static str, names: impl Iterator<Item = &'n str>) {
+    pub(super) fn names<'n>(&mut self, kind: &'static str, names: impl Iterator<Item = &'n str>) {
         let mut seen = HashMap::new();
         for (index, name) in names.enumerate() {
             let path = way![kind, index, "name"];

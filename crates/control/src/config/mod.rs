@@ -29,6 +29,7 @@
 //! makes the loader panic.
 
 mod check;
+mod mirrors;
 mod problem;
 pub mod qos;
 mod reader;
@@ -38,6 +39,7 @@ mod tree;
 mod typed;
 pub mod units;
 
+pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};
 pub use qos::Qos;
 pub use schema::schema;

@@ -339,6 +339,14 @@ pub enum Wrong {
         /// Why.
         what: String,
     },
+    /// A key of another kind of mirror.
+    #[error("a mirror to `{kind}` has no `{key}`")]
+    MirrorKey {
+        /// The key.
+        key: &'static str,
+        /// What its mirror is to.
+        kind: &'static str,
+    },
     /// A log filter that can't be read.
     #[error("`{filter}` is not a log filter")]
     LogFilter {
@@ -434,6 +442,7 @@ impl Wrong {
                     .to_owned()
             }
             Self::NodeIdMissing => "add id = \"192.0.2.1\" (or a domain name) to [node]".to_owned(),
+            Self::MirrorKey { key, .. } => format!("drop `{key}`, or choose another `to`"),
             Self::DuplicateCore { .. } => "each worker needs a core of its own".to_owned(),
             Self::Exclusive { first, second } => format!("keep either `{first}` or `{second}`"),
             Self::LimitOrder { whole, .. } => format!("lower it, or raise `{whole}`"),

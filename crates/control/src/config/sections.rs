@@ -1,6 +1,7 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
+use super::mirrors::MirrorSection;
 use super::qos::QosSection;
 use super::units::{self, BitRate, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -34,6 +35,8 @@ pub struct File {
     pub slice: Vec<SliceSection>,
     /// How QFIs and DSCPs stand for each other.
     pub marking: Vec<MarkingSection>,
+    /// Where copies of chosen packets can be sent (docs/mirroring.md).
+    pub mirror: Vec<MirrorSection>,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// Who waits, and who is served first.

@@ -539,3 +539,38 @@ dscp = ["AF41", "CS5"]
         report(&format!("{GOOD}\n[[qos.class]]\nname = 'a'\ndscp = ['EF']\n")).contains("no code points")
     );
 }
+
+#[test]
+fn mirrors_are_examined() {
+    let mirrored = |text: &str| parse("upf.toml", &format!("{GOOD}\n{text}"), &[], &[]);
+    let config = mirrored("[[mirror]]\nname = 'a'\nto = 'gre'\ndestination = '203.0.113.9'\n").unwrap();
+    assert_eq!(
+        config.mirrors,
+        [Mirror {
+            name: "a".into(),
+            target: MirrorTarget::Gre { destination: "203.0.113.9".parse().unwrap(), key: None },
+            sample: 1,
+            truncate: u16::MAX,
+        }]
+    );
+    let wrong = |text: &str| -> Vec<Wrong> {
+        mirrored(text).unwrap_err().problems.into_iter().map(|problem| problem.wrong).collect()
+    };
+    let missing = |key: &str| Wrong::MissingKey { key: key.into(), section: "[[mirror]]".into() };
+    assert_eq!(wrong("[[mirror]]\nname = 'a'\nto = 'port'"), [missing("port"), missing("mac")]);
+    assert_eq!(wrong("[[mirror]]\nname = 'a'\nto = 'gtpu'"), [missing("destination"), missing("teid")]);
+    assert_eq!(
+        wrong("[[mirror]]\nname = 'a'\nto = 'erspan'"),
+        [missing("destination"), missing("session-id")]
+    );
+    assert_eq!(wrong("[[mirror]]\nname = 'a'\nto = 'pcapng'"), [missing("path")]);
+    let surplus = "[[mirror]]\nname = 'a'\nto = 'gre'\ndestination = '203.0.113.9'\nteid = 1";
+    assert_eq!(wrong(surplus), [Wrong::MirrorKey { key: "teid", kind: "gre" }]);
+    let unknown = "[[mirror]]\nname = 'a'\nto = 'port'\nport = 'p1'\nmac = '02:00:00:00:00:05'";
+    assert!(matches!(&wrong(unknown)[..], [Wrong::UnknownName { kind: "port", .. }]));
+    let large = "[[mirror]]\nname = 'a'\nto = 'erspan'\ndestination = '203.0.113.9'\nsession-id = 1024";
+    assert!(matches!(&wrong(large)[..], [Wrong::OutOfRange { greatest: 1023, .. }]));
+    let twins = "[[mirror]]\nname = 'a'\nto = 'pcapng'\npath = 'x'\n".repeat(2);
+    assert!(matches!(&wrong(&twins)[..], [Wrong::DuplicateName { kind: "mirror", .. }]));
+    assert!(matches!(&wrong("[[mirror]]\nname = 'a'\nto = 'disk'")[..], [Wrong::UnknownWord { .. }]));
+}

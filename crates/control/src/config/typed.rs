@@ -1,5 +1,6 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
+use super::mirrors::Mirror;
 use super::qos::Qos;
 use super::sections::{Limits, Log, MarkingSection, Memory, Role, SliceSection};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
@@ -33,6 +34,8 @@ pub struct Config {
     pub slices: Vec<SliceSection>,
     /// How QFIs and DSCPs stand for each other; each of them once.
     pub marking: Vec<MarkingSection>,
+    /// Where copies of packets can be sent; names are unique.
+    pub mirrors: Vec<Mirror>,
     /// Where workers run.
     pub workers: Placement,
     /// Where packet buffers live.

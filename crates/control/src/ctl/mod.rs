@@ -23,11 +23,13 @@
 //! `"0x0000000200000001"`, so that `jq` and JavaScript don't round them.
 
 mod client;
+mod mirror;
 mod protocol;
 mod qos;
 mod server;
 
 pub use client::{CtlClient, CtlClientError};
+pub use mirror::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
 pub use protocol::*;
 pub use qos::{ClassLine, QosReport, ReceiveLine};
 pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};

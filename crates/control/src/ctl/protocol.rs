@@ -1,5 +1,6 @@
 //! Requests and answers: one JSON object per line.
 
+use super::mirror::{MirrorLine, MirrorRequest};
 use super::qos::QosReport;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -116,6 +117,8 @@ pub enum Request {
     Slices,
     /// What waits to be sent, by class, and receive queues ahead of RSS.
     Qos,
+    /// About mirrors.
+    Mirror(MirrorRequest),
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -189,6 +192,11 @@ pub enum Answer {
     },
     /// To [`Request::Qos`].
     Qos(QosReport),
+    /// To [`Request::Mirror`]: those that it was about.
+    Mirrors {
+        /// In order of ID.
+        mirrors: Vec<MirrorLine>,
+    },
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.

@@ -1,5 +1,6 @@
 //! The side that answers.
 
+use super::mirror::{MirrorLine, MirrorRequest};
 use super::protocol::*;
 use super::qos::QosReport;
 use std::io::{ErrorKind, Read, Write};
@@ -36,6 +37,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError>;
     /// What waits to be sent, and receive queues ahead of RSS.
     fn qos(&self) -> Result<QosReport, CtlError>;
+    /// Begins, tells or ends mirrors.
+    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -264,6 +267,7 @@ impl Server {
             Request::Flows => Answer::Flows { flows: backend.flows()? },
             Request::Slices => Answer::Slices { slices: backend.slices()? },
             Request::Qos => Answer::Qos(backend.qos()?),
+            Request::Mirror(request) => Answer::Mirrors { mirrors: backend.mirror(&request)? },
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

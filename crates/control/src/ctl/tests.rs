@@ -84,6 +84,26 @@ impl CtlBackend for Fake {
         let counters = vec![N4CounterLine::new(N4Layer::Node, ("timeouts", " Given up.", 7))];
         Ok(N4Status { peers, counters })
     }
+    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
+        match request {
+            MirrorRequest::Add(selection) => {
+                let (to, filters, direction) =
+                    (selection.to.clone(), selection.filters.clone(), selection.direction);
+                Ok(vec![MirrorLine {
+                    id: 1,
+                    to,
+                    filters,
+                    direction,
+                    seid: selection.seid,
+                    ..MirrorLine::default()
+                }])
+            }
+            MirrorRequest::List => Ok(Vec::new()),
+            MirrorRequest::Remove { id } => {
+                Err(CtlError::new(ErrorCode::NotFound, format!("there is no mirror {id}")))
+            }
+        }
+    }
     fn stop(&self) -> Result<(), CtlError> {
         self.stopped.store(true, Ordering::Relaxed);
         Ok(())
@@ -165,6 +185,27 @@ fn questions_are_answered_in_order() {
         matches!(client.ask(&Request::Qos).unwrap(), Answer::Qos(qos) if qos.classes[0].dropped_red == 4)
     );
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
+}
+
+#[test]
+fn mirrors_are_begun_told_and_ended() {
+    let directory = Directory::new();
+    let server = start(&directory, Timeouts::default());
+    let mut client = connect(server.path());
+    let selection = MirrorSelection {
+        to: "probe".into(),
+        seid: Some(SeidText(7)),
+        filters: vec!["permit out 17 from any to any".into()],
+        direction: MirrorDirection::Up,
+        ..MirrorSelection::default()
+    };
+    let answer = client.ask(&Request::Mirror(MirrorRequest::Add(selection.clone()))).unwrap();
+    let Answer::Mirrors { mirrors } = answer else { panic!("{answer:?}") };
+    assert_eq!((mirrors[0].seid, mirrors[0].direction), (selection.seid, selection.direction));
+    assert_eq!(mirrors[0].filters, selection.filters);
+    let answer = client.ask(&Request::Mirror(MirrorRequest::List)).unwrap();
+    assert_eq!(answer, Answer::Mirrors { mirrors: Vec::new() });
+    assert!(raw(server.path(), b"{\"ask\":\"mirror\",\"do\":\"remove\",\"id\":3}\n").contains("no mirror 3"));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
-use super::{Upf, describe, describe_qos};
+use super::{Upf, describe, describe_qos, mirrors};
 use crate::ctl::{
-    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, N4Status, PeerLine, PortLine, QosReport,
-    SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine, Version, WorkerLine,
+    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, MirrorLine, MirrorRequest, N4Status,
+    PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine, Version,
+    WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -123,6 +124,11 @@ impl CtlBackend for Backend {
 
     fn n4(&self) -> Result<N4Status, CtlError> {
         self.ask(|upf| Ok(describe::n4(upf)))
+    }
+
+    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
+        let request = request.clone();
+        self.ask(move |upf| mirrors::handle(upf, &request))
     }
 
     fn stop(&self) -> Result<(), CtlError> {

@@ -49,17 +49,21 @@ pub(super) fn sessions(upf: &Upf, query: &SessionQuery) -> SessionPage {
 
 /// Cheap questions first: a network instance is in the session's packed part.
 fn matches(upf: &Upf, session: &Session, query: &SessionQuery) -> bool {
-    let rules = session.rules();
-    let holds = |address: &IpAddr| match address {
-        IpAddr::V4(address) => rules.ue_ipv4 == Some(*address),
-        IpAddr::V6(address) => rules.ue_ipv6.is_some_and(|prefix| prefix.contains(address)),
-    };
-    query.ue.as_ref().is_none_or(holds)
+    query.ue.is_none_or(|address| has_address(session, address))
         && query.peer.as_ref().is_none_or(|peer| *peer == peer_of(upf, session))
         && query
             .network_instance
             .as_ref()
             .is_none_or(|name| name.eq_ignore_ascii_case(&instance(upf, session)))
+}
+
+/// Whether the session's UE uses this address.
+pub(super) fn has_address(session: &Session, address: IpAddr) -> bool {
+    let rules = session.rules();
+    match address {
+        IpAddr::V4(address) => rules.ue_ipv4 == Some(address),
+        IpAddr::V6(address) => rules.ue_ipv6.is_some_and(|prefix| prefix.contains(&address)),
+    }
 }
 
 /// The Node ID of its SMF; empty while the session is being removed because its association ended.
@@ -237,7 +241,7 @@ pub(super) fn reports(upf: &mut Upf) -> Result<Vec<WorkerReport>, CtlError> {
 }
 
 /// All workers' counters.
-fn counters(upf: &mut Upf) -> Result<Counters, CtlError> {
+pub(super) fn counters(upf: &mut Upf) -> Result<Counters, CtlError> {
     let mut sum = Counters::default();
     for report in reports(upf)? {
         sum.merge(&report.counters);

@@ -7,8 +7,10 @@
 mod assemble;
 mod backend;
 mod calendar;
+mod capture;
 mod describe;
 mod describe_qos;
+mod mirrors;
 
 pub use backend::Backend;
 
@@ -118,6 +120,7 @@ pub struct Upf {
     inspections: u64,
     /// Requests whose answer waits until all workers have passed a fence, in order.
     fenced: VecDeque<(Fence, Token)>,
+    mirrors: mirrors::Mirrors,
     stopping: bool,
     buffer: Box<[u8]>,
 }
@@ -175,6 +178,7 @@ impl Upf {
             snapshot: None,
             inspections: 0,
             fenced: VecDeque::new(),
+            mirrors: mirrors::Mirrors::new(macs),
             stopping: false,
             buffer: vec![0; LONGEST_DATAGRAM].into(),
         })
@@ -214,7 +218,9 @@ impl Upf {
         drop(self.ctl.take());
         self.n4.leave(self.clock.now());
         self.send();
-        Ok(self.engine.stop()?)
+        let reports = self.engine.stop();
+        self.mirrors.finish();
+        Ok(reports?)
     }
 
     /// One round of everything; says how much there was to do.
@@ -251,11 +257,13 @@ impl Upf {
     fn take_events(&mut self, now: Nanos) -> usize {
         let mut events = 0;
         let mut learned = false;
+        let mut ended = Vec::new();
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
         self.engine.drain(|_, event| {
             events += 1;
             match event {
                 Event::Neighbour { interface, address, mac } => learned |= net.learn(interface, address, mac),
+                Event::MirrorsEnded { mut numbers } => ended.append(&mut numbers),
                 Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
                     *snapshot = Some((token, session))
                 }
@@ -264,6 +272,9 @@ impl Upf {
         });
         while let Some((_, token)) = self.fenced.pop_front_if(|(fence, _)| self.engine.passed(*fence)) {
             self.n4.directory_known(now, token);
+        }
+        if !ended.is_empty() {
+            mirrors::ended(self, &ended);
         }
         if learned {
             let view = self.net.view();

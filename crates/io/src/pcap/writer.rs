@@ -24,6 +24,7 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const LINK_ETHERNET: u16 = 1;
+const LINK_RAW: u16 = 101;
 
 const OPT_COMMENT: u16 = 1;
 const OPT_SHB_USERAPPL: u16 = 4;
@@ -48,11 +49,20 @@ impl<W: Write> CaptureWriter<W> {
 
     /// Describes an Ethernet interface; the number to give to [`CaptureWriter::write`].
     pub fn interface(&mut self, name: &str) -> io::Result<u32> {
-        self.start(INTERFACE_DESCRIPTION);
-        self.block.extend_from_slice(&LINK_ETHERNET.to_ne_bytes());
-        self.block.extend_from_slice(&0u16.to_ne_bytes());
         // No limit to the length of packets.
-        self.block.extend_from_slice(&0u32.to_ne_bytes());
+        self.describe(name, LINK_ETHERNET, 0)
+    }
+
+    /// Describes an interface whose packets begin with their IP header, and are cut to so many bytes.
+    pub fn ip_interface(&mut self, name: &str, limit: u16) -> io::Result<u32> {
+        self.describe(name, LINK_RAW, limit.into())
+    }
+
+    fn describe(&mut self, name: &str, link: u16, limit: u32) -> io::Result<u32> {
+        self.start(INTERFACE_DESCRIPTION);
+        self.block.extend_from_slice(&link.to_ne_bytes());
+        self.block.extend_from_slice(&0u16.to_ne_bytes());
+        self.block.extend_from_slice(&limit.to_ne_bytes());
         self.option(OPT_IF_NAME, name.as_bytes());
         // Timestamps count 10^-9 s.
         self.option(OPT_IF_TSRESOL, &[9]);
@@ -73,23 +83,46 @@ impl<W: Write> CaptureWriter<W> {
         let Ok(length) = u32::try_from(packet.len()) else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a packet of 4 GiB"));
         };
-        self.start(ENHANCED_PACKET);
-        for field in [interface, (nanos >> 32) as u32, nanos as u32, length, length] {
-            self.block.extend_from_slice(&field.to_ne_bytes());
-        }
-        self.block.extend_from_slice(packet);
-        self.pad();
+        self.begin_packet(interface, nanos, packet, length, length);
         if let Some(direction) = direction {
-            let flags = match direction {
-                Direction::In => 1u32,
-                Direction::Out => 2,
-            };
-            self.option(OPT_EPB_FLAGS, &flags.to_ne_bytes());
+            self.flags(direction);
         }
         if let Some(comment) = comment {
             self.option(OPT_COMMENT, comment.as_bytes());
         }
         self.finish(direction.is_some() || comment.is_some())
+    }
+
+    /// Writes the first bytes of a packet that was `length` bytes long.
+    pub fn write_cut(
+        &mut self,
+        interface: u32,
+        nanos: u64,
+        direction: Direction,
+        bytes: &[u8],
+        length: u32,
+    ) -> io::Result<()> {
+        let bytes = bytes.get(..length as usize).unwrap_or(bytes);
+        self.begin_packet(interface, nanos, bytes, bytes.len() as u32, length);
+        self.flags(direction);
+        self.finish(true)
+    }
+
+    fn begin_packet(&mut self, interface: u32, nanos: u64, bytes: &[u8], captured: u32, length: u32) {
+        self.start(ENHANCED_PACKET);
+        for field in [interface, (nanos >> 32) as u32, nanos as u32, captured, length] {
+            self.block.extend_from_slice(&field.to_ne_bytes());
+        }
+        self.block.extend_from_slice(bytes);
+        self.pad();
+    }
+
+    fn flags(&mut self, direction: Direction) {
+        let flags = match direction {
+            Direction::In => 1u32,
+            Direction::Out => 2,
+        };
+        self.option(OPT_EPB_FLAGS, &flags.to_ne_bytes());
     }
 
     /// Bytes written so far.
