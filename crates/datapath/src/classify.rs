@@ -40,7 +40,8 @@ pub fn classify(
                 let ip = IpPacket::parse(packet).map_err(|_| Reason::Malformed)?;
                 parsed = Some(ip);
                 if ip.fragment.is_some_and(|fragment| !fragment.is_first()) {
-                    remembered = flows.recall(&ip, rules.seid, now);
+                    let found = flows.recall(&ip, now);
+                    remembered = found.filter(|(owner, _)| *owner == rules.seid).map(|(_, pdr)| pdr);
                 }
                 ip
             };
@@ -61,7 +62,7 @@ pub fn classify(
         if let Some(ip) = parsed
             && ip.fragment.is_some_and(|fragment| fragment.is_first() && fragment.more)
         {
-            flows.remember(&ip, rules.seid, pdr.id, now);
+            flows.remember(&ip, (rules.seid, pdr.id), now);
         }
         return Ok(index);
     }

@@ -157,6 +157,8 @@ pub enum Event {
         /// The neighbour.
         address: IpAddr,
     },
+    /// A translation began or ended: for the log of bindings.
+    Nat(crate::nat::Told),
     /// Answer to [`Command::Inspect`].
     Snapshot {
         /// The command's.

@@ -20,6 +20,8 @@ pub struct Config {
     pub flows_per_burst: u32,
     /// Seconds without a packet after which a flow is forgotten.
     pub flow_idle: u16,
+    /// Mappings of NAT in each shard.
+    pub mappings_per_shard: u32,
     /// Far ends of tunnels.
     pub peers: u16,
     /// Neighbours remembered.
@@ -56,6 +58,7 @@ impl Config {
             flows_per_session: 4096,
             flows_per_burst: 32,
             flow_idle: 30,
+            mappings_per_shard: 1 << 13,
             peers: 8192,
             neighbours: 4096,
             neighbour_queue: 32,

@@ -1,6 +1,7 @@
 //! What a worker counts, and the sum that must always come out right.
 
 use crate::Reason;
+use crate::nat::PoolCounters;
 
 /// Packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,6 +125,8 @@ pub struct Counters {
     pub downlink: Traffic,
     /// Flow entries.
     pub flows: FlowCounters,
+    /// Translation on N6, by pool.
+    pub nat: Vec<PoolCounters>,
     /// By interface of the current view; interfaces beyond the last view's keep what they had.
     pub interfaces: Vec<InterfaceCounters>,
 }
@@ -143,6 +146,7 @@ impl Default for Counters {
             uplink: Traffic::default(),
             downlink: Traffic::default(),
             flows: FlowCounters::default(),
+            nat: Vec::new(),
             interfaces: Vec::new(),
         }
     }
@@ -242,6 +246,12 @@ impl Counters {
         self.uplink = self.uplink.plus(other.uplink);
         self.downlink = self.downlink.plus(other.downlink);
         self.flows = self.flows.plus(other.flows);
+        if self.nat.len() < other.nat.len() {
+            self.nat.resize(other.nat.len(), PoolCounters::default());
+        }
+        for (mine, theirs) in self.nat.iter_mut().zip(&other.nat) {
+            *mine = mine.plus(*theirs);
+        }
         if self.interfaces.len() < other.interfaces.len() {
             self.interfaces.resize(other.interfaces.len(), InterfaceCounters::default());
         }

@@ -71,6 +71,7 @@
 //!
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key.
+//! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, meters, volumes; [`record`].
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
 //!   of.
@@ -106,6 +107,7 @@ mod fragment;
 mod gtpu_control;
 mod icmp;
 mod local;
+pub mod nat;
 mod neighbour;
 pub mod net;
 mod network;

@@ -105,6 +105,8 @@ pub struct Shard<F> {
     pub(crate) rules: Runs<Record>,
     /// Meters of QERs: a run for each session.
     pub(crate) meters: Runs<Meters>,
+    /// Public endpoints that stand for UEs', if there is a NAT.
+    pub(crate) nat: Option<Box<crate::nat::State>>,
     /// What is known of single flows.
     pub(crate) flows: FlowTable<Key, Flow>,
     /// The version that the next classification gets.
@@ -134,6 +136,7 @@ impl<F> Shard<F> {
             downlink: Vec::new(),
             rules: Runs::new(),
             meters: Runs::new(),
+            nat: None,
             flows: FlowTable::new(seed.rotate_left(16), max_flows, Nanos(0)),
             next_version: 0,
             sessions: Vec::new(),

@@ -157,8 +157,14 @@ impl<F: Frame> Datapath<F> {
             self.refuse(meta, reason);
             return;
         }
-        self.counters.forwarded(pdr.source.is_uplink(), meta.len);
         self.learn(cx.now, meta, &frame, shard, pdr_index);
+        if !matches!(exit, Exit::Tunnel(_))
+            && let Err(reason) = self.translate_out(cx, meta, matches!(exit, Exit::Ue), &mut frame)
+        {
+            self.refuse(meta, reason);
+            return;
+        }
+        self.counters.forwarded(pdr.source.is_uplink(), meta.len);
         if routed {
             forward::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }

@@ -273,7 +273,7 @@ impl N4 {
                 }
             }
             // The network around us is not N4's concern.
-            Event::Neighbour { .. } | Event::Unresolved { .. } => {}
+            Event::Neighbour { .. } | Event::Unresolved { .. } | Event::Nat(_) => {}
         }
     }
 
