@@ -64,6 +64,8 @@ enum Command {
     N4,
     /// Show what became of flows: known, learned, evicted.
     Flows,
+    /// Show the translation on N6: pools, blocks of ports, mappings.
+    Nat,
     /// Stop the UPF.
     Stop,
 }
@@ -86,6 +88,7 @@ impl Command {
             Self::Peers => Request::Peers,
             Self::N4 => Request::N4,
             Self::Flows => Request::Flows,
+            Self::Nat => Request::Nat,
             Self::Stop => Request::Stop,
         }
     }
@@ -133,6 +136,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Peers { peers } => self::peers(peers),
         Answer::N4(status) => n4(status),
         Answer::Flows { flows: lines } => flows(lines),
+        Answer::Nat(status) => nat(status),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -422,6 +426,39 @@ fn flows(lines: &[FlowCounterLine]) -> String {
         table.row([line.value.to_string(), line.counter.clone(), line.meaning.clone()]);
     }
     table.to_string()
+}
+
+fn nat(status: &NatStatus) -> String {
+    if status.pools.is_empty() && status.drops.is_empty() {
+        return "Nothing is translated port by port.\n".into();
+    }
+    let mut table = Table::new(&[
+        ("POOL", Left),
+        ("BLOCKS", Right),
+        ("USED", Right),
+        ("FREE", Right),
+        ("MAPPINGS", Right),
+        ("MADE", Right),
+    ]);
+    for pool in &status.pools {
+        table.row([
+            pool.pool.clone(),
+            pool.blocks.to_string(),
+            pool.blocks_used.to_string(),
+            pool.blocks.saturating_sub(pool.blocks_used).to_string(),
+            pool.mappings.to_string(),
+            pool.mappings_made.to_string(),
+        ]);
+    }
+    let mut text = table.to_string();
+    if !status.drops.is_empty() {
+        text.push('\n');
+        text.push_str(&drops(&status.drops));
+    }
+    if status.log_lines_lost > 0 {
+        let _ = writeln!(text, "\n{} lines of the log of bindings were lost.", status.log_lines_lost);
+    }
+    text
 }
 
 fn n4(status: &N4Status) -> String {

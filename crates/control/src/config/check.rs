@@ -20,6 +20,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let routes = check.routes(file);
     let neighbours = check.neighbours(file);
     let pools = check.pools(file);
+    let nat = check.nat(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.limits(file);
@@ -36,6 +37,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         routes,
         neighbours,
         pools,
+        nat,
         workers,
         memory: file.workers.memory,
         limits: file.limits,
@@ -49,6 +51,8 @@ macro_rules! way {
     ($($step:expr),*) => { [$(Step::from($step)),*] };
 }
 
+pub(super) use way;
+
 impl From<&str> for Step {
     fn from(key: &str) -> Self {
         Self::Key(key.to_owned())
@@ -61,18 +65,18 @@ impl From<usize> for Step {
     }
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     root: &'a Node,
     problems: Vec<Problem>,
 }
 
 impl Check<'_> {
-    fn wrong(&mut self, path: &[Step], wrong: Wrong) {
+    pub(super) fn wrong(&mut self, path: &[Step], wrong: Wrong) {
         let place = self.root.place(path);
         self.problems.push(Problem { wrong, place, related: Vec::new() });
     }
 
-    fn wrong_with(&mut self, path: &[Step], wrong: Wrong, other: &[Step], what: &str) {
+    pub(super) fn wrong_with(&mut self, path: &[Step], wrong: Wrong, other: &[Step], what: &str) {
         let related = vec![(self.root.place(other), what.to_owned())];
         let place = self.root.place(path);
         self.problems.push(Problem { wrong, place, related });
@@ -83,7 +87,7 @@ impl Check<'_> {
     }
 
     /// Names are names, and each is there once.
-    fn names<'n>(&mut self, kind: &'static str, names: impl Iterator<Item = &'n str>) {
+    pub(super) fn names<'n>(&mut self, kind: &'static str, names: impl Iterator<Item = &'n str>) {
         let mut seen = HashMap::new();
         for (index, name) in names.enumerate() {
             let path = way![kind, index, "name"];
@@ -392,6 +396,11 @@ impl Check<'_> {
             self.wrong(path, Wrong::HostBits { prefix });
             return;
         }
+        self.pool_prefix_addresses(file, prefix, path);
+    }
+
+    /// None of our own addresses, and no next hop, is in a prefix that others are given addresses of.
+    pub(super) fn pool_prefix_addresses(&mut self, file: &File, prefix: IpNet, path: &[Step]) {
         for (i, interface) in file.interface.iter().enumerate() {
             for (p, own) in interface.addresses.iter().enumerate() {
                 if prefix.contains(&own.address()) {

@@ -29,6 +29,7 @@
 //! makes the loader panic.
 
 mod check;
+pub mod nat;
 mod problem;
 mod reader;
 mod schema;

@@ -1,6 +1,7 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
+use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
 use super::units::{self, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::MacAddr;
@@ -28,6 +29,14 @@ pub struct File {
     pub neighbour: Vec<NeighbourSection>,
     /// Addresses that this UPF may give to UEs itself (UE IP address allocation, TS 29.244 §5.21).
     pub pool: Vec<PoolSection>,
+    /// Pools of public IPv4 addresses that UEs share on N6.
+    pub nat: Vec<NatSection>,
+    /// Public addresses and ports that always lead to the same UE.
+    pub nat_static: Vec<NatStaticSection>,
+    /// IPv6 prefixes that are exchanged on N6.
+    pub nptv6: Vec<Nptv6Section>,
+    /// The log of bindings.
+    pub nat_log: NatLogSection,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// What the UPF refuses to exceed.
@@ -347,6 +356,9 @@ pub struct Limits {
     /// Seconds without a packet after which a flow entry is forgotten.
     #[schemars(range(min = 1, max = 65_535))]
     pub flow_idle_seconds: u16,
+    /// Mappings of NAT, all UEs together, spread over 512 shards: about 120 bytes each, taken as they come.
+    #[schemars(range(min = 512, max = 134_217_728))]
+    pub nat_mappings: u32,
     /// Neighbours (ARP and ND), all interfaces together.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub neighbours: u32,
@@ -371,6 +383,7 @@ impl Default for Limits {
             flows: 4_194_304,
             flows_per_session: 4_096,
             flow_idle_seconds: 30,
+            nat_mappings: 4_194_304,
             neighbours: 16_384,
             errors_per_second: 1_000,
         }

@@ -1,5 +1,6 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
+use super::nat::Nat;
 use super::sections::{Limits, Log, Memory, Role};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -28,6 +29,8 @@ pub struct Config {
     pub neighbours: Vec<Neighbour>,
     /// UE address pools, which overlap neither each other nor our addresses.
     pub pools: Vec<Pool>,
+    /// What is translated on N6; [`Nat::plan`] succeeds.
+    pub nat: Nat,
     /// Where workers run.
     pub workers: Placement,
     /// Where packet buffers live.

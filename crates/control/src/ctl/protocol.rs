@@ -1,5 +1,6 @@
 //! Requests and answers: one JSON object per line.
 
+use super::nat::NatStatus;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -111,6 +112,8 @@ pub enum Request {
     N4,
     /// What became of flows.
     Flows,
+    /// Translation on N6.
+    Nat,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -177,6 +180,8 @@ pub enum Answer {
         /// In the order of the documentation.
         flows: Vec<FlowCounterLine>,
     },
+    /// To [`Request::Nat`].
+    Nat(NatStatus),
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.

@@ -1,5 +1,6 @@
 //! The side that answers.
 
+use super::nat::NatStatus;
 use super::protocol::*;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -31,6 +32,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn n4(&self) -> Result<N4Status, CtlError>;
     /// Counters of flows.
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
+    /// Translation on N6.
+    fn nat(&self) -> Result<NatStatus, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -257,6 +260,7 @@ impl Server {
             Request::Peers => Answer::Peers { peers: backend.peers()? },
             Request::N4 => Answer::N4(backend.n4()?),
             Request::Flows => Answer::Flows { flows: backend.flows()? },
+            Request::Nat => Answer::Nat(backend.nat()?),
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping
