@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, flows, forward, n4, port, svg};
+use bench::{Report, flows, forward, n4, nat, port, svg};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -42,6 +42,8 @@ enum Scenario {
     FlowTable,
     /// Flows entered and deleted per second, and the longest stall.
     FlowInsert,
+    /// The packet path with and without translation on N6, by direction and number of mappings; mappings made per second.
+    Nat,
 }
 
 /// Runs the command.
@@ -77,6 +79,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let run = if args.scenario == Scenario::FlowTable { flows::run_table } else { flows::run_insert };
             run(&config, clock, &mut tell).map_err(|error| failed(&error))
         }
+        Scenario::Nat => {
+            let config = if args.quick { nat::NatConfig::quick() } else { nat::NatConfig::full() };
+            nat::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
     };
     clear();
     let report = report?;
@@ -95,6 +101,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::N4 => ("requests_per_second", "kept"),
             Scenario::FlowTable => ("cycles_per_packet", "flows"),
             Scenario::FlowInsert => ("operations_per_second", "flows"),
+            Scenario::Nat => ("cycles_per_packet", "mappings"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }

@@ -11,6 +11,7 @@ pub mod flows;
 pub mod forward;
 pub mod machine;
 pub mod n4;
+pub mod nat;
 pub mod path;
 pub mod port;
 pub mod report;
