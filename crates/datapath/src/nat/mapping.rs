@@ -10,7 +10,6 @@ use super::pool::{BlockId, Blocks, Place};
 use super::translate::{Head, tcp};
 use super::{Ledger, Told};
 use crate::Reason;
-use crate::record::{coarse, from_coarse};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -45,8 +44,8 @@ struct Mapping {
     protocol: Protocol,
     pool: u8,
     seen: u8,
-    /// When the UE last sent, or the state changed; see [`coarse`].
-    last: u32,
+    /// When the UE last sent, or the state changed.
+    last: Nanos,
     subscriber: u32,
     timer: Option<TimerId>,
 }
@@ -65,9 +64,8 @@ impl Mapping {
         }
     }
 
-    /// One more unit, for what rounding takes off `last`.
     const fn deadline(&self, timeouts: &Timeouts) -> Nanos {
-        from_coarse(self.last + 1).plus(self.timeout(timeouts))
+        self.last.plus(self.timeout(timeouts))
     }
 }
 
@@ -182,7 +180,7 @@ impl State {
     #[inline(always)]
     pub fn leave(&mut self, number: u32, head: &Head, now: Nanos) -> Option<Endpoint> {
         let mapping = self.mappings.get_mut(number)?;
-        mapping.last = coarse(now);
+        mapping.last = now;
         let outside = mapping.outside;
         if mapping.protocol == Protocol::Tcp {
             let flags = head.kind;
@@ -240,7 +238,7 @@ impl State {
             }
             if seen != mapping.seen {
                 mapping.seen = seen;
-                mapping.last = coarse(now);
+                mapping.last = now;
                 self.reschedule(number);
             }
         }
@@ -334,7 +332,7 @@ impl State {
             protocol,
             pool,
             seen: 0,
-            last: coarse(ledger.now),
+            last: ledger.now,
             subscriber,
             timer: None,
         };

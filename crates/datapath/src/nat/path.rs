@@ -63,15 +63,18 @@ pub(crate) fn peek(plan: &Plan, state: &State, packet: &[u8], v6: bool) -> Optio
             return Some(Outward::Untouched);
         }
         let Some(prefix) = plan.prefix_out(address6(packet, 8)) else { return Some(Outward::Untouched) };
-        // ICMPv6 may quote a packet.
-        return match IpProtocol(*packet.get(6)?) {
-            IpProtocol::TCP | IpProtocol::UDP => prefix.outward(address6(packet, 8)).map(Outward::Prefix),
-            _ => None,
+        // An ICMPv6 error (a type below 128) quotes a packet.
+        let plain = match IpProtocol(*packet.get(6)?) {
+            IpProtocol::TCP | IpProtocol::UDP => true,
+            IpProtocol::ICMPV6 => packet.get(packet::ipv6::HEADER_LEN).is_some_and(|kind| *kind >= 128),
+            _ => false,
         };
+        let public = if plain { prefix.outward(address6(packet, 8)) } else { None };
+        return public.map(Outward::Prefix);
     }
     let source = u32::from_be_bytes(*packet.get(12..)?.first_chunk::<4>()?);
     let pool = plan.pool_of_inside(source);
-    if pool.is_none() && !plan.has_statics() {
+    if pool.is_none() && !plan.is_fixed(source) {
         return Some(Outward::Untouched);
     }
     let head = Head::read(packet).filter(|head| head.content == Content::Transport && !head.fragmented)?;

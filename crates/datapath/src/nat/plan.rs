@@ -4,9 +4,8 @@ use super::pool::Numbering;
 use super::prefix::Prefix;
 use ipnet::{Ipv4Net, Ipv6Net};
 use session::SHARDS;
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use tables::Nanos;
+use tables::{BulkMap, Nanos};
 
 /// Pools, at most.
 pub const MAX_POOLS: usize = 64;
@@ -70,7 +69,15 @@ impl Endpoint {
     /// One word for tables: never zero.
     #[inline(always)]
     pub(super) const fn key(self, protocol: Protocol) -> u64 {
-        (protocol as u64 + 1) << 48 | (self.address as u64) << 16 | self.port as u64
+        (protocol as u64 + 1) << 48 | self.packed()
+    }
+
+    const fn packed(self) -> u64 {
+        (self.address as u64) << 16 | self.port as u64
+    }
+
+    const fn unpacked(word: u64) -> Self {
+        Self { address: (word >> 16) as u32, port: word as u16 }
     }
 }
 
@@ -256,7 +263,7 @@ struct Range {
 }
 
 /// All that is translated.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) pools: Vec<Pool>,
     inside: Vec<Range>,
@@ -264,13 +271,34 @@ pub struct Plan {
     statics: Vec<Static>,
     /// Where packets to a static endpoint go, and what the source of those from one becomes. Whole addresses have a
     /// table of their own.
-    ports_in: HashMap<u64, Endpoint>,
-    ports_out: HashMap<u64, Endpoint>,
-    hosts_in: HashMap<u32, u32>,
-    hosts_out: HashMap<u32, u32>,
+    ports_in: BulkMap<u64, u64>,
+    ports_out: BulkMap<u64, u64>,
+    hosts_in: BulkMap<u32, u32>,
+    hosts_out: BulkMap<u32, u32>,
+    /// UEs that static entries are about.
+    fixed: BulkMap<u32, u8>,
     /// Public addresses of static entries that no pool has.
     public: Vec<u32>,
     pub(super) prefixes: Vec<Prefix>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        // The entries are the operator's own: nobody chooses them so that they collide.
+        Self {
+            pools: Vec::new(),
+            inside: Vec::new(),
+            outside: Vec::new(),
+            statics: Vec::new(),
+            ports_in: BulkMap::new(1),
+            ports_out: BulkMap::new(2),
+            hosts_in: BulkMap::new(3),
+            hosts_out: BulkMap::new(4),
+            fixed: BulkMap::new(5),
+            public: Vec::new(),
+            prefixes: Vec::new(),
+        }
+    }
 }
 
 impl Plan {
@@ -351,11 +379,13 @@ impl Plan {
 
     fn add_static(&mut self, at: usize, entry: &Static) -> Result<(), PlanError> {
         let (outside, inside) = (u32::from(entry.outside), u32::from(entry.inside));
+        // Of some thousands of keys all find room.
+        let taken = |before: Result<Option<_>, tables::Full>| !matches!(before, Ok(None));
         let taken = match entry.port {
             None if self.pool_of_outside(outside).is_some() => return Err(PlanError::InPool(at)),
             None => {
-                self.hosts_in.insert(outside, inside).is_some()
-                    | self.hosts_out.insert(inside, outside).is_some()
+                taken(self.hosts_in.insert(outside, inside).map(|host| host.map(u64::from)))
+                    | taken(self.hosts_out.insert(inside, outside).map(|host| host.map(u64::from)))
             }
             Some((_, 0, _) | (_, _, 0)) => return Err(PlanError::PortZero(at)),
             Some((protocol, public, private)) => {
@@ -363,14 +393,15 @@ impl Plan {
                     Endpoint { address: outside, port: public },
                     Endpoint { address: inside, port: private },
                 );
-                self.ports_in.insert(public.key(protocol), private).is_some()
-                    | self.ports_out.insert(private.key(protocol), public).is_some()
+                taken(self.ports_in.insert(public.key(protocol), private.packed()))
+                    | taken(self.ports_out.insert(private.key(protocol), public.packed()))
             }
         };
         let within = |address| self.pool_of_inside(address).is_some();
         if taken || within(outside) || self.pool_of_outside(inside).is_some() {
             return Err(PlanError::Duplicate(at));
         }
+        let _ = self.fixed.insert(inside, 0);
         if self.pool_of_outside(outside).is_none() && !self.public.contains(&outside) {
             self.public.push(outside);
         }
@@ -382,10 +413,10 @@ impl Plan {
         self.pools.is_empty() && self.statics.is_empty() && self.prefixes.is_empty()
     }
 
-    /// Whether there are static entries.
+    /// Whether a static entry is about this UE.
     #[inline(always)]
-    pub(super) const fn has_statics(&self) -> bool {
-        !self.statics.is_empty()
+    pub(super) fn is_fixed(&self, address: u32) -> bool {
+        !self.statics.is_empty() && self.fixed.get(&address).is_some()
     }
 
     /// The pools' settings, in order.
@@ -451,7 +482,7 @@ impl Plan {
     /// What a static entry makes of the source of a packet.
     #[inline(always)]
     pub(super) fn static_out(&self, protocol: Option<Protocol>, inside: Endpoint) -> Option<Endpoint> {
-        if self.statics.is_empty() {
+        if !self.is_fixed(inside.address) {
             return None;
         }
         fixed(&self.ports_out, &self.hosts_out, protocol, inside)
@@ -476,13 +507,13 @@ impl Plan {
 
 #[inline(never)]
 fn fixed(
-    ports: &HashMap<u64, Endpoint>,
-    hosts: &HashMap<u32, u32>,
+    ports: &BulkMap<u64, u64>,
+    hosts: &BulkMap<u32, u32>,
     protocol: Option<Protocol>,
     endpoint: Endpoint,
 ) -> Option<Endpoint> {
-    let port = protocol.and_then(|protocol| ports.get(&endpoint.key(protocol)).copied());
-    port.or_else(|| hosts.get(&endpoint.address).map(|address| Endpoint { address: *address, ..endpoint }))
+    let port = protocol.and_then(|protocol| ports.get(&endpoint.key(protocol)).map(Endpoint::unpacked));
+    port.or_else(|| hosts.get(&endpoint.address).map(|address| Endpoint { address, ..endpoint }))
 }
 
 #[cfg(test)]
