@@ -184,6 +184,18 @@ impl CtlBackend for Fake {
     fn qos(&self) -> Result<QosReport, CtlError> {
         Ok(QosReport::default())
     }
+
+    fn nat(&self) -> Result<NatStatus, CtlError> {
+        let pool = NatPoolLine {
+            pool: "internet".into(),
+            blocks: 16_128,
+            blocks_used: 2,
+            mappings: 5,
+            mappings_made: 9,
+        };
+        Ok(NatStatus { pools: vec![pool], ..NatStatus::default() })
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -243,6 +255,10 @@ fn ctl_asks_a_running_upf() {
     );
     assert_eq!(ends(&ask(&["ctl", "slices"]), 0).0, "");
     assert!(ends(&ask(&["ctl", "qos"]), 0).0.ends_with("\nNo port steers ahead of RSS.\n"));
+    assert_eq!(
+        ends(&ask(&["ctl", "nat"]), 0).0,
+        "POOL      BLOCKS  USED   FREE  MAPPINGS  MADE\ninternet   16128     2  16126         5     9\n"
+    );
     let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&json["counters"][0]["value"], &json["peers"][0]["outstanding"]), (&7.into(), &2.into()));

@@ -2,7 +2,9 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bench::{Report, control_queue, flood, flows, forward, mirror, n4, ndr, pdr_scan, port, profiles, svg};
+use bench::{
+    Report, control_queue, flood, flows, forward, mirror, n4, nat, ndr, pdr_scan, port, profiles, svg,
+};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use tables::clock::Tsc;
@@ -55,6 +57,8 @@ enum Scenario {
     PdrScan,
     /// The packet path with copies of packets, by direction, target and sampling.
     Mirror,
+    /// The packet path with and without translation on N6, by direction and number of mappings; mappings made per second.
+    Nat,
 }
 
 /// Runs the command.
@@ -134,6 +138,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 if args.quick { pdr_scan::PdrScanConfig::quick() } else { pdr_scan::PdrScanConfig::full() };
             pdr_scan::run(&config, clock, &mut tell).map_err(|error| failed(&error))
         }
+        Scenario::Nat => {
+            let config = if args.quick { nat::NatConfig::quick() } else { nat::NatConfig::full() };
+            nat::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
     };
     clear();
     let report = report?;
@@ -158,6 +166,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::Flood => ("packets_per_second", "flood_share"),
             Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
             Scenario::Mirror => ("cycles_per_packet", "mirror"),
+            Scenario::Nat => ("cycles_per_packet", "mappings"),
         };
         svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
     }

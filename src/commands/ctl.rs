@@ -72,6 +72,8 @@ enum Command {
     /// Copy packets of chosen sessions to a port, a tunnel or a file.
     #[command(subcommand)]
     Mirror(mirror::Command),
+    /// Show the translation on N6: pools, blocks of ports, mappings.
+    Nat,
     /// Stop the UPF.
     Stop,
 }
@@ -97,6 +99,7 @@ impl Command {
             Self::Slices => Request::Slices,
             Self::Qos => Request::Qos,
             Self::Mirror(command) => Request::Mirror(command.request()),
+            Self::Nat => Request::Nat,
             Self::Stop => Request::Stop,
         }
     }
@@ -147,6 +150,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Slices { slices: lines } => slices(lines),
         Answer::Qos(report) => qos(report),
         Answer::Mirrors { mirrors } => mirror::shown(mirrors),
+        Answer::Nat(status) => nat(status),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -502,6 +506,39 @@ fn qos(report: &QosReport) -> String {
         receive.row([line.port.clone(), line.queue.clone(), line.packets.to_string()]);
     }
     format!("{classes}\n{receive}")
+}
+
+fn nat(status: &NatStatus) -> String {
+    if status.pools.is_empty() && status.drops.is_empty() {
+        return "Nothing is translated port by port.\n".into();
+    }
+    let mut table = Table::new(&[
+        ("POOL", Left),
+        ("BLOCKS", Right),
+        ("USED", Right),
+        ("FREE", Right),
+        ("MAPPINGS", Right),
+        ("MADE", Right),
+    ]);
+    for pool in &status.pools {
+        table.row([
+            pool.pool.clone(),
+            pool.blocks.to_string(),
+            pool.blocks_used.to_string(),
+            pool.blocks.saturating_sub(pool.blocks_used).to_string(),
+            pool.mappings.to_string(),
+            pool.mappings_made.to_string(),
+        ]);
+    }
+    let mut text = table.to_string();
+    if !status.drops.is_empty() {
+        text.push('\n');
+        text.push_str(&drops(&status.drops));
+    }
+    if status.log_lines_lost > 0 {
+        let _ = writeln!(text, "\n{} lines of the log of bindings were lost.", status.log_lines_lost);
+    }
+    text
 }
 
 fn n4(status: &N4Status) -> String {

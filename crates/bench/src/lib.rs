@@ -16,6 +16,7 @@ pub mod jitter;
 pub mod machine;
 pub mod mirror;
 pub mod n4;
+pub mod nat;
 pub mod ndr;
 pub mod path;
 pub mod pdr_scan;

@@ -1,6 +1,6 @@
 //! A datapath on this thread with sessions, and packets for them from memory: what scenarios of the packet path share.
 
-use datapath::net::{Interface, Net, NetError, NetView, Roles};
+use datapath::net::{Interface, Net, NetError, Roles};
 use datapath::{Command, Config, Datapath, Event, Outbox, Token, Transition};
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream, WORDS};
@@ -128,7 +128,7 @@ pub struct Path {
 impl Path {
     /// Without sessions yet; `tune` changes what the datapath is told.
     pub fn new(clock: Tsc, tune: impl FnOnce(&mut Config)) -> Result<Self, PathError> {
-        let mut config = Config::new(network()?);
+        let mut config = Config::new(network()?.view());
         tune(&mut config);
         let mut datapath = Datapath::new(config);
         for id in ShardId::all() {
@@ -401,7 +401,7 @@ pub fn shuffle<T>(list: &mut [T]) {
 }
 
 /// The network around the datapath: port 0 is N3 with one gNB, port 1 N6 with one router.
-pub fn network() -> Result<Arc<NetView>, NetError> {
+pub fn network() -> Result<Net, NetError> {
     let interface = |name: &str, port, mac, own: Ipv4Addr, roles| Interface {
         name: name.into(),
         port,
@@ -420,7 +420,7 @@ pub fn network() -> Result<Arc<NetView>, NetError> {
     net.add_ue_pool(ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8).into());
     net.learn(n3, GNB.into(), GNB_MAC);
     net.learn(n6, ROUTER.into(), ROUTER_MAC);
-    Ok(net.view())
+    Ok(net)
 }
 
 /// The UE's port is `port`; user packets carry no UDP checksum, which nobody on the way looks at.

@@ -62,7 +62,8 @@ fn first_match<'r>(
                 let ip = IpPacket::parse(packet).map_err(|_| Reason::Malformed)?;
                 parsed = Some(ip);
                 if ip.fragment.is_some_and(|fragment| !fragment.is_first()) {
-                    remembered = flows.recall(&ip, rules.seid, now);
+                    let found = flows.recall(&ip, now);
+                    remembered = found.filter(|(owner, _)| *owner == rules.seid).map(|(_, pdr)| pdr);
                 }
                 ip
             };
@@ -83,7 +84,7 @@ fn first_match<'r>(
         if let Some(ip) = parsed
             && ip.fragment.is_some_and(|fragment| fragment.is_first() && fragment.more)
         {
-            flows.remember(&ip, rules.seid, pdr.id, now);
+            flows.remember(&ip, (rules.seid, pdr.id), now);
         }
         return Ok(index);
     }

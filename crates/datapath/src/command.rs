@@ -164,6 +164,8 @@ pub enum Event {
         /// Their numbers.
         numbers: Vec<u16>,
     },
+    /// A translation began or ended: for the log of bindings.
+    Nat(crate::nat::Told),
     /// Answer to [`Command::Inspect`].
     Snapshot {
         /// The command's.

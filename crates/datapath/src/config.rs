@@ -24,6 +24,8 @@ pub struct Config {
     pub new_flows_in_overload: u32,
     /// Seconds without a packet after which a flow is forgotten.
     pub flow_idle: u16,
+    /// Mappings of NAT in each shard.
+    pub mappings_per_shard: u32,
     /// Far ends of tunnels.
     pub peers: u16,
     /// Neighbours remembered.
@@ -65,6 +67,7 @@ impl Config {
             flows_per_burst: 32,
             new_flows_in_overload: 1,
             flow_idle: 30,
+            mappings_per_shard: 1 << 13,
             peers: 8192,
             neighbours: 4096,
             neighbour_queue: 32,

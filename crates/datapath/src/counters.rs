@@ -2,6 +2,7 @@
 
 use crate::Reason;
 use crate::mirror::MirrorCounters;
+use crate::nat::PoolCounters;
 use tables::Colour;
 
 /// Packets and bytes.
@@ -130,6 +131,8 @@ pub struct Counters {
     pub flows: FlowCounters,
     /// By mirror.
     pub mirrors: Vec<MirrorCounters>,
+    /// Translation on N6, by pool.
+    pub nat: Vec<PoolCounters>,
     /// By interface of the current view; interfaces beyond the last view's keep what they had.
     pub interfaces: Vec<InterfaceCounters>,
 }
@@ -151,6 +154,7 @@ impl Default for Counters {
             yellow: 0,
             flows: FlowCounters::default(),
             mirrors: Vec::new(),
+            nat: Vec::new(),
             interfaces: Vec::new(),
         }
     }
@@ -252,6 +256,12 @@ impl Counters {
         self.downlink = self.downlink.plus(other.downlink);
         self.yellow += other.yellow;
         self.flows = self.flows.plus(other.flows);
+        if self.nat.len() < other.nat.len() {
+            self.nat.resize(other.nat.len(), PoolCounters::default());
+        }
+        for (mine, theirs) in self.nat.iter_mut().zip(&other.nat) {
+            *mine = mine.plus(*theirs);
+        }
         if self.interfaces.len() < other.interfaces.len() {
             self.interfaces.resize(other.interfaces.len(), InterfaceCounters::default());
         }

@@ -6,8 +6,9 @@ use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::flow::{Lookup, NO_RULE};
 use crate::forward::Link;
-use crate::fragment::{FragmentFlows, Reassembly};
+use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
 use crate::mirror::Taps;
+use crate::nat;
 use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::overload::Overload;
@@ -21,6 +22,7 @@ use packet::rss;
 use session::usage::Trigger;
 use session::{SHARDS, ShardId};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use tables::prefetch::{prefetch, prefetch_slice_at};
 use tables::{Nanos, Probe, RateLimiter};
 
@@ -60,9 +62,17 @@ pub struct Datapath<F: Frame> {
     pub(crate) flows: FragmentFlows,
     /// Who wants copies.
     pub(crate) taps: Taps,
+    /// What is translated on N6.
+    pub(crate) nat: Option<Arc<nat::Plan>>,
+    /// Ports of first fragments, for the translation of others.
+    pub(crate) nat_fragments: FirstFragments<u16>,
+    /// To whom packets to public addresses are: for each packet of a burst.
+    pub(crate) ahead: Vec<nat::Ahead>,
+    /// Mappings of packets from UEs that are being fetched.
+    pub(crate) sought: Vec<nat::Sought>,
     /// Internal frames that arose in this call.
     pub(crate) arisen: Vec<F>,
-    metas: Vec<Meta>,
+    pub(crate) metas: Vec<Meta>,
     probes: Vec<Option<Probe>>,
     /// What packets of sessions with flows are looked up by: for each packet of a burst, or none while no session here has flows.
     lookups: Vec<Option<Lookup>>,
@@ -99,6 +109,10 @@ impl<F: Frame> Datapath<F> {
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
             flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
             taps: Taps::default(),
+            nat: config.view.nat().cloned(),
+            nat_fragments: FirstFragments::new(config.fragment_flows, config.fragment_timeout),
+            ahead: Vec::new(),
+            sought: Vec::new(),
             arisen: Vec::with_capacity(BURST),
             metas: Vec::with_capacity(4 * BURST),
             probes: Vec::with_capacity(4 * BURST),
@@ -120,6 +134,8 @@ impl<F: Frame> Datapath<F> {
 
     fn size_counters(&mut self) {
         let interfaces = self.network.view.interfaces().len();
+        let pools = self.nat.as_ref().map_or(0, |plan| plan.pools().count());
+        self.counters.nat.resize(pools, nat::PoolCounters::default());
         if self.counters.interfaces.len() < interfaces {
             self.counters.interfaces.resize(interfaces, InterfaceCounters::default());
         }
@@ -159,7 +175,12 @@ impl<F: Frame> Datapath<F> {
     pub fn new_shard(&self, id: ShardId) -> Box<Shard<F>> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;
         let Config { sessions_per_shard, flows_per_shard, meter_burst, .. } = self.config;
-        Box::new(Shard::new(id, sessions_per_shard, flows_per_shard, meter_burst, seed))
+        let mut shard = Shard::new(id, sessions_per_shard, flows_per_shard, meter_burst, seed);
+        shard.nat = self.nat.as_ref().map(|plan| {
+            let limit = self.config.mappings_per_shard;
+            Box::new(nat::State::new(Arc::clone(plan), id.index() as u16, limit, seed.rotate_left(41)))
+        });
+        Box::new(shard)
     }
 
     /// Whether this worker owns the shard.
@@ -294,6 +315,9 @@ impl<F: Frame> Datapath<F> {
         burst: &mut Vec<F>,
         port: Option<u16>,
     ) {
+        if self.nat.is_some() {
+            self.translate_in(cx.now, burst);
+        }
         // Where is the record? A tunnel's place is in its TEID; a plain packet's bucket has to be read first.
         self.probes.clear();
         let (shards, directory) = (&self.shards, &self.directory);
@@ -365,6 +389,9 @@ impl<F: Frame> Datapath<F> {
         if self.divided > 0 {
             self.look_closer(&metas, burst, &mut lookups);
         }
+        if self.nat.is_some() {
+            self.fetch_mappings(&metas, burst);
+        }
         let served = self.serve_first(cx, &metas, &lookups, burst);
         for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(burst.drain(..))) {
             let lookup = lookups.get(at).and_then(Option::as_ref);
@@ -429,6 +456,7 @@ impl<F: Frame> Datapath<F> {
                 self.elsewhere(cx, meta, frame, port);
             }
             Kind::Tunnel | Kind::Plain => self.unserved(cx, meta, frame),
+            Kind::Public => self.elsewhere(cx, meta, frame, port),
             Kind::Bad(reason) => self.counters.drop(reason),
             Kind::Signalling => self.signalling(cx, meta, &frame),
             Kind::UnknownExtension(_) => self.unknown_extension(cx, meta, &frame),
@@ -509,16 +537,17 @@ impl<F: Frame> Datapath<F> {
                     Err(refusal) => cx.out.events.push(Event::Refused { token, refusal }),
                 }
             }
-            Command::Remove { token, session } => {
-                let removed = self.shards.get_mut(session.shard.index()).and_then(|shard| {
+            Command::Remove { token, session: place } => {
+                let removed = self.shards.get_mut(place.shard.index()).and_then(|shard| {
                     let shard = shard.as_deref_mut()?;
                     let before = shard.divided();
-                    let removed = shard.remove(session.slot);
+                    let removed = shard.remove(place.slot);
                     self.divided = self.divided - before + shard.divided();
                     removed
                 });
                 let event = match removed {
                     Some(mut session) => {
+                        self.forget_translations(&mut cx, place.shard, &session.rules, None);
                         self.network.peers.release_all(&session.peers);
                         for frame in session.waiting.drain(..) {
                             self.counters.buffered -= 1;
@@ -589,6 +618,8 @@ impl<F: Frame> Datapath<F> {
             self.network.peers.release_all(&peers);
             return Err(Refusal::TooManyPeers);
         }
+        let former = shard.nat.as_ref().and_then(|_| shard.session(rules.place.slot));
+        let former = former.map(|session| Arc::clone(&session.rules));
         let before = shard.divided();
         let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers, cx.now);
         self.divided = self.divided - before + shard.divided();
@@ -599,6 +630,9 @@ impl<F: Frame> Datapath<F> {
                 return Err(refusal);
             }
         };
+        if let Some(former) = former {
+            self.forget_translations(cx, rules.place.shard, &former, Some(rules));
+        }
         for (peer, teid) in &installed.left {
             self.end_marker(cx, *peer, *teid);
         }
@@ -637,6 +671,10 @@ impl<F: Frame> Datapath<F> {
         for _ in 0..SWEPT {
             if let Some(Some(shard)) = self.shards.get_mut(self.sweep) {
                 shard.expire_flows(now, &mut self.counters.flows);
+                if let Some(state) = &mut shard.nat {
+                    let (events, counters) = (&mut cx.out.events, &mut self.counters.nat);
+                    state.expire(&mut nat::Ledger { now, events, counters });
+                }
             }
             self.sweep = (self.sweep + 1) % SHARDS;
         }

@@ -8,6 +8,7 @@ use crate::counters::Traffic;
 use crate::datapath::{Datapath, destination6};
 use crate::egress::Egress;
 use crate::flow::Lookup;
+use crate::nat::{self, packet_of};
 use crate::net::{HopId, NetView};
 use crate::network::{Context, Way, transmit};
 use crate::parse::{Kind, Meta, NO_QFI, internal_header};
@@ -296,9 +297,22 @@ impl<F: Frame> Datapath<F> {
             {
                 return None;
             }
+            // What begins a translation, or may end one, is looked at more closely.
+            let outward = match &self.nat {
+                Some(plan) => {
+                    Some(nat::peek(plan, shard.nat.as_deref()?, packet_of(frame.bytes(), meta), meta.v6)?)
+                }
+                None => None,
+            };
             colour = enforce(record, &mut policers, meta.len, now)?;
             marking.inner(frame.bytes_mut(), meta, colour);
             decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
+            if let Some(outward) = &outward
+                && let Some(state) = shard.nat.as_deref_mut()
+                && let Some((_, packet)) = frame.bytes_mut().split_at_mut_checked(meta.inner as usize)
+            {
+                nat::leave(state, outward, packet, now);
+            }
             strip(frame, meta.inner, meta.len, egress.l2);
             egress.write(frame.bytes_mut(), meta.v6);
             egress

@@ -16,6 +16,9 @@ use tables::Nanos;
 /// Fragments that one packet may come in.
 const MAX_PIECES: usize = 64;
 
+/// Which rule of which session the first fragments of UEs' packets matched.
+pub type FragmentFlows = FirstFragments<(Seid, PdrId)>;
+
 /// What the fragments of a packet have in common (RFC 791 §3.2, RFC 8200 §4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
@@ -137,16 +140,17 @@ fn discard<F>(partial: &mut Partial<F>, reason: Reason, counters: &mut Counters)
     }
 }
 
-/// Which rule the first fragment of a UE's packet matched, for the fragments that have no ports.
+/// What the first fragment of a UE's packet said, for the fragments that have no ports: which rule it matched (of this
+/// session), or which port it had.
 #[derive(Debug)]
-pub struct FragmentFlows {
-    known: HashMap<Key, (Seid, PdrId, Nanos)>,
+pub struct FirstFragments<T> {
+    known: HashMap<Key, (T, Nanos)>,
     order: VecDeque<Key>,
     max: usize,
     timeout: u64,
 }
 
-impl FragmentFlows {
+impl<T: Copy> FirstFragments<T> {
     /// Nothing yet; the oldest of `max` gives way to a new one.
     pub fn new(max: usize, timeout: u64) -> Self {
         Self { known: HashMap::with_capacity(max), order: VecDeque::with_capacity(max), max, timeout }
@@ -162,10 +166,10 @@ impl FragmentFlows {
         })
     }
 
-    /// The rule that a first fragment matched.
-    pub fn remember(&mut self, ip: &IpPacket, seid: Seid, pdr: PdrId, now: Nanos) {
+    /// What a first fragment said.
+    pub fn remember(&mut self, ip: &IpPacket, said: T, now: Nanos) {
         let Some(key) = Self::key(ip) else { return };
-        if self.known.insert(key, (seid, pdr, now.plus(self.timeout))).is_none() {
+        if self.known.insert(key, (said, now.plus(self.timeout))).is_none() {
             self.order.push_back(key);
             if self.order.len() > self.max
                 && let Some(oldest) = self.order.pop_front()
@@ -175,10 +179,10 @@ impl FragmentFlows {
         }
     }
 
-    /// The rule for a later fragment.
-    pub fn recall(&self, ip: &IpPacket, seid: Seid, now: Nanos) -> Option<PdrId> {
-        let (owner, pdr, deadline) = self.known.get(&Self::key(ip)?)?;
-        (*owner == seid && *deadline > now).then_some(*pdr)
+    /// The same for a later fragment.
+    pub fn recall(&self, ip: &IpPacket, now: Nanos) -> Option<T> {
+        let (said, deadline) = self.known.get(&Self::key(ip)?)?;
+        (*deadline > now).then_some(*said)
     }
 }
 

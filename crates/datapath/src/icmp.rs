@@ -43,6 +43,8 @@ impl<F: Frame> Datapath<F> {
         }
         let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
         let offending = frame.bytes().get(place).unwrap_or_default();
+        let sent = if meta.translated { self.as_sent(meta, offending) } else { Vec::new() };
+        let offending = if meta.translated { &sent } else { offending };
         self.scratch.clear();
         let said = if meta.v6 {
             let Some(own) = self.own_ipv6(meta.interface) else { return };

@@ -71,6 +71,7 @@
 //!
 //! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
+//! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`slice`]; [`marking`]: QFI
 //!   and DSCP; [`record`].
 //! - [`mirror`]: copies of chosen packets, for probes and files.
@@ -110,6 +111,7 @@ mod icmp;
 mod local;
 pub mod marking;
 pub mod mirror;
+pub mod nat;
 mod neighbour;
 pub mod net;
 mod network;

@@ -3,12 +3,13 @@
 use crate::Reason;
 use crate::datapath::{Datapath, destination6};
 use crate::forward;
+use crate::net::Interface;
 use crate::network::Context;
 use crate::parse::Meta;
 use io::{Frame, FramePool};
 use packet::ndp::{self, Message, NeighbourAdvertisement};
 use packet::{ArpView, Icmpv6View, IpProtocol, Ipv6View, MacAddr, arp, icmpv4, icmpv6};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl<F: Frame> Datapath<F> {
     /// Whether a packet's destination is one of our own addresses.
@@ -51,7 +52,8 @@ impl<F: Frame> Datapath<F> {
             return;
         };
         let (sender, mac) = (message.sender_ip(), message.sender_mac());
-        let for_us = interface.owns(IpAddr::V4(message.target_ip()));
+        let for_us = interface.owns(IpAddr::V4(message.target_ip()))
+            || self.stands_for(interface, message.target_ip());
         let request = message.operation() == arp::Operation::Request;
         let mut reply = [0; arp::LEN];
         arp::emit_reply(&mut reply, interface.mac, &message);
@@ -71,6 +73,13 @@ impl<F: Frame> Datapath<F> {
         } else {
             self.counters.drop(Reason::ErrorRateLimited);
         }
+    }
+
+    /// Whether an address on an interface's link is a public one of ours, for which we answer (RFC 1027).
+    fn stands_for(&self, interface: &Interface, address: Ipv4Addr) -> bool {
+        interface.roles.n6
+            && interface.addresses.iter().any(|net| net.contains(&IpAddr::V4(address)))
+            && self.nat.as_ref().is_some_and(|plan| plan.is_public4(address.into()))
     }
 
     /// Any other packet to us, or to a group on the link.

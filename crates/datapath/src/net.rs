@@ -23,6 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::nat::Plan;
 use ipnet::IpNet;
 use packet::MacAddr;
 use std::collections::BTreeMap;
@@ -185,6 +186,7 @@ pub struct Net {
     pools: Vec<IpNet>,
     protected: Vec<IpAddr>,
     neighbours: BTreeMap<(u16, IpAddr), MacAddr>,
+    nat: Option<Arc<Plan>>,
     /// Built with the routes, and used again by views that differ in neighbours only.
     compiled: Option<Arc<Compiled>>,
 }
@@ -196,6 +198,7 @@ struct Compiled {
     routes4: Lpm4,
     routes6: Lpm6,
     own: Box<[IpAddr]>,
+    nat: Option<Arc<Plan>>,
 }
 
 impl Net {
@@ -273,6 +276,13 @@ impl Net {
             self.changed();
         }
         place.is_some()
+    }
+
+    /// What is translated on N6. Its public addresses are routed as UEs' are, so that UEs reach each other by them. Workers take
+    /// the plan of their first view for good.
+    pub fn translate(&mut self, plan: Arc<Plan>) {
+        self.nat = (!plan.is_empty()).then_some(plan);
+        self.changed();
     }
 
     /// An address beside the interfaces' that UEs must not reach: the N4 address.
@@ -355,6 +365,9 @@ impl Net {
         for pool in &self.pools {
             table.insert(*pool, HopId::UE);
         }
+        for public in self.nat.iter().flat_map(|plan| plan.public()) {
+            table.insert(public, HopId::UE);
+        }
         let mut own: Vec<IpAddr> = self.protected.clone();
         for interface in &self.interfaces {
             own.extend(interface.addresses.iter().map(IpNet::addr));
@@ -380,6 +393,7 @@ impl Net {
             routes4,
             routes6,
             own: own.into(),
+            nat: self.nat.clone(),
         }
     }
 }
@@ -441,6 +455,11 @@ impl NetView {
     /// Whether the address is our own (any interface's, or protected).
     pub fn is_own(&self, address: IpAddr) -> bool {
         self.compiled.own.binary_search(&address).is_ok()
+    }
+
+    /// What is translated on N6.
+    pub fn nat(&self) -> Option<&Arc<Plan>> {
+        self.compiled.nat.as_ref()
     }
 
     /// Neighbours that the control side knows.

@@ -36,6 +36,8 @@ pub enum Kind {
     Local,
     /// A fragment of a packet to one of our own addresses.
     OuterFragment,
+    /// An IP packet to a public address whose translation is another worker's (see [`crate::nat`]).
+    Public,
     /// To be dropped.
     Bad(Reason),
 }
@@ -49,6 +51,8 @@ pub struct Meta {
     pub v6: bool,
     /// Whether the frame comes from another UE or from Millrace itself, not from the data network.
     pub internal: bool,
+    /// Whether its destination was a public address, and is the UE's now (see [`crate::nat`]).
+    pub translated: bool,
     /// QFI from the PDU session container, or [`NO_QFI`].
     pub qfi: u8,
     /// RQI and paging policy of a downlink container: the octets as they were.
@@ -82,6 +86,7 @@ impl Meta {
         kind: Kind::Bad(Reason::Malformed),
         v6: false,
         internal: false,
+        translated: false,
         qfi: NO_QFI,
         container: [0; 2],
         interface: NONE,

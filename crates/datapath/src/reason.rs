@@ -89,7 +89,14 @@ reasons! {
     FragmentTimeout = "fragment-timeout", "The other fragments of an outer packet did not arrive in time.";
     FragmentOverlap = "fragment-overlap", "Fragments that overlap or contradict each other: an attack, never a network.";
     FragmentLimit = "fragment-limit", "Too many fragments are waiting. Raise the MTU between the gNBs and the UPF so that they need not fragment.";
-    FragmentWithoutFirst = "fragment-without-first", "A later fragment of a filtered session's packet whose first fragment was not seen.";
+    FragmentWithoutFirst = "fragment-without-first", "A later fragment of a filtered session's packet, or of one that NAT translates, whose first fragment was not seen.";
+    // Translation on N6.
+    NatNoMapping = "nat-no-mapping", "A packet to a public address and port that stands for no UE's, or a UE's ICMP error or TCP reset that belongs to no mapping. Scans end here; otherwise the mapping has timed out.";
+    NatUnsolicited = "nat-unsolicited", "A TCP connection from outside to a public port that stands for no UE's; not answered (RFC 5382 REQ-4). Configure port forwarding if it is wanted.";
+    NatFiltered = "nat-filtered", "A packet to a UE's public port from a host that the UE has not sent to, with address-dependent filtering.";
+    NatUnsupported = "nat-unsupported", "A protocol without ports, which only a static entry for the whole address can translate, or an IPv6 address that has no translation (RFC 6296 §3.4, §3.5).";
+    NatUserLimit = "nat-user-limit", "All ports of the UE's blocks are taken and it may have no more blocks. Raise blocks-per-ue or the block size.";
+    NatExhausted = "nat-exhausted", "The UE's shard has no free block of ports on the UE's public address, or the table of mappings is full. Enlarge the pool, or make blocks smaller.";
     // Ownership.
     NotOwned = "not-owned", "A packet handed to a worker that does not own its shard any more.";
     HandOffRingFull = "hand-off-ring-full", "The ring to the worker that owns the packet's shard is full: that worker is overloaded.";

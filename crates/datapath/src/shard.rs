@@ -115,6 +115,8 @@ pub struct Shard<F> {
     pub(crate) meters: Runs<Meters>,
     /// Markers of QERs that promise a rate: a run for each session that has any.
     pub(crate) markers: Runs<Marker>,
+    /// Public endpoints that stand for UEs', if there is a NAT.
+    pub(crate) nat: Option<Box<crate::nat::State>>,
     /// What is known of single flows.
     pub(crate) flows: FlowTable<Key, Flow>,
     /// The version that the next classification gets.
@@ -148,6 +150,7 @@ impl<F> Shard<F> {
             rules: Runs::new(),
             meters: Runs::new(),
             markers: Runs::new(),
+            nat: None,
             flows: FlowTable::new(seed.rotate_left(16), max_flows, Nanos(0)),
             next_version: 0,
             sessions: Vec::new(),

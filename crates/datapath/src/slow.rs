@@ -165,7 +165,6 @@ impl<F: Frame> Datapath<F> {
                 return;
             }
         };
-        self.counters.forwarded(pdr.source.is_uplink(), meta.len, colour);
         self.learn(cx.now, meta, &frame, shard, pdr_index);
         let marking = &self.config.marking;
         match &mut exit {
@@ -175,6 +174,13 @@ impl<F: Frame> Datapath<F> {
             Exit::Plain(_) => marking.inner(frame.bytes_mut(), meta, colour),
             Exit::Ue => {}
         }
+        if !matches!(exit, Exit::Tunnel { .. })
+            && let Err(reason) = self.translate_out(cx, meta, matches!(exit, Exit::Ue), &mut frame)
+        {
+            self.refuse(meta, reason);
+            return;
+        }
+        self.counters.forwarded(pdr.source.is_uplink(), meta.len, colour);
         if routed {
             forward::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }

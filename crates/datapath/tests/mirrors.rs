@@ -184,6 +184,8 @@ fn rules(ue: Ipv4Addr, generation: u32, flows: bool) -> Rules {
         ue_ipv6: None,
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
+        slice: None,
+        classifier: None,
         pdrs: pdrs.into(),
         fars: [
             Far { id: FarId(1), action: forward(Destination::Core, None) },

@@ -21,6 +21,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let neighbours = check.neighbours(file);
     let pools = check.pools(file);
     let mirrors = check.mirrors(file);
+    let nat = check.nat(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.slices(file);
@@ -43,6 +44,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         slices: file.slice.clone(),
         marking: file.marking.clone(),
         mirrors,
+        nat,
         workers,
         memory: file.workers.memory,
         qos,
@@ -83,7 +85,7 @@ impl Check<'_> {
         self.problems.push(Problem { wrong, place, related: Vec::new() });
     }
 
-    fn wrong_with(&mut self, path: &[Step], wrong: Wrong, other: &[Step], what: &str) {
+    pub(super) fn wrong_with(&mut self, path: &[Step], wrong: Wrong, other: &[Step], what: &str) {
         let related = vec![(self.root.place(other), what.to_owned())];
         let place = self.root.place(path);
         self.problems.push(Problem { wrong, place, related });
@@ -403,6 +405,11 @@ impl Check<'_> {
             self.wrong(path, Wrong::HostBits { prefix });
             return;
         }
+        self.pool_prefix_addresses(file, prefix, path);
+    }
+
+    /// None of our own addresses, and no next hop, is in a prefix that others are given addresses of.
+    pub(super) fn pool_prefix_addresses(&mut self, file: &File, prefix: IpNet, path: &[Step]) {
         for (i, interface) in file.interface.iter().enumerate() {
             for (p, own) in interface.addresses.iter().enumerate() {
                 if prefix.contains(&own.address()) {

@@ -30,6 +30,7 @@
 
 mod check;
 mod mirrors;
+pub mod nat;
 mod problem;
 pub mod qos;
 mod reader;

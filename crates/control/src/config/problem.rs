@@ -1,5 +1,6 @@
 //! What is wrong with a configuration, where, and what would be right.
 
+use datapath::nat::PlanError;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::IpAddr;
@@ -264,6 +265,15 @@ pub enum Wrong {
         /// The address.
         address: IpAddr,
     },
+    /// What is translated on N6 can't be.
+    #[error("{error}")]
+    Nat {
+        /// Why.
+        error: PlanError,
+    },
+    /// A static entry that says only half of which port is forwarded.
+    #[error("a forwarded port needs `protocol` and `outside-port`")]
+    NatStaticPort,
     /// A route that says neither where nor through which interface.
     #[error("the route to {to} has neither `via` nor `interface`")]
     RouteNowhere {
@@ -425,6 +435,12 @@ impl Wrong {
             Self::PoolHasOwnAddress { .. } => {
                 "UEs need addresses of their own: move one of the two".to_owned()
             }
+            Self::Nat { error } => match error {
+                PlanError::FewBlocks(..) => "docs/nat.md says how large a pool has to be".to_owned(),
+                PlanError::Overlap(..) => "an address has one meaning: take one of the two away".to_owned(),
+                _ => "see docs/nat.md".to_owned(),
+            },
+            Self::NatStaticPort => "add both, or none of them for the whole address".to_owned(),
             Self::RouteNowhere { .. } => {
                 "add `via`, the address of the next router, or `interface` if the stations are on the link"
                     .to_owned()

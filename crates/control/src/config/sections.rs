@@ -2,6 +2,7 @@
 //! `range` attributes the bounds that the loader enforces.
 
 use super::mirrors::MirrorSection;
+use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
 use super::qos::QosSection;
 use super::units::{self, BitRate, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -37,6 +38,14 @@ pub struct File {
     pub marking: Vec<MarkingSection>,
     /// Where copies of chosen packets can be sent (docs/mirroring.md).
     pub mirror: Vec<MirrorSection>,
+    /// Pools of public IPv4 addresses that UEs share on N6.
+    pub nat: Vec<NatSection>,
+    /// Public addresses and ports that always lead to the same UE.
+    pub nat_static: Vec<NatStaticSection>,
+    /// IPv6 prefixes that are exchanged on N6.
+    pub nptv6: Vec<Nptv6Section>,
+    /// The log of bindings.
+    pub nat_log: NatLogSection,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// Who waits, and who is served first.
@@ -414,6 +423,9 @@ pub struct Limits {
     /// dropped, so that known flows go on.
     #[schemars(range(min = 1, max = 64))]
     pub new_flows_in_overload: u32,
+    /// Mappings of NAT, all UEs together, spread over 512 shards: about 120 bytes each, taken as they come.
+    #[schemars(range(min = 512, max = 134_217_728))]
+    pub nat_mappings: u32,
     /// Neighbours (ARP and ND), all interfaces together.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub neighbours: u32,
@@ -439,6 +451,7 @@ impl Default for Limits {
             flows_per_session: 4_096,
             flow_idle_seconds: 30,
             new_flows_in_overload: 1,
+            nat_mappings: 4_194_304,
             neighbours: 16_384,
             errors_per_second: 1_000,
         }

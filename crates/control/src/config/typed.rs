@@ -1,6 +1,7 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
 use super::mirrors::Mirror;
+use super::nat::Nat;
 use super::qos::Qos;
 use super::sections::{Limits, Log, MarkingSection, Memory, Role, SliceSection};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
@@ -36,6 +37,8 @@ pub struct Config {
     pub marking: Vec<MarkingSection>,
     /// Where copies of packets can be sent; names are unique.
     pub mirrors: Vec<Mirror>,
+    /// What is translated on N6; [`Nat::plan`] succeeds.
+    pub nat: Nat,
     /// Where workers run.
     pub workers: Placement,
     /// Where packet buffers live.

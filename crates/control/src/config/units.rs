@@ -260,6 +260,7 @@ parsed_unit!(
 parsed_unit!(Dscp, "a DSCP: a name such as `EF`, `AF41` or `CS6`, or a number up to 63", "EF");
 parsed_unit!(IpAddr, "an IP address, such as `192.0.2.1` or `2001:db8::1`", "192.0.2.254");
 parsed_unit!(IpNet, "a prefix, such as `198.51.100.0/24` or `2001:db8::/32`", "198.51.100.0/24");
+parsed_unit!(Ipv4Addr, "an IPv4 address, such as `203.0.113.7`", "203.0.113.7");
 parsed_unit!(Ipv4Net, "an IPv4 prefix, such as `10.45.0.0/16`", "10.45.0.0/16");
 parsed_unit!(Ipv6Net, "an IPv6 prefix, such as `2001:db8:45::/48`", "2001:db8:45::/48");
 parsed_unit!(

@@ -24,12 +24,14 @@
 
 mod client;
 mod mirror;
+mod nat;
 mod protocol;
 mod qos;
 mod server;
 
 pub use client::{CtlClient, CtlClientError};
 pub use mirror::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
+pub use nat::{NatPoolLine, NatStatus};
 pub use protocol::*;
 pub use qos::{ClassLine, QosReport, ReceiveLine};
 pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};

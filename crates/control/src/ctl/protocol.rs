@@ -1,6 +1,7 @@
 //! Requests and answers: one JSON object per line.
 
 use super::mirror::{MirrorLine, MirrorRequest};
+use super::nat::NatStatus;
 use super::qos::QosReport;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -119,6 +120,8 @@ pub enum Request {
     Qos,
     /// About mirrors.
     Mirror(MirrorRequest),
+    /// Translation on N6.
+    Nat,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -197,6 +200,8 @@ pub enum Answer {
         /// In order of ID.
         mirrors: Vec<MirrorLine>,
     },
+    /// To [`Request::Nat`].
+    Nat(NatStatus),
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.

@@ -1,6 +1,7 @@
 //! The side that answers.
 
 use super::mirror::{MirrorLine, MirrorRequest};
+use super::nat::NatStatus;
 use super::protocol::*;
 use super::qos::QosReport;
 use std::io::{ErrorKind, Read, Write};
@@ -39,6 +40,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn qos(&self) -> Result<QosReport, CtlError>;
     /// Begins, tells or ends mirrors.
     fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError>;
+    /// Translation on N6.
+    fn nat(&self) -> Result<NatStatus, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -268,6 +271,7 @@ impl Server {
             Request::Slices => Answer::Slices { slices: backend.slices()? },
             Request::Qos => Answer::Qos(backend.qos()?),
             Request::Mirror(request) => Answer::Mirrors { mirrors: backend.mirror(&request)? },
+            Request::Nat => Answer::Nat(backend.nat()?),
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

@@ -72,6 +72,12 @@ impl CtlBackend for Fake {
         }])
     }
 
+    fn nat(&self) -> Result<NatStatus, CtlError> {
+        let pool =
+            NatPoolLine { pool: "internet".into(), blocks: 16128, blocks_used: 2, ..NatPoolLine::default() };
+        Ok(NatStatus { pools: vec![pool], ..NatStatus::default() })
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -177,6 +183,7 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Ports).unwrap(), Answer::Ports { ports } if ports.len() == 1));
     assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
     assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
+    assert!(matches!(client.ask(&Request::Nat).unwrap(), Answer::Nat(nat) if nat.pools[0].blocks_used == 2));
     assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
     assert!(
         matches!(client.ask(&Request::Slices).unwrap(), Answer::Slices { slices } if slices[0].bytes == 900)

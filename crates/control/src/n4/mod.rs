@@ -272,8 +272,11 @@ impl N4 {
                     self.activity(now, asked, &seen);
                 }
             }
-            // The network around us and mirrors are not N4's concern.
-            Event::Neighbour { .. } | Event::Unresolved { .. } | Event::MirrorsEnded { .. } => {}
+            // The network around us, mirrors and translation are not N4's concern.
+            Event::Neighbour { .. }
+            | Event::Unresolved { .. }
+            | Event::MirrorsEnded { .. }
+            | Event::Nat(_) => {}
         }
     }
 

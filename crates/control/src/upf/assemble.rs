@@ -57,6 +57,8 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
         pool.ipv4.iter().copied().map(IpNet::V4).for_each(|prefix| net.add_ue_pool(prefix));
         pool.ipv6.iter().copied().map(IpNet::V6).for_each(|prefix| net.add_ue_pool(prefix));
     }
+    let plan = config.nat.plan().map_err(UpfError::Nat)?;
+    net.translate(Arc::new(plan));
     if !config.n4.listen.ip().is_unspecified() {
         net.protect(config.n4.listen.ip());
     }
@@ -203,6 +205,7 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
         flows_per_session: config.limits.flows_per_session,
         flow_idle: config.limits.flow_idle_seconds,
         new_flows_in_overload: config.limits.new_flows_in_overload,
+        mappings_per_shard: config.limits.nat_mappings.div_ceil(session::SHARDS as u32),
         neighbours: config.limits.neighbours as usize,
         error_rate: config.limits.errors_per_second,
         icmp_rate: config.limits.errors_per_second,

@@ -3,8 +3,8 @@
 use super::{Upf, describe, describe_qos, mirrors};
 use crate::ctl::{
     CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, MirrorLine, MirrorRequest, N4Status,
-    PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine, Version,
-    WorkerLine,
+    NatStatus, PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine,
+    Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -120,6 +120,10 @@ impl CtlBackend for Backend {
 
     fn qos(&self) -> Result<QosReport, CtlError> {
         self.ask(describe_qos::report)
+    }
+
+    fn nat(&self) -> Result<NatStatus, CtlError> {
+        self.ask(describe::nat)
     }
 
     fn n4(&self) -> Result<N4Status, CtlError> {

@@ -1,12 +1,13 @@
 //! The UPF's state as the control socket tells it.
 
 use super::Upf;
+use super::bindings::Bindings;
 use super::calendar::utc;
 use crate::config::SliceSection;
 use crate::ctl::{
     CtlError, DropLine, ErrorCode, FarLine, FlowCounterLine, N4CounterLine, N4Layer, N4PeerLine, N4Status,
-    PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, SliceLine,
-    TunnelEnd, UrrLine, Version, WorkerLine,
+    NatPoolLine, NatStatus, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage,
+    SessionQuery, SliceLine, TunnelEnd, UrrLine, Version, WorkerLine,
 };
 use datapath::{Counters, SliceTraffic};
 use engine::WorkerReport;
@@ -293,6 +294,27 @@ pub(super) fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
     };
     let slices = upf.config.slices.iter().zip(&sums);
     Ok(slices.flat_map(|(slice, [up, down])| [line(slice, true, up), line(slice, false, down)]).collect())
+}
+
+pub(super) fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
+    let counters = counters(upf)?;
+    let plan = upf.net.view().nat().cloned().unwrap_or_default();
+    let line = |(at, settings): (usize, &datapath::nat::Settings)| {
+        let counted = counters.nat.get(at).copied().unwrap_or_default();
+        NatPoolLine {
+            pool: settings.name.clone(),
+            blocks: u64::from(plan.blocks(at)),
+            blocks_used: counted.blocks(),
+            mappings: counted.mappings(),
+            mappings_made: counted.mappings_made,
+        }
+    };
+    let drops = counters.drops().filter(|(reason, _)| reason.label().starts_with("nat-"));
+    Ok(NatStatus {
+        pools: plan.pools().enumerate().map(line).collect(),
+        drops: drops.map(|(reason, packets)| DropLine::new(reason, packets)).collect(),
+        log_lines_lost: upf.bindings.as_ref().map_or(0, Bindings::lost),
+    })
 }
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {

@@ -6,6 +6,7 @@
 
 mod assemble;
 mod backend;
+mod bindings;
 mod calendar;
 mod capture;
 mod describe;
@@ -17,6 +18,7 @@ pub use backend::Backend;
 use crate::config::Config;
 use crate::ctl::{CtlBindError, CtlServer, PortLine, Timeouts};
 use crate::n4::{N4, Order};
+use bindings::Bindings;
 use datapath::command::{Command, Event, SessionSnapshot, Token};
 use datapath::net::{Net, NetError};
 use engine::{Engine, EngineError, Fence, IdlePolicy, OnThreadStart, WorkerReport};
@@ -75,6 +77,17 @@ pub enum UpfError {
         /// Why.
         source: NetError,
     },
+    /// A translation that can't be.
+    #[error("translation on N6: {0}")]
+    Nat(datapath::nat::PlanError),
+    /// The log of bindings can't be written.
+    #[error("can't write to {path}: {source}", path = path.display())]
+    NatLog {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// UE address pools that can't be.
     #[error("UE address pools: {0}")]
     Pool(PoolError),
@@ -116,6 +129,8 @@ pub struct Upf {
     jobs: backend::Jobs,
     clock: Tsc,
     started: Instant,
+    /// The log of the translation on N6.
+    bindings: Option<Bindings>,
     snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
     inspections: u64,
     /// Requests whose answer waits until all workers have passed a fence, in order.
@@ -142,6 +157,12 @@ impl Upf {
         let macs: Vec<_> = ports.iter().map(|port| port.info().mac).collect();
         let mut net = assemble::net(config, &macs)?;
         let seed = assemble::random()?;
+        let bindings = config.nat.log.as_deref().map(|path| {
+            let pools = config.nat.pools.iter().map(|pool| pool.name.clone()).collect();
+            let failed = |source| UpfError::NatLog { path: path.to_owned(), source };
+            Bindings::open(path, pools).map_err(failed)
+        });
+        let bindings = bindings.transpose()?;
         let socket = listen(config.n4.listen)?;
         let address = assemble::n4_address(config, socket.local_addr()?.ip()).ok_or(UpfError::NoAddress)?;
         let store =
@@ -175,6 +196,7 @@ impl Upf {
             jobs,
             clock,
             started: Instant::now(),
+            bindings,
             snapshot: None,
             inspections: 0,
             fenced: VecDeque::new(),
@@ -259,11 +281,17 @@ impl Upf {
         let mut learned = false;
         let mut ended = Vec::new();
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
+        let bindings = self.bindings.as_ref();
         self.engine.drain(|_, event| {
             events += 1;
             match event {
                 Event::Neighbour { interface, address, mac } => learned |= net.learn(interface, address, mac),
                 Event::MirrorsEnded { mut numbers } => ended.append(&mut numbers),
+                Event::Nat(told) => {
+                    if let Some(bindings) = bindings {
+                        bindings.tell(told);
+                    }
+                }
                 Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
                     *snapshot = Some((token, session))
                 }

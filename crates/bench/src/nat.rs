@@ -1,0 +1,189 @@
+//! `nat`: what translation on N6 adds to the packet path, by direction and number of mappings, and how fast mappings are made.
+//!
+//! The sessions are those of `forward`, each with up to sixteen UDP endpoints. With and without a NAT the same packets of the same
+//! sessions are forwarded in the same order; they carry no UDP checksum. A mapping is made by the first packet of an endpoint,
+//! which takes the slow path.
+
+use crate::forward;
+use crate::path::{self, PAYLOAD, Path, PathError, Subscriber};
+use crate::report::{Measured, Report};
+use datapath::nat::{Logging, Plan, PlanError, Protocol, Settings};
+use io::mem::MemFrame;
+use io::replay::ReplayRx;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use tables::clock::Tsc;
+
+/// Endpoints of one UE, at most.
+const ENDPOINTS: usize = 16;
+/// The UEs' ports begin here.
+const FIRST_PORT: u16 = 40_000;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct NatConfig {
+    /// Numbers of mappings.
+    pub mappings: Vec<usize>,
+    /// Runs of each.
+    pub runs: usize,
+    /// Packets of each run.
+    pub packets: usize,
+}
+
+impl NatConfig {
+    /// From one mapping to a million.
+    pub fn full() -> Self {
+        Self { mappings: vec![1, 65_536, 1_000_000], runs: 7, packets: 4_000_000 }
+    }
+
+    /// The same, briefly.
+    pub fn quick() -> Self {
+        Self { runs: 3, packets: 1_000_000, ..Self::full() }
+    }
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum NatError {
+    /// See there.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The pool made here is wrong: a defect.
+    #[error("pool: {0}")]
+    Plan(#[from] PlanError),
+    /// An endpoint has no mapping after its first packet: a defect.
+    #[error("{0} is not translated")]
+    NotMapped(SocketAddrV4),
+}
+
+impl From<io::replay::ReplayError> for NatError {
+    fn from(error: io::replay::ReplayError) -> Self {
+        Self::Path(error.into())
+    }
+}
+
+/// Measures all; `tell` is told what is being measured.
+pub fn run(config: &NatConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, NatError> {
+    let mut report = Report::new("nat", &clock);
+    for &mappings in &config.mappings {
+        tell(&format!("{mappings} mappings: establishing"));
+        let mut rates = Vec::new();
+        let mut plain = prepare(mappings, clock, false)?;
+        let mut translated = prepare(mappings, clock, true)?;
+        rates.push(translated.open(clock)?);
+        for uplink in [true, false] {
+            let direction = if uplink { "uplink" } else { "downlink" };
+            tell(&format!("{mappings} mappings: {direction}"));
+            let sources = [plain.source(uplink)?, translated.source(uplink)?];
+            let (mut without, mut with) = (Vec::new(), Vec::new());
+            // One run to warm up; with and without in turn, so that both meet the same neighbours on the machine.
+            for run in 0..=config.runs {
+                let port = u16::from(!uplink);
+                let [first, second] = &sources;
+                let a = plain.path.forward(ReplayRx::new(first.clone()), port, config.packets)?;
+                let b = translated.path.forward(ReplayRx::new(second.clone()), port, config.packets)?;
+                if run > 0 {
+                    without.push(a);
+                    with.push(b);
+                }
+            }
+            for (nat, figures) in [("no", without), ("yes", with)] {
+                let params = [
+                    ("direction", direction.into()),
+                    ("mappings", (mappings as u64).into()),
+                    ("nat", nat.into()),
+                    ("payload", (PAYLOAD as u64).into()),
+                ];
+                report.results.push(Measured::of("cycles_per_packet", "cycles", &params, &figures));
+            }
+        }
+        drop((plain, translated));
+        if mappings > 1 {
+            tell(&format!("{mappings} mappings: making them"));
+            for _ in 1..config.runs {
+                rates.push(prepare(mappings, clock, true)?.open(clock)?);
+            }
+            let params = [("mappings", (mappings as u64).into())];
+            report.results.push(Measured::of("mappings_per_second", "1/s", &params, &rates));
+        }
+    }
+    report.notes.push("cycles are TSC ticks and include the port's own cost; UDP without checksums".into());
+    Ok(report)
+}
+
+/// A datapath and its UEs' endpoints in the order in which packets come.
+struct Bench {
+    path: Path,
+    endpoints: Vec<(Subscriber, u16)>,
+    nat: bool,
+}
+
+fn prepare(mappings: usize, clock: Tsc, nat: bool) -> Result<Bench, NatError> {
+    let mut net = path::network().map_err(PathError::Net)?;
+    if nat {
+        // One public address for each shard, with 1,008 blocks.
+        let inside = vec![ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8)];
+        let outside = vec![ipnet::Ipv4Net::new_assert(Ipv4Addr::new(198, 18, 0, 0), 23)];
+        let settings =
+            Settings { block_size: 64, logging: Logging::Nothing, ..Settings::new("bench", inside, outside) };
+        net.translate(Arc::new(Plan::new(&[settings], &[], &[])?));
+    }
+    let view = net.view();
+    let mut path = Path::new(clock, |config| {
+        config.view = view;
+        config.mappings_per_shard = (mappings as u32 / 256).max(1 << 13);
+    })?;
+    let sessions = mappings.div_ceil(ENDPOINTS);
+    let mut endpoints = Vec::with_capacity(mappings);
+    for _ in 0..sessions {
+        let subscriber = path.add_session(forward::rules)?;
+        let ports = FIRST_PORT..FIRST_PORT + ENDPOINTS as u16;
+        endpoints.extend(ports.map(|port| (subscriber, port)).take(mappings - endpoints.len()));
+    }
+    path::shuffle(&mut endpoints);
+    Ok(Bench { path, endpoints, nat })
+}
+
+impl Bench {
+    /// Sends the first packet of each endpoint; says how many mappings were made in a second.
+    fn open(&mut self, clock: Tsc) -> Result<f64, NatError> {
+        let stream = path::stream(true, self.endpoints.iter().copied())?;
+        let (ticks, _) = self.path.once(ReplayRx::new(stream).limited(self.endpoints.len() as u64), 0)?;
+        Ok(self.endpoints.len() as f64 * clock.hz() as f64 / ticks as f64)
+    }
+
+    /// Packets of all endpoints: downlink, to where a host of the data network would send them.
+    fn source(&self, uplink: bool) -> Result<io::replay::Stream, NatError> {
+        let mut packets = self.endpoints.clone();
+        if self.nat && !uplink {
+            for (subscriber, port) in &mut packets {
+                let inside = SocketAddrV4::new(subscriber.ue, *port);
+                let shard = datapath::Datapath::<MemFrame>::shard_of(subscriber.ue.into());
+                let shard = self.path.datapath.shard(shard);
+                let public = shard.and_then(|shard| shard.public_of(Protocol::Udp, inside));
+                let public = public.ok_or(NatError::NotMapped(inside))?;
+                (subscriber.ue, *port) = (*public.ip(), public.port());
+            }
+        }
+        Ok(path::stream(uplink, packets.into_iter())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_packet_is_translated_both_ways() {
+        let mut bench = prepare(1000, Tsc::process(), true).unwrap();
+        assert!(bench.open(Tsc::process()).unwrap() > 0.0);
+        for uplink in [true, false] {
+            let source = bench.source(uplink).unwrap();
+            bench.path.forward(ReplayRx::new(source), u16::from(!uplink), 2560).unwrap();
+        }
+        let counters = bench.path.datapath.counters();
+        assert_eq!((counters.uplink.packets, counters.downlink.packets), (3560, 2560));
+        assert_eq!((counters.nat[0].mappings(), counters.nat[0].blocks()), (1000, 63));
+    }
+}

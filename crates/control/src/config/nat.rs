@@ -1,0 +1,347 @@
+//! Translation on N6: the sections as serde reads them, what is examined, and what the rest of the program takes.
+//!
+//! What a plan may not be is said in one place, [`datapath::nat::PlanError`]; here it is given a place in the file.
+
+use super::check::{Check, way};
+use super::problem::{Step, Wrong};
+use super::sections::File;
+use super::units::{self, Text};
+use datapath::nat::{Filtering, Logging, Plan, PlanError, Protocol, Settings, Static, Timeouts};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A pool of public IPv4 addresses and the UEs that share it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NatSection {
+    /// A name for logs and displays.
+    pub name: String,
+    /// UE addresses that are translated.
+    #[serde(with = "units::list")]
+    #[schemars(with = "Vec<Text<Ipv4Net>>")]
+    pub inside: Vec<Ipv4Net>,
+    /// Public addresses: all of each prefix, its first and last included. They have to be routed to this UPF, or lie in the
+    /// subnet of an N6 interface, which then answers ARP for them.
+    #[serde(with = "units::list")]
+    #[schemars(with = "Vec<Text<Ipv4Net>>")]
+    pub outside: Vec<Ipv4Net>,
+    /// The lowest public port that is used; the highest is 65535.
+    #[serde(default = "default_first_port")]
+    pub first_port: u16,
+    /// Ports in a block, a power of two. A UE is given blocks, and each is one line of the log of bindings.
+    #[serde(default = "default_block_size")]
+    #[schemars(range(min = 16, max = 8192))]
+    pub block_size: u16,
+    /// Blocks that one UE may have.
+    #[serde(default = "default_blocks_per_ue")]
+    #[schemars(range(min = 1, max = 255))]
+    pub blocks_per_ue: u8,
+    /// Who may send to a UE's public port (RFC 4787 §5).
+    #[serde(default)]
+    pub filtering: NatFiltering,
+    /// What is written to the log of bindings.
+    #[serde(default)]
+    pub log: NatLogging,
+    /// How long a TCP connection may be silent (RFC 5382 REQ-5: 124m at least).
+    #[serde(default = "default_tcp_established", with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub tcp_established: Duration,
+    /// The same while it is not answered yet, or half closed (RFC 5382 REQ-5: 4m at least).
+    #[serde(default = "default_tcp_transitory", with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub tcp_transitory: Duration,
+    /// How long a TCP port is kept after both sides closed, or one reset.
+    #[serde(default = "default_tcp_closed", with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub tcp_closed: Duration,
+    /// How long a UDP port may be silent (RFC 4787 REQ-5: 2m at least).
+    #[serde(default = "default_udp", with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub udp: Duration,
+    /// How long answers to a ping are awaited (RFC 5508 REQ-2: 60s at least).
+    #[serde(default = "default_icmp", with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub icmp: Duration,
+}
+
+const fn default_first_port() -> u16 {
+    1024
+}
+
+const fn default_block_size() -> u16 {
+    256
+}
+
+const fn default_blocks_per_ue() -> u8 {
+    4
+}
+
+const fn default_tcp_established() -> Duration {
+    Duration::from_mins(124)
+}
+
+const fn default_tcp_transitory() -> Duration {
+    Duration::from_mins(4)
+}
+
+const fn default_tcp_closed() -> Duration {
+    Duration::from_secs(30)
+}
+
+const fn default_udp() -> Duration {
+    Duration::from_mins(5)
+}
+
+const fn default_icmp() -> Duration {
+    Duration::from_mins(1)
+}
+
+/// Who may send to a UE's public port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NatFiltering {
+    /// Anybody.
+    #[default]
+    EndpointIndependent,
+    /// Hosts that the UE has sent to from this port.
+    AddressDependent,
+}
+
+/// What is written to the log of bindings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NatLogging {
+    /// Nothing.
+    None,
+    /// Blocks of ports, when they are given to a UE and when they are returned.
+    #[default]
+    Blocks,
+    /// Every single mapping beside: many lines.
+    Bindings,
+}
+
+/// A public address, or one port of it, that always leads to the same UE.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NatStaticSection {
+    /// The public address: of a pool, if it is one port that is forwarded, or any other.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<Ipv4Addr>")]
+    pub outside: Ipv4Addr,
+    /// The UE's address.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<Ipv4Addr>")]
+    pub inside: Ipv4Addr,
+    /// The protocol of a forwarded port. Default: the whole address is the UE's, whatever the protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<NatProtocol>,
+    /// The public port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub outside_port: Option<u16>,
+    /// The UE's port. Default: the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub inside_port: Option<u16>,
+}
+
+/// A protocol with ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NatProtocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// Prefix translation for IPv6 (NPTv6, RFC 6296).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Nptv6Section {
+    /// The UEs' prefix, /32 to /64.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<Ipv6Net>")]
+    pub inside: Ipv6Net,
+    /// The public prefix, of the same length, routed to this UPF.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<Ipv6Net>")]
+    pub outside: Ipv6Net,
+}
+
+/// Where the log of bindings goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NatLogSection {
+    /// A file that lines of JSON are appended to. Default: there is no log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+}
+
+/// What is translated on N6, examined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nat {
+    /// Pools.
+    pub pools: Vec<Settings>,
+    /// Static entries.
+    pub statics: Vec<Static>,
+    /// IPv6 prefixes: inside, outside.
+    pub prefixes: Vec<(Ipv6Net, Ipv6Net)>,
+    /// The log of bindings.
+    pub log: Option<PathBuf>,
+}
+
+impl Nat {
+    /// Compiled for the workers.
+    pub fn plan(&self) -> Result<Plan, PlanError> {
+        Plan::new(&self.pools, &self.statics, &self.prefixes)
+    }
+}
+
+impl Check<'_> {
+    pub(super) fn nat(&mut self, file: &File) -> Nat {
+        self.names("nat", file.nat.iter().map(|section| section.name.as_str()));
+        let mut statics = Vec::new();
+        for (index, section) in file.nat_static.iter().enumerate() {
+            let port = match (section.protocol, section.outside_port, section.inside_port) {
+                (None, None, None) => None,
+                (Some(protocol), Some(outside), inside) => {
+                    let protocol = match protocol {
+                        NatProtocol::Tcp => Protocol::Tcp,
+                        NatProtocol::Udp => Protocol::Udp,
+                    };
+                    Some((protocol, outside, inside.unwrap_or(outside)))
+                }
+                _ => {
+                    self.wrong(&way!["nat-static", index], Wrong::NatStaticPort);
+                    None
+                }
+            };
+            statics.push(Static { outside: section.outside, inside: section.inside, port });
+        }
+        let nat = Nat {
+            pools: file.nat.iter().map(settings).collect(),
+            statics,
+            prefixes: file.nptv6.iter().map(|section| (section.inside, section.outside)).collect(),
+            log: file.nat_log.file.clone(),
+        };
+        self.nat_prefixes(file);
+        for (index, section) in file.nat.iter().enumerate() {
+            for (key, value) in [
+                ("tcp-established", section.tcp_established),
+                ("tcp-transitory", section.tcp_transitory),
+                ("tcp-closed", section.tcp_closed),
+                ("udp", section.udp),
+                ("icmp", section.icmp),
+            ] {
+                if !(Duration::from_secs(1)..=Duration::from_hours(24)).contains(&value) {
+                    let wrong = Wrong::DurationOutOfRange { key, least: "1s", greatest: "24h" };
+                    self.wrong(&way!["nat", index, key], wrong);
+                }
+            }
+        }
+        if let Err(error) = nat.plan() {
+            self.wrong(&place(&error), Wrong::Nat { error });
+        }
+        nat
+    }
+
+    /// Public prefixes are nobody else's, and written as prefixes.
+    fn nat_prefixes(&mut self, file: &File) {
+        let mut public: Vec<(IpNet, Vec<Step>)> = Vec::new();
+        for (index, section) in file.nat.iter().enumerate() {
+            let inside = section.inside.iter().enumerate().map(|(p, net)| (net, "inside", p));
+            let outside = section.outside.iter().enumerate().map(|(p, net)| (net, "outside", p));
+            for (net, key, position) in inside.chain(outside) {
+                let path = way!["nat", index, key, position].to_vec();
+                let prefix = IpNet::V4(*net);
+                if prefix != prefix.trunc() {
+                    self.wrong(&path, Wrong::HostBits { prefix });
+                } else if key == "outside" {
+                    public.push((prefix, path));
+                }
+            }
+        }
+        for (index, section) in file.nat_static.iter().enumerate() {
+            let path = way!["nat-static", index, "outside"].to_vec();
+            public.push((IpNet::from(std::net::IpAddr::V4(section.outside)), path));
+        }
+        for (index, section) in file.nptv6.iter().enumerate() {
+            for (key, net) in [("inside", section.inside), ("outside", section.outside)] {
+                let path = way!["nptv6", index, key].to_vec();
+                let prefix = IpNet::V6(net);
+                if prefix != prefix.trunc() {
+                    self.wrong(&path, Wrong::HostBits { prefix });
+                } else if key == "outside" {
+                    public.push((prefix, path));
+                }
+            }
+        }
+        for (prefix, path) in public {
+            self.pool_prefix_addresses(file, prefix, &path);
+            for (index, pool) in file.pool.iter().enumerate() {
+                let ipv4 = pool.ipv4.iter().map(|net| IpNet::V4(*net)).enumerate();
+                let ipv6 = pool.ipv6.iter().map(|net| IpNet::V6(*net)).enumerate();
+                let all = ipv4.map(|(p, net)| (net, way!["pool", index, "ipv4", p]));
+                for (net, other) in all.chain(ipv6.map(|(p, net)| (net, way!["pool", index, "ipv6", p]))) {
+                    if net.contains(&prefix) || prefix.contains(&net) {
+                        let wrong = Wrong::Overlap {
+                            what: "UE pool and public addresses",
+                            first: net,
+                            second: prefix,
+                        };
+                        self.wrong_with(&path, wrong, &other, "the UE pool");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where in the file the plan is wrong.
+fn place(error: &PlanError) -> Vec<Step> {
+    match *error {
+        PlanError::TooManyPools => way!["nat"].to_vec(),
+        PlanError::Empty(at, key) => way!["nat", at, key].to_vec(),
+        PlanError::TooManyAddresses(at) => way!["nat", at, "outside"].to_vec(),
+        PlanError::BlockSize(at) => way!["nat", at, "block-size"].to_vec(),
+        PlanError::NoBlocks(at) => way!["nat", at, "blocks-per-ue"].to_vec(),
+        PlanError::FewBlocks(at, ..) | PlanError::Overlap(at, ..) => way!["nat", at].to_vec(),
+        PlanError::Duplicate(at) | PlanError::InPool(at) | PlanError::PortZero(at) => {
+            way!["nat-static", at].to_vec()
+        }
+        PlanError::PrefixLength(at) | PlanError::PrefixOverlap(at) => way!["nptv6", at].to_vec(),
+    }
+}
+
+fn settings(section: &NatSection) -> Settings {
+    let nanos = |duration: Duration| duration.as_nanos().min(u128::from(u64::MAX)) as u64;
+    Settings {
+        name: section.name.clone(),
+        inside: section.inside.clone(),
+        outside: section.outside.clone(),
+        first_port: section.first_port,
+        block_size: section.block_size,
+        blocks_per_ue: section.blocks_per_ue,
+        filtering: match section.filtering {
+            NatFiltering::EndpointIndependent => Filtering::EndpointIndependent,
+            NatFiltering::AddressDependent => Filtering::AddressDependent,
+        },
+        timeouts: Timeouts {
+            tcp_established: nanos(section.tcp_established),
+            tcp_transitory: nanos(section.tcp_transitory),
+            tcp_closed: nanos(section.tcp_closed),
+            udp: nanos(section.udp),
+            icmp: nanos(section.icmp),
+        },
+        logging: match section.log {
+            NatLogging::None => Logging::Nothing,
+            NatLogging::Blocks => Logging::Blocks,
+            NatLogging::Bindings => Logging::Bindings,
+        },
+    }
+}
