@@ -387,7 +387,7 @@ mod tests {
                 let params = [("bottleneck", bottleneck.into()), ("control_queue", queue.into())];
                 report.median(name, &params).unwrap()
             };
-            assert_eq!(figure("lost", "yes"), 0.0);
+            assert!(figure("lost", "yes") < 1.0);
             assert!(figure("latency_us", "yes") > 0.0 && figure("asked", "no") > 0.0);
         }
         let link = [("bottleneck", "link".into())];
