@@ -157,6 +157,13 @@ pub enum Event {
         /// The neighbour.
         address: IpAddr,
     },
+    /// A device that forwards flows by itself has failed: software forwards them again, and the device is tried again later.
+    OffloadFailed {
+        /// The port.
+        port: u16,
+        /// What it said.
+        failure: String,
+    },
     /// Answer to [`Command::Inspect`].
     Snapshot {
         /// The command's.

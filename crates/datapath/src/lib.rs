@@ -77,6 +77,7 @@
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
+//! - [`offload`]: flows that a NIC forwards by itself.
 //! - What is told: [`counters`], [`Reason`], [`Event`].
 //!
 //! # Cost
@@ -109,6 +110,7 @@ mod local;
 mod neighbour;
 pub mod net;
 mod network;
+pub mod offload;
 mod outbox;
 pub mod parse;
 mod peer;

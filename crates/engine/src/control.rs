@@ -5,6 +5,7 @@ use crate::placement::{InvalidWorkerCount, ShardMap, pin};
 use crate::waker::Waker;
 use crate::worker::{Answer, HandedOff, Load, Order, PortLoad, Worker, WorkerReport};
 use datapath::command::{Command, Event};
+use datapath::offload::{Mode, Offload, Policy};
 use datapath::{Config, Datapath, Outbox};
 use io::Port;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -32,6 +33,8 @@ pub struct EngineConfig {
     pub hand_off_ring: usize,
     /// DPDK wants its threads registered.
     pub on_thread_start: OnThreadStart,
+    /// Whether, and when, flows go to the ports' flow tables; a partial mode's queue is each worker's own.
+    pub offload: Option<Policy>,
 }
 
 impl Default for EngineConfig {
@@ -42,6 +45,7 @@ impl Default for EngineConfig {
             control_ring: 4_096,
             hand_off_ring: 1_024,
             on_thread_start: Arc::new(|| Box::new(())),
+            offload: None,
         }
     }
 }
@@ -166,6 +170,14 @@ impl Engine {
                 let shard = state.new_shard(shard);
                 state.adopt(shard);
             }
+            let offload = config.offload.clone().map(|mut policy| {
+                if let Mode::Partial { queue: own } = &mut policy.mode {
+                    *own = queue;
+                }
+                // Other workers sample other packets.
+                policy.seed = policy.seed.rotate_left(u32::from(queue));
+                Offload::new(policy, ports.iter_mut().map(Port::offload).collect())
+            });
             let (order_tx, order_rx) = RingBuffer::new(config.control_ring);
             let (answer_tx, answer_rx) = RingBuffer::new(config.control_ring);
             let worker = Worker::<P> {
@@ -177,6 +189,7 @@ impl Engine {
                 queues,
                 pool,
                 datapath: state,
+                offload,
                 clock,
                 idle: Idle::new(config.idle),
                 orders: order_rx,

@@ -272,8 +272,8 @@ impl N4 {
                     self.activity(now, asked, &seen);
                 }
             }
-            // The network around us is not N4's concern.
-            Event::Neighbour { .. } | Event::Unresolved { .. } => {}
+            // The network around us and what is in the NIC are not N4's concern.
+            Event::Neighbour { .. } | Event::Unresolved { .. } | Event::OffloadFailed { .. } => {}
         }
     }
 

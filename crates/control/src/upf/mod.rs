@@ -257,6 +257,9 @@ impl Upf {
                 Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
                     *snapshot = Some((token, session))
                 }
+                Event::OffloadFailed { port, failure } => {
+                    tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");
+                }
                 other => n4.event(now, other),
             }
         });
