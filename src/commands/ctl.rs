@@ -64,6 +64,8 @@ enum Command {
     N4,
     /// Show what became of flows: known, learned, evicted.
     Flows,
+    /// Show flows that NICs forward by themselves.
+    Offload,
     /// Stop the UPF.
     Stop,
 }
@@ -86,6 +88,7 @@ impl Command {
             Self::Peers => Request::Peers,
             Self::N4 => Request::N4,
             Self::Flows => Request::Flows,
+            Self::Offload => Request::Offload,
             Self::Stop => Request::Stop,
         }
     }
@@ -133,6 +136,10 @@ fn shown(answer: &Answer) -> String {
         Answer::Peers { peers } => self::peers(peers),
         Answer::N4(status) => n4(status),
         Answer::Flows { flows: lines } => flows(lines),
+        Answer::Offload(status) if status.ports.is_empty() => {
+            "Nothing is to be offloaded (offload.mode).\n".into()
+        }
+        Answer::Offload(status) => offload(status),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -422,6 +429,41 @@ fn flows(lines: &[FlowCounterLine]) -> String {
         table.row([line.value.to_string(), line.counter.clone(), line.meaning.clone()]);
     }
     table.to_string()
+}
+
+fn offload(status: &OffloadStatus) -> String {
+    let mut ports = Table::new(&[("PORT", Left), ("ENTRIES", Right), ("ITS RULES MAY CONTAIN", Left)]);
+    for port in &status.ports {
+        ports.row([port.port.clone(), or_dash(port.entries.as_ref()), joined(&port.features)]);
+    }
+    let mut flows = Table::new(&[
+        ("WORKER", Right),
+        ("PORT", Left),
+        ("DIRECTION", Left),
+        ("PACKETS", Right),
+        ("PER SECOND", Right),
+        ("FLOW", Left),
+    ]);
+    for flow in &status.some {
+        flows.row([
+            flow.worker.to_string(),
+            flow.port.clone(),
+            if flow.uplink { "uplink".into() } else { "downlink".into() },
+            flow.packets.to_string(),
+            flow.packets_per_second.to_string(),
+            flow.flow.clone(),
+        ]);
+    }
+    let mut counters = Table::new(&[("COUNT", Right), ("COUNTER", Left), ("MEANING", Left)]);
+    for line in &status.counters {
+        counters.row([line.value.to_string(), line.counter.clone(), line.meaning.clone()]);
+    }
+    let shown = match (status.some.len() as u64, status.flows) {
+        (_, 0) => "No flow is in a NIC.\n".into(),
+        (some, all) if some == all => flows.to_string(),
+        (some, all) => format!("{flows}{some} of {all} flows are shown.\n"),
+    };
+    format!("{ports}\n{shown}\n{counters}")
 }
 
 fn n4(status: &N4Status) -> String {

@@ -38,6 +38,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         pools,
         workers,
         memory: file.workers.memory,
+        offload: file.offload,
         limits: file.limits,
         socket: file.ctl.socket.clone().unwrap_or_else(default_socket),
         log: file.log.clone(),

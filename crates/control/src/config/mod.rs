@@ -29,6 +29,7 @@
 //! makes the loader panic.
 
 mod check;
+mod offload;
 mod problem;
 mod reader;
 mod schema;
@@ -37,6 +38,7 @@ mod tree;
 mod typed;
 pub mod units;
 
+pub use offload::{OffloadMode, OffloadSection};
 pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};
 pub use schema::schema;
 pub use sections::{Driver, Limits, Log, Memory, Role};

@@ -1,6 +1,7 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
+use super::offload::OffloadSection;
 use super::units::{self, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::MacAddr;
@@ -30,6 +31,8 @@ pub struct File {
     pub pool: Vec<PoolSection>,
     /// The threads that move packets.
     pub workers: WorkersSection,
+    /// Flows that NICs take off the workers' hands.
+    pub offload: OffloadSection,
     /// What the UPF refuses to exceed.
     pub limits: Limits,
     /// The control socket that `millrace ctl` talks to.

@@ -1,5 +1,6 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
+use super::offload::OffloadSection;
 use super::sections::{Limits, Log, Memory, Role};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -32,6 +33,8 @@ pub struct Config {
     pub workers: Placement,
     /// Where packet buffers live.
     pub memory: Memory,
+    /// What NICs do by themselves.
+    pub offload: OffloadSection,
     /// What is refused to be exceeded.
     pub limits: Limits,
     /// The control socket's path.

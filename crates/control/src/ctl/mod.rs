@@ -23,10 +23,12 @@
 //! `"0x0000000200000001"`, so that `jq` and JavaScript don't round them.
 
 mod client;
+mod offload;
 mod protocol;
 mod server;
 
 pub use client::{CtlClient, CtlClientError};
+pub use offload::*;
 pub use protocol::*;
 pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};
 

@@ -111,6 +111,8 @@ pub enum Request {
     N4,
     /// What became of flows.
     Flows,
+    /// Flows in NICs.
+    Offload,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -177,6 +179,8 @@ pub enum Answer {
         /// In the order of the documentation.
         flows: Vec<FlowCounterLine>,
     },
+    /// To [`Request::Offload`].
+    Offload(super::OffloadStatus),
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.

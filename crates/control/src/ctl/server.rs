@@ -31,6 +31,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn n4(&self) -> Result<N4Status, CtlError>;
     /// Counters of flows.
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
+    /// Flows in NICs.
+    fn offload(&self) -> Result<super::OffloadStatus, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -257,6 +259,7 @@ impl Server {
             Request::Peers => Answer::Peers { peers: backend.peers()? },
             Request::N4 => Answer::N4(backend.n4()?),
             Request::Flows => Answer::Flows { flows: backend.flows()? },
+            Request::Offload => Answer::Offload(backend.offload()?),
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

@@ -51,6 +51,9 @@ impl CtlBackend for Fake {
         let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
         Ok(vec![line])
     }
+    fn offload(&self) -> Result<OffloadStatus, CtlError> {
+        Ok(OffloadStatus { flows: 4, ..OffloadStatus::default() })
+    }
 
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
@@ -138,6 +141,7 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
     assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
     assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
+    assert!(matches!(client.ask(&Request::Offload).unwrap(), Answer::Offload(status) if status.flows == 4));
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
 }
 

@@ -200,12 +200,13 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
 }
 
 /// Where workers run.
-pub(super) fn engine(config: &Config, options: Options) -> EngineConfig {
+pub(super) fn engine(config: &Config, options: Options, seed: u64) -> EngineConfig {
     let cores = match &config.workers {
         Placement::Count(count) => vec![None; usize::from(*count)],
         Placement::Cores(cores) => cores.iter().map(|&core| Some(usize::from(core))).collect(),
     };
     let defaults = EngineConfig::default();
     let on_thread_start = options.on_thread_start.unwrap_or_else(|| defaults.on_thread_start.clone());
-    EngineConfig { cores, idle: options.idle, on_thread_start, ..defaults }
+    let offload = super::offload::policy(&config.offload, seed);
+    EngineConfig { cores, idle: options.idle, on_thread_start, offload, ..defaults }
 }

@@ -2,8 +2,8 @@
 
 use super::{Upf, describe};
 use crate::ctl::{
-    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, N4Status, PeerLine, PortLine, SeidText,
-    SessionDetail, SessionPage, SessionQuery, Version, WorkerLine,
+    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, N4Status, OffloadStatus, PeerLine, PortLine,
+    SeidText, SessionDetail, SessionPage, SessionQuery, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -111,6 +111,10 @@ impl CtlBackend for Backend {
 
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
         self.ask(describe::flows)
+    }
+
+    fn offload(&self) -> Result<OffloadStatus, CtlError> {
+        self.ask(describe::offload)
     }
 
     fn n4(&self) -> Result<N4Status, CtlError> {

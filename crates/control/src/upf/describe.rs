@@ -4,8 +4,8 @@ use super::Upf;
 use super::calendar::utc;
 use crate::ctl::{
     CtlError, DropLine, ErrorCode, FarLine, FlowCounterLine, N4CounterLine, N4Layer, N4PeerLine, N4Status,
-    PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, TunnelEnd,
-    UrrLine, Version, WorkerLine,
+    OffloadStatus, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage,
+    SessionQuery, TunnelEnd, UrrLine, Version, WorkerLine,
 };
 use datapath::Counters;
 use engine::WorkerReport;
@@ -255,6 +255,11 @@ pub(super) fn flows(upf: &mut Upf) -> Result<Vec<FlowCounterLine>, CtlError> {
         value,
     };
     Ok(counters(upf)?.flows.each().map(line).into())
+}
+
+pub(super) fn offload(upf: &mut Upf) -> Result<OffloadStatus, CtlError> {
+    let ports: Vec<_> = (upf.ports)().into_iter().map(|port| port.name).collect();
+    Ok(super::offload::describe(&reports(upf)?, &ports))
 }
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {

@@ -8,6 +8,7 @@ mod assemble;
 mod backend;
 mod calendar;
 mod describe;
+mod offload;
 
 pub use backend::Backend;
 
@@ -147,7 +148,7 @@ impl Upf {
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;
-        let engine = assemble::engine(config, options);
+        let engine = assemble::engine(config, options, seed);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ctl = if no_ctl {

@@ -64,7 +64,7 @@ use crate::command::{Command, Event};
 use crate::datapath::Datapath;
 use crate::outbox::Outbox;
 use io::Frame;
-use io::offload::{Counts, Failure, FlowOffload, Handle, Refused};
+use io::offload::{Action, Counts, Failure, Feature, FlowOffload, Handle, Refused};
 use plan::Plan;
 use session::{SessionRef, ShardId};
 use sight::{FlowName, Sighting};
@@ -92,7 +92,10 @@ struct Entry {
 /// A device and its moods.
 struct Device {
     offload: Box<dyn FlowOffload>,
-    entries: usize,
+    /// It can count.
+    counts: bool,
+    /// It has refused a rule for want of room, and none was taken back since.
+    full: bool,
     /// Not asked before this time; and the last pause.
     resume: Nanos,
     pause: u64,
@@ -139,7 +142,10 @@ const BREATH: u64 = 2_000_000;
 impl Offload {
     /// Devices by port, in the order of the datapath's ports.
     pub fn new(policy: Policy, devices: Vec<Box<dyn FlowOffload>>) -> Self {
-        let device = |offload| Device { offload, entries: 0, resume: Nanos(0), pause: 0, failed: false };
+        let device = |offload: Box<dyn FlowOffload>| {
+            let counts = offload.capabilities().features.has(Feature::Count);
+            Device { offload, counts, full: false, resume: Nanos(0), pause: 0, failed: false }
+        };
         Self {
             watch: Watch::new(policy.watched, policy.sample, policy.seed),
             policy,
@@ -174,15 +180,13 @@ impl Offload {
     }
 
     fn look(&mut self, now: Nanos, n: usize, sighting: impl Fn(usize) -> Option<Sighting>) {
-        // A burst of 64 has a few samples, if any.
-        let mut met = [None; 8];
-        for (place, at) in met.iter_mut().zip(self.watch.samples(n)) {
-            *place = sighting(at);
-        }
-        for sighting in met.iter().flatten() {
+        let mut from = 0;
+        while let Some(at) = self.watch.sample(from, n) {
+            from = at + 1;
+            let Some(sighting) = sighting(at) else { continue };
             let name = sighting.name();
             if !self.resting.contains_key(&name) && !self.by_name.contains_key(&name) {
-                self.watch.met(now, sighting);
+                self.watch.met(now, &sighting);
             }
         }
     }
@@ -201,7 +205,7 @@ impl Offload {
     fn follow<F: Frame>(&mut self, now: Nanos, datapath: &mut Datapath<F>, out: &mut Outbox<F>) {
         for index in 0..self.entries.len() {
             if let Some(Some(entry)) = self.entries.get(index)
-                && datapath.plan(&entry.sighting, self.policy.mode).as_ref() != Ok(&entry.plan)
+                && self.plan(datapath, &entry.sighting).as_ref() != Ok(&entry.plan)
             {
                 self.take_back(now, datapath, index as u32, out, TakenBack::Network);
             }
@@ -307,10 +311,7 @@ impl Offload {
         if self.pending.is_empty() {
             return;
         }
-        let full = |device: &Device| {
-            device.offload.capabilities().entries.is_some_and(|most| device.entries >= most as usize)
-        };
-        if self.devices.iter().any(full) {
+        if self.devices.iter().any(|device| device.full) {
             let entries = self.entries.iter().enumerate();
             let mut all: Vec<_> =
                 entries.filter_map(|(index, entry)| Some((entry.as_ref()?.rate, index as u32))).collect();
@@ -377,9 +378,10 @@ impl Offload {
     fn offer(&mut self, now: Nanos, sighting: &Sighting, plan: &Plan) -> Option<Result<Handle, Refused>> {
         let device = self.devices.get_mut(sighting.port as usize)?;
         let answer = device.offload.insert(now, &plan.rule);
-        if answer.is_ok() {
-            device.pause = 0;
-            device.entries += 1;
+        match answer {
+            Ok(_) => device.pause = 0,
+            Err(Refused::Full) => device.full = true,
+            Err(_) => {}
         }
         Some(answer)
     }
@@ -390,12 +392,25 @@ impl Offload {
         sighting: &Sighting,
         bytes: u64,
     ) -> Result<Plan, Ineligible> {
-        let plan = datapath.plan(sighting, self.policy.mode)?;
+        let plan = self.plan(datapath, sighting)?;
         if matches!(self.policy.mode, Mode::Full)
             && datapath.credit_of(sighting.shard, plan.session, plan.pdr)
                 < self.margin(sighting.shard, plan.session, bytes)
         {
             return Err(Ineligible::Credit);
+        }
+        Ok(plan)
+    }
+
+    /// The rule for a flow. What only steers does without a counter where there is none; it is taken back when it would be idle, and
+    /// comes again if it's still worth it.
+    fn plan<F: Frame>(&self, datapath: &Datapath<F>, sighting: &Sighting) -> Result<Plan, Ineligible> {
+        let mut plan = datapath.plan(sighting, self.policy.mode)?;
+        let device = self.devices.get(sighting.port as usize);
+        if let Mode::Partial { .. } = self.policy.mode
+            && device.is_some_and(|device| !device.counts)
+        {
+            plan.rule.actions.retain(|action| *action != Action::Count);
         }
         Ok(plan)
     }
@@ -457,7 +472,7 @@ impl Offload {
             }
         }
         if let Some(device) = self.devices.get_mut(entry.sighting.port as usize) {
-            device.entries = device.entries.saturating_sub(1);
+            device.full = false;
         }
         Some(entry)
     }
@@ -489,7 +504,7 @@ impl Offload {
         let Some(entry) = self.entries.get(index as usize).and_then(Option::as_ref) else { return };
         let (shard, session) = (entry.sighting.shard, entry.plan.session);
         let full = matches!(self.policy.mode, Mode::Full);
-        let reason = if datapath.plan(&entry.sighting, self.policy.mode).as_ref() != Ok(&entry.plan) {
+        let reason = if self.plan(datapath, &entry.sighting).as_ref() != Ok(&entry.plan) {
             TakenBack::Flow
         } else if now.since(entry.active) >= self.policy.idle {
             TakenBack::Idle

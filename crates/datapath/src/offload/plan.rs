@@ -35,6 +35,17 @@ impl Ineligible {
     /// All reasons, in order.
     pub const ALL: [Self; 5] = [Self::Gone, Self::Complex, Self::Metered, Self::NoWay, Self::Credit];
 
+    /// What it means.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Gone => "Heavy, but over before their turn came.",
+            Self::Complex => "Heavy, but their packets are judged one by one.",
+            Self::Metered => "Heavy, but their rate is limited.",
+            Self::NoWay => "Heavy, but not routed to a neighbour that is known.",
+            Self::Credit => "Heavy, but too near to a volume threshold or quota.",
+        }
+    }
+
     /// Its name, for counters.
     pub const fn label(self) -> &'static str {
         match self {

@@ -38,6 +38,20 @@ impl TakenBack {
         Self::Asked,
     ];
 
+    /// What it means.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Session => "Taken back because their session changed or ended.",
+            Self::Network => "Taken back because a neighbour, a route or an interface changed.",
+            Self::Flow => "Taken back because their flow ended, or would be handled otherwise.",
+            Self::Credit => "Taken back because a volume threshold or quota came near.",
+            Self::Idle => "Taken back after a silence.",
+            Self::Lighter => "Taken back because a heavier flow needed the place.",
+            Self::Failure => "Taken back because the NIC failed.",
+            Self::Asked => "Taken back because their worker ended.",
+        }
+    }
+
     /// Its name, for counters.
     pub const fn label(self) -> &'static str {
         match self {
@@ -74,7 +88,39 @@ pub struct OffloadCounters {
     pub failures: u64,
 }
 
+/// What refusals mean, by [`Refused::index`].
+const REFUSALS: [&str; Refused::LABELS.len()] = [
+    "Refused because the NIC can't do that.",
+    "Refused because the NIC's flow table was full.",
+    "Refused because the NIC took no more flows for the moment.",
+    "Refused because the NIC had a rule for these packets.",
+    "Refused for another reason.",
+];
+
 impl OffloadCounters {
+    /// Label, meaning and value of each, for whoever shows them.
+    pub fn each(&self) -> Vec<(String, &'static str, u64)> {
+        let one = |label: &str, meaning, value| (label.to_owned(), meaning, value);
+        let mut each = vec![
+            one("inserted", "Flows that a NIC took.", self.inserted),
+            one(
+                "packets",
+                "Packets that NICs have handled, as far as their counters were read.",
+                self.packets,
+            ),
+            one("bytes", "Bytes of the users' packets among them.", self.bytes),
+            one("failures", "Times that a NIC failed and lost all its flows.", self.failures),
+            one("lost", "Flows whose last counters were lost by that.", self.lost),
+        ];
+        let refused = Refused::LABELS.iter().zip(REFUSALS).zip(self.refused);
+        each.extend(refused.map(|((label, meaning), n)| (format!("refused-{label}"), meaning, n)));
+        let stayed = Ineligible::ALL.iter().zip(self.ineligible);
+        each.extend(stayed.map(|(reason, n)| (format!("stayed-{}", reason.label()), reason.meaning(), n)));
+        let back = TakenBack::ALL.iter().zip(self.taken_back);
+        each.extend(back.map(|(reason, n)| (format!("taken-back-{}", reason.label()), reason.meaning(), n)));
+        each
+    }
+
     /// Adds another worker's.
     pub fn merge(&mut self, other: &Self) {
         let add = |mine: &mut [u64], theirs: &[u64]| {

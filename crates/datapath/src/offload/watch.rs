@@ -46,25 +46,21 @@ impl Watch {
         Self { flows: HashMap::new(), limit, every, countdown: every, random: seed | 1, began: Nanos(0) }
     }
 
-    /// The positions of samples in a burst of `n` packets. The distance between two is random: in traffic that repeats itself
-    /// a fixed one would always meet the same flows.
-    pub fn samples(&mut self, n: usize) -> impl Iterator<Item = usize> + '_ {
-        let mut at = 0usize;
-        std::iter::from_fn(move || {
-            let left = (n - at) as u32;
-            if self.countdown > left || left == 0 {
-                self.countdown -= left;
-                at = n;
-                return None;
-            }
-            at += self.countdown as usize;
-            // Xorshift64 (Marsaglia).
-            self.random ^= self.random << 13;
-            self.random ^= self.random >> 7;
-            self.random ^= self.random << 17;
-            self.countdown = 1 + (self.random >> 32) as u32 % (2 * self.every - 1);
-            Some(at - 1)
-        })
+    /// The position of the next sample in a burst of `n` packets, from `from` on. The distance between two is random: in traffic
+    /// that repeats itself a fixed one would always meet the same flows.
+    pub fn sample(&mut self, from: usize, n: usize) -> Option<usize> {
+        let left = n.saturating_sub(from) as u32;
+        if self.countdown > left {
+            self.countdown -= left;
+            return None;
+        }
+        let at = from + self.countdown as usize - 1;
+        // Xorshift64 (Marsaglia).
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.countdown = 1 + (self.random >> 32) as u32 % (2 * self.every - 1);
+        Some(at)
     }
 
     /// A sample belongs to this flow.
@@ -145,16 +141,19 @@ mod tests {
         let mut watch = Watch::new(10, 32, 7);
         let (mut n, mut before) = (0, [0; 64]);
         for _ in 0..20_000 {
-            for at in watch.samples(64) {
+            let mut from = 0;
+            while let Some(at) = watch.sample(from, 64) {
                 n += 1;
                 before[at] += 1;
+                from = at + 1;
             }
         }
         assert!((38_000..42_000).contains(&n), "{n} of 1,280,000 packets, one in 32");
         assert!(before.iter().all(|&n| n > 400), "every place in a burst is met: {before:?}");
-        assert_eq!(watch.samples(0).count(), 0);
+        assert_eq!(watch.sample(0, 0), None);
         let mut all = Watch::new(10, 1, 7);
-        assert_eq!(all.samples(64).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());
+        assert!((0..64).all(|at| all.sample(at, 64) == Some(at)));
+        assert_eq!(all.sample(64, 64), None);
     }
 
     #[test]
