@@ -292,8 +292,7 @@ fn heavy_flows_are_steered_to_their_worker() {
     let mut last = 0;
     let (_, before, after, total) = until(Mode::Partial { queue: 0 }, |switch, reports| {
         let now = sum(reports, handed_off);
-        let settled = now == std::mem::replace(&mut last, now) && !switch.is_empty();
-        settled
+        now == std::mem::replace(&mut last, now) && !switch.is_empty()
     });
     assert!(sum(&before, handed_off) > 0);
     assert_eq!(sum(&after, handed_off), sum(&before, handed_off), "nothing was handed over any more");

@@ -19,6 +19,9 @@ const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 const NOW: Nanos = Nanos(Nanos::SECOND);
 
+/// A frame that left a wire, and which.
+type Sent = (usize, Vec<u8>);
+
 /// Two ports of one switch: N3 and N6.
 struct Bench {
     switch: MemSwitch,
@@ -45,7 +48,7 @@ impl Bench {
     }
 
     /// What comes of a packet: out of a wire (by port), or into a queue (by port and number).
-    fn send(&mut self, port: usize, packet: &[u8]) -> (Vec<(usize, Vec<u8>)>, Vec<(usize, usize)>) {
+    fn send(&mut self, port: usize, packet: &[u8]) -> (Vec<Sent>, Vec<(usize, usize)>) {
         self.wires[port].inject(&mut vec![MemFrame::copy_of(packet).unwrap()]);
         let (mut out, mut queues, mut frames) = (Vec::new(), Vec::new(), Vec::new());
         for (port, wire) in self.wires.iter_mut().enumerate() {
