@@ -52,6 +52,23 @@ fn drop_reasons() {
 }
 
 #[test]
+fn offload_counters() {
+    let rows = datapath::offload::OffloadCounters::default().each();
+    let mut text = String::from("| counter | meaning |\n|---|---|\n");
+    for (name, meaning, _) in rows {
+        writeln!(text, "| `{name}` | {meaning} |").unwrap();
+    }
+    let text = format!(
+        "# What became of flows in NICs\n\n\
+         `millrace ctl offload` shows these, all workers together; they begin at 0 when the process starts. What they are about is in\n\
+         [offload.md](offload.md).\n\n\
+         {text}\n\
+         This page is written from `datapath::offload::OffloadCounters` by `{HOW}`.\n"
+    );
+    page("offload-counters.md", &text);
+}
+
+#[test]
 fn counters() {
     let (node, n4) = (NodeCounters::default(), N4Counters::default());
     let rows = |each: Vec<(&'static str, &'static str, u64)>| {

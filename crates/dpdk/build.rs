@@ -92,7 +92,7 @@ fn own_af_packet(library: &str) -> String {
 }
 
 fn main() {
-    println!("cargo::rerun-if-changed=shim/shim.c");
+    println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=DPDK_LINK");
 
@@ -103,7 +103,7 @@ fn main() {
         );
     }
     let mut build = cc::Build::new();
-    build.file("shim/shim.c").opt_level(3).warnings(true).flag("-Wno-unused-parameter");
+    build.file("shim/shim.c").file("shim/flow.c").opt_level(3).warnings(true).flag("-Wno-unused-parameter");
     for flag in pkg_config(&["--cflags"]) {
         // DPDK's own headers are not ours to warn about.
         match flag.strip_prefix("-I") {

@@ -74,6 +74,8 @@ enum Command {
     Mirror(mirror::Command),
     /// Show the translation on N6: pools, blocks of ports, mappings.
     Nat,
+    /// Show flows that NICs forward by themselves.
+    Offload,
     /// Stop the UPF.
     Stop,
 }
@@ -100,6 +102,7 @@ impl Command {
             Self::Qos => Request::Qos,
             Self::Mirror(command) => Request::Mirror(command.request()),
             Self::Nat => Request::Nat,
+            Self::Offload => Request::Offload,
             Self::Stop => Request::Stop,
         }
     }
@@ -151,6 +154,10 @@ fn shown(answer: &Answer) -> String {
         Answer::Qos(report) => qos(report),
         Answer::Mirrors { mirrors } => mirror::shown(mirrors),
         Answer::Nat(status) => nat(status),
+        Answer::Offload(status) if status.ports.is_empty() => {
+            "Nothing is to be offloaded (offload.mode).\n".into()
+        }
+        Answer::Offload(status) => offload(status),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }
@@ -539,6 +546,41 @@ fn nat(status: &NatStatus) -> String {
         let _ = writeln!(text, "\n{} lines of the log of bindings were lost.", status.log_lines_lost);
     }
     text
+}
+
+fn offload(status: &OffloadStatus) -> String {
+    let mut ports = Table::new(&[("PORT", Left), ("ENTRIES", Right), ("ITS RULES MAY CONTAIN", Left)]);
+    for port in &status.ports {
+        ports.row([port.port.clone(), or_dash(port.entries.as_ref()), joined(&port.features)]);
+    }
+    let mut flows = Table::new(&[
+        ("WORKER", Right),
+        ("PORT", Left),
+        ("DIRECTION", Left),
+        ("PACKETS", Right),
+        ("PER SECOND", Right),
+        ("FLOW", Left),
+    ]);
+    for flow in &status.some {
+        flows.row([
+            flow.worker.to_string(),
+            flow.port.clone(),
+            if flow.uplink { "uplink".into() } else { "downlink".into() },
+            flow.packets.to_string(),
+            flow.packets_per_second.to_string(),
+            flow.flow.clone(),
+        ]);
+    }
+    let mut counters = Table::new(&[("COUNT", Right), ("COUNTER", Left), ("MEANING", Left)]);
+    for line in &status.counters {
+        counters.row([line.value.to_string(), line.counter.clone(), line.meaning.clone()]);
+    }
+    let shown = match (status.some.len() as u64, status.flows) {
+        (_, 0) => "No flow is in a NIC.\n".into(),
+        (some, all) if some == all => flows.to_string(),
+        (some, all) => format!("{flows}{some} of {all} flows are shown.\n"),
+    };
+    format!("{ports}\n{shown}\n{counters}")
 }
 
 fn n4(status: &N4Status) -> String {

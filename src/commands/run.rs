@@ -58,6 +58,10 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
         tracing::info!(port = info.name, driver = info.driver, mac = %info.mac, mtu = info.mtu, "port started");
         ports.push(opened);
     }
+    DpdkPort::connect(&mut ports);
+    if config.offload.mode != control::config::OffloadMode::Off {
+        ports.iter().for_each(log_flows);
+    }
     let registrar = eal.clone();
     let options = Options {
         // A thread that can't be registered works all the same, without DPDK's per-thread buffer cache.
@@ -83,6 +87,18 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Says what a port's NIC may do by itself.
+#[cfg(feature = "dpdk")]
+fn log_flows(port: &dpdk::DpdkPort) {
+    let name = &io::Port::info(port).name;
+    for (rule, _, answer) in port.flows().probe() {
+        match answer {
+            Ok(()) => tracing::info!(port = name, rule, "the NIC takes such rules"),
+            Err(refused) => tracing::info!(port = name, rule, %refused, "the NIC takes no such rules"),
+        }
+    }
 }
 
 #[cfg(feature = "dpdk")]

@@ -297,6 +297,59 @@ impl Books {
         verdict
     }
 
+    /// Enters packets of a rule that a device has forwarded between two moments, and raises what their volume calls for. The records
+    /// must have been folded in; grant anew afterwards.
+    pub fn settle(
+        &mut self,
+        rules: &Rules,
+        pdr: u16,
+        (packets, bytes): (u64, u64),
+        (since, now): (Nanos, Nanos),
+        reports: &mut Vec<Usage>,
+    ) {
+        let Some(pdr) =
+            rules.pdrs.get(pdr as usize).zip(self.pdrs.get_mut(pdr as usize)).map(|(pdr, state)| {
+                state.packets += packets;
+                state.bytes += bytes;
+                pdr
+            })
+        else {
+            return;
+        };
+        self.last = self.last.max(now);
+        for urr in &pdr.urrs {
+            if let (Some(rule), Some(state)) =
+                (rules.urrs.get(*urr as usize), self.urrs.get_mut(*urr as usize))
+                && !rule.inactive
+            {
+                state.add(pdr.source.is_uplink(), packets, bytes, since, now);
+                judge(rule, state, reports);
+            }
+        }
+    }
+
+    /// Bytes that a rule's packets may count before one of the limits of its URRs is reached, if nobody else draws on
+    /// them. Zero if a packet is to be judged for another reason.
+    pub fn unclaimed(&self, rules: &Rules, pdr: u16) -> u64 {
+        let Some(pdr) = rules.pdrs.get(pdr as usize) else { return 0 };
+        let uplink = pdr.source.is_uplink();
+        let left = pdr.urrs.iter().map(|urr| {
+            let (Some(rule), Some(state)) = (rules.urrs.get(*urr as usize), self.urrs.get(*urr as usize))
+            else {
+                return 0;
+            };
+            if rule.blocked || state.exhausted || (rule.start_of_traffic && !state.started) {
+                return 0;
+            }
+            if rule.inactive {
+                return u64::MAX;
+            }
+            let threshold = remaining(&rule.threshold, &state.volume, uplink, !uplink);
+            threshold.min(remaining(&rule.quota, &state.consumed, uplink, !uplink))
+        });
+        left.min().unwrap_or(u64::MAX)
+    }
+
     /// Grants credit to the books and to these records, which have been folded in.
     pub fn grant<'r>(&mut self, rules: &Rules, shares: u32, records: impl Iterator<Item = &'r mut Record>) {
         let shares = shares.max(1) as u64;

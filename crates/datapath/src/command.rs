@@ -166,6 +166,13 @@ pub enum Event {
     },
     /// A translation began or ended: for the log of bindings.
     Nat(crate::nat::Told),
+    /// A device that forwards flows by itself has failed: software forwards them again, and the device is tried again later.
+    OffloadFailed {
+        /// The port.
+        port: u16,
+        /// What it said.
+        failure: String,
+    },
     /// Answer to [`Command::Inspect`].
     Snapshot {
         /// The command's.

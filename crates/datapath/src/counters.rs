@@ -222,6 +222,13 @@ impl Counters {
         direction.add(bytes as usize);
     }
 
+    /// Counts UEs' packets that a device has forwarded.
+    pub(crate) const fn forwarded_by_device(&mut self, uplink: bool, packets: u64, bytes: u64) {
+        let direction = if uplink { &mut self.uplink } else { &mut self.downlink };
+        direction.packets += packets;
+        direction.bytes += bytes;
+    }
+
     /// Counts frames that arrived at an interface, if it is one.
     #[inline]
     pub(crate) fn arrived(&mut self, interface: u16, traffic: Traffic) {

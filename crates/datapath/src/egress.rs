@@ -51,12 +51,12 @@ impl Egress {
         }
     }
 
-    /// The neighbour's MAC address became known, or is no longer.
-    pub fn set_mac(&mut self, mac: Option<MacAddr>) {
-        self.resolved = mac.is_some();
-        if let Some(destination) = self.header.first_chunk_mut::<6>() {
-            *destination = mac.unwrap_or_default().0;
-        }
+    /// The neighbour's MAC address became known, or is no longer. Says whether it is another one.
+    pub fn set_mac(&mut self, mac: Option<MacAddr>) -> bool {
+        let before = std::mem::replace(&mut self.resolved, mac.is_some());
+        let mac = mac.unwrap_or_default().0;
+        let known = self.header.first_chunk_mut::<6>().map(|known| std::mem::replace(known, mac));
+        before != self.resolved || known != Some(mac)
     }
 
     /// Writes the layer-2 header to the front of a frame that has room for it.

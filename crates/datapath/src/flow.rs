@@ -161,6 +161,14 @@ impl Flow {
         self.last = coarse(now);
     }
 
+    /// More packets, forwarded by a device.
+    pub const fn count_more(&mut self, packets: u64, bytes: u64, now: Nanos) {
+        self.packets = self.packets.wrapping_add(packets as u32);
+        let sum = self.bytes() + bytes;
+        self.bytes = [sum as u32, (sum >> 32) as u32];
+        self.last = coarse(now);
+    }
+
     /// Bytes of the packets forwarded.
     #[inline(always)]
     pub const fn bytes(&self) -> u64 {

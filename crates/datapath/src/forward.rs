@@ -74,6 +74,16 @@ impl Encapsulation {
         true
     }
 
+    /// The headers that go in front of every such packet, with the lengths of an empty one: a device fills in its own.
+    pub(crate) fn headers(&self, egress: &Egress, outer: &Outer) -> Vec<u8> {
+        let mut headers = vec![0; self.front(egress, outer) as usize];
+        egress.write(&mut headers, matches!(outer, Outer::V6 { .. }));
+        if let Some((_, packet)) = headers.split_at_mut_checked(egress.l2 as usize) {
+            write_outer(packet, outer, self, 0, 0);
+        }
+        headers
+    }
+
     /// The QFI that the packet leaves with, or [`NO_QFI`].
     #[inline(always)]
     pub const fn qfi(&self) -> u8 {
@@ -85,7 +95,7 @@ impl Encapsulation {
 
     /// What a record says of the packet, which came with QFI `carried`.
     #[inline(always)]
-    fn of(record: &Record, meta: &Meta, carried: u8) -> Self {
+    pub(crate) fn of(record: &Record, meta: &Meta, carried: u8) -> Self {
         Self {
             peer: record.peer,
             teid: record.remote_teid,
@@ -450,7 +460,7 @@ pub(crate) fn internalise<F: Frame>(frame: &mut F, meta: &Meta) -> bool {
 
 /// Whether the record decides over this packet by itself.
 #[inline(always)]
-fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
+pub(crate) fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
     let flags = record.flags;
     if flags & flag::COMPLEX != 0 || (flags & flag::MATCH != 0 && record.qfi != meta.qfi) {
         return false;

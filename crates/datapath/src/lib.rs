@@ -80,6 +80,7 @@
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
+//! - [`offload`]: flows that a NIC forwards by itself.
 //! - What is told: [`counters`], [`Reason`], [`Event`].
 //!
 //! # Cost
@@ -115,6 +116,7 @@ pub mod nat;
 mod neighbour;
 pub mod net;
 mod network;
+pub mod offload;
 mod outbox;
 mod overload;
 pub mod parse;

@@ -61,6 +61,11 @@ impl Marking {
         }
     }
 
+    /// Whether anything is marked.
+    pub(crate) const fn is_any(&self) -> bool {
+        self.outer || self.inner || self.carried
+    }
+
     /// The QFI that a packet came with, or that its DSCP stands for.
     #[inline(always)]
     pub(crate) fn carried(&self, frame: &[u8], meta: &Meta) -> u8 {

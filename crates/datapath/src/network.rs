@@ -53,6 +53,8 @@ pub struct Network<F> {
     pub peers: Peers,
     /// Hosts and routers on the links.
     pub neighbours: Neighbours<F>,
+    /// Another one whenever a way that was known may have become another.
+    pub generation: u64,
 }
 
 impl<F: Frame> Network<F> {
@@ -65,6 +67,7 @@ impl<F: Frame> Network<F> {
             ways: Vec::new(),
             peers: Peers::new(config.peers),
             neighbours: Neighbours::new(config.seed, config.neighbours, config.neighbour_queue),
+            generation: 0,
         };
         network.derive();
         network
@@ -94,6 +97,7 @@ impl<F: Frame> Network<F> {
 
     /// A new view is in force. If only neighbours changed, what waits goes on waiting, or is sent.
     pub fn replace<P>(&mut self, cx: &mut Context<'_, F, P>, counters: &mut Counters, view: Arc<NetView>) {
+        self.generation += 1;
         let same = self.view.interfaces() == view.interfaces();
         self.ingress = Ingress::new(&view);
         self.view = view;
@@ -187,11 +191,13 @@ impl<F: Frame> Network<F> {
             Way::Via(egress) => Some(egress),
             _ => None,
         });
+        let mut changed = false;
         for egress in gateways.chain(self.peers.egresses()) {
             if egress.interface == interface && egress.target == address {
-                egress.set_mac(Some(mac));
+                changed |= egress.set_mac(Some(mac));
             }
         }
+        self.generation += u64::from(changed);
         self.release(cx, counters, interface, mac, frames);
     }
 

@@ -123,3 +123,81 @@ unsafe extern "C" {
     pub(crate) fn mr_port_link(port: u16, mbps: *mut u32) -> c_int;
     pub(crate) fn mr_port_stats(port: u16, out: *mut RawStats) -> c_int;
 }
+
+/// `struct mr_rule`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawRule {
+    pub(crate) decap: *const u8,
+    pub(crate) encap: *const u8,
+    pub(crate) rss_key: *const u8,
+    pub(crate) teid: u32,
+    pub(crate) mark: u32,
+    pub(crate) meter: u32,
+    pub(crate) decap_len: u16,
+    pub(crate) encap_len: u16,
+    pub(crate) vlan: u16,
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
+    pub(crate) queue: u16,
+    pub(crate) to_port: u16,
+    pub(crate) rss_queues: u16,
+    pub(crate) mac: [u8; 6],
+    pub(crate) outer_destination: [u8; 16],
+    pub(crate) source: [u8; 16],
+    pub(crate) destination: [u8; 16],
+    pub(crate) has_mac: u8,
+    pub(crate) has_outer_destination: u8,
+    pub(crate) has_teid: u8,
+    pub(crate) has_source: u8,
+    pub(crate) has_destination: u8,
+    pub(crate) has_protocol: u8,
+    pub(crate) has_ports: u8,
+    pub(crate) tunnel: u8,
+    pub(crate) outer_v6: u8,
+    pub(crate) v6: u8,
+    pub(crate) qfi: u8,
+    pub(crate) protocol: u8,
+    pub(crate) tos: u8,
+    pub(crate) tos_mask: u8,
+    pub(crate) exact: u8,
+    pub(crate) rss_inner: u8,
+    pub(crate) rss_source: u8,
+    pub(crate) actions: [u8; 8],
+    pub(crate) reserved: [u8; 13],
+}
+const _: () = assert!(std::mem::size_of::<RawRule>() == 144);
+
+/// `struct mr_flow_error`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawFlowError {
+    pub(crate) code: i32,
+    pub(crate) kind: u32,
+    pub(crate) part: u32,
+    pub(crate) message: [u8; 116],
+}
+const _: () = assert!(std::mem::size_of::<RawFlowError>() == 128);
+
+/// An opaque `struct rte_flow`.
+#[repr(C)]
+pub(crate) struct RteFlowRule {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    pub(crate) fn mr_flow_validate(port: u16, rule: *const RawRule, error: *mut RawFlowError) -> c_int;
+    pub(crate) fn mr_flow_create(
+        port: u16,
+        rule: *const RawRule,
+        error: *mut RawFlowError,
+    ) -> *mut RteFlowRule;
+    pub(crate) fn mr_flow_destroy(port: u16, flow: *mut RteFlowRule, error: *mut RawFlowError) -> c_int;
+    pub(crate) fn mr_flow_count(
+        port: u16,
+        flow: *mut RteFlowRule,
+        packets: *mut u64,
+        bytes: *mut u64,
+        error: *mut RawFlowError,
+    ) -> c_int;
+}

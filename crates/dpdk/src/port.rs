@@ -3,8 +3,10 @@
 use crate::eal::{Eal, ThreadGuard, alone, libc_errno, take_log};
 use crate::error::{DpdkError, cause};
 use crate::ffi::{self, PortConfig, RawPortInfo, RawStats};
+use crate::flow::RteFlow;
 use crate::mbuf::{Mbuf, MempoolPool};
 use crate::pool::PoolHandle;
+use io::offload::FlowOffload;
 use io::{Port, PortInfo, PortStats, RxQueue, TxQueue};
 use packet::MacAddr;
 use std::ffi::{CStr, CString};
@@ -112,12 +114,19 @@ pub(crate) fn is_pci(device: &str) -> bool {
 
 /// A port of an attached device; closes it when the last queue is gone.
 #[derive(Debug)]
-struct Device {
+pub(crate) struct Device {
     port: u16,
     chained_lost: AtomicU64,
     /// Receive queues take buffers from it: it goes after the port is closed.
     _pool: PoolHandle,
     eal: Eal,
+}
+
+impl Device {
+    /// DPDK's number of the port.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
 }
 
 impl Drop for Device {
@@ -134,6 +143,8 @@ pub struct DpdkPort {
     device: Arc<Device>,
     pool: PoolHandle,
     taken: Vec<bool>,
+    /// DPDK's numbers of all ports, in the order of the configuration.
+    ports: Arc<[u16]>,
 }
 
 impl DpdkPort {
@@ -221,7 +232,20 @@ impl DpdkPort {
         };
         let device =
             Arc::new(Device { port, chained_lost: AtomicU64::new(0), _pool: pool.clone(), eal: eal.clone() });
-        Ok(Self { info, device, pool, taken: vec![false; usize::from(spec.queues)] })
+        Ok(Self { info, device, pool, taken: vec![false; usize::from(spec.queues)], ports: Arc::default() })
+    }
+
+    /// Lets rules on each of these ports forward to any of them, by their place here.
+    pub fn connect(ports: &mut [Self]) {
+        let numbers: Arc<[u16]> = ports.iter().map(|port| port.device.port).collect();
+        for port in ports {
+            port.ports = Arc::clone(&numbers);
+        }
+    }
+
+    /// The flow table of the device behind the port, after asking it what it can.
+    pub fn flows(&self) -> RteFlow {
+        RteFlow::new(Arc::clone(&self.device), Arc::clone(&self.ports))
     }
 
     /// Packet buffers in queues, caches excluded, and in packets.
@@ -414,6 +438,10 @@ impl Port for DpdkPort {
 
     fn link_up(&self) -> bool {
         self.link().0
+    }
+
+    fn offload(&mut self) -> Box<dyn FlowOffload> {
+        Box::new(self.flows())
     }
 
     fn stats(&self) -> PortStats {

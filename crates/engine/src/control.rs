@@ -8,6 +8,7 @@ use crate::worker::{
     Answer, CONTROL_BURST, HandedOff, Load, Order, PortLoad, Steered, SteeredLoad, Worker, WorkerReport,
 };
 use datapath::command::{Command, Event};
+use datapath::offload::{Mode, Offload, Policy};
 use datapath::{Config, Datapath, Outbox};
 use io::steering::{Duty, Steering};
 use io::{BURST, Port};
@@ -38,6 +39,8 @@ pub struct EngineConfig {
     pub egress: Arc<Plan>,
     /// DPDK wants its threads registered.
     pub on_thread_start: OnThreadStart,
+    /// Whether, and when, flows go to the ports' flow tables; a partial mode's queue is each worker's own.
+    pub offload: Option<Policy>,
 }
 
 impl Default for EngineConfig {
@@ -49,6 +52,7 @@ impl Default for EngineConfig {
             hand_off_ring: 1_024,
             egress: Arc::new(Plan::standard([])),
             on_thread_start: Arc::new(|| Box::new(())),
+            offload: None,
         }
     }
 }
@@ -174,6 +178,14 @@ impl Engine {
                 let shard = state.new_shard(shard);
                 state.adopt(shard);
             }
+            let offload = config.offload.clone().map(|mut policy| {
+                if let Mode::Partial { queue: own } = &mut policy.mode {
+                    *own = queue;
+                }
+                // Other workers sample other packets.
+                policy.seed = policy.seed.rotate_left(u32::from(queue));
+                Offload::new(policy, ports.iter_mut().map(Port::offload).collect())
+            });
             let (order_tx, order_rx) = RingBuffer::new(config.control_ring);
             let (answer_tx, answer_rx) = RingBuffer::new(config.control_ring);
             let worker = Worker::<P> {
@@ -187,6 +199,7 @@ impl Engine {
                 steered,
                 pool,
                 datapath: state,
+                offload,
                 clock,
                 idle: Idle::new(config.idle),
                 orders: order_rx,

@@ -5,6 +5,7 @@ use crate::idle::Idle;
 use crate::placement::ShardMap;
 use crate::waker::Waker;
 use datapath::command::{Command, Event};
+use datapath::offload::{Offload, OffloadReport};
 use datapath::{Counters, Datapath, Outbox, SliceTraffic};
 use io::steering::Duty;
 use io::{BURST, Port, RxQueue, TxQueue};
@@ -26,6 +27,9 @@ const TICK: u64 = 1_000_000;
 /// Events that wait for room in the ring to control; beyond, reports that packets caused are dropped and counted.
 /// Answers to orders are never dropped: control bounds the number of orders outstanding.
 const EVENT_BACKLOG: usize = 65_536;
+
+/// Flows in hardware that a report names, at most.
+const FLOWS_REPORTED: usize = 16;
 
 /// What control asks of a worker.
 #[derive(Debug)]
@@ -71,6 +75,8 @@ pub struct WorkerReport {
     pub load: Load,
     /// What packets of each port cost: receive, process, send.
     pub ports: Vec<PortLoad>,
+    /// Its flows in hardware, if it may have any.
+    pub offload: Option<OffloadReport>,
     /// What it counted of each slice: uplink, downlink.
     pub slices: Vec<[SliceTraffic; 2]>,
     /// What waited to be sent, by port and by class in the order of the [plan](crate::egress::Plan).
@@ -139,6 +145,7 @@ pub(crate) struct Worker<P: Port> {
     pub egress: Vec<Scheduler<P::Frame>>,
     pub pool: P::Pool,
     pub datapath: Datapath<P::Frame>,
+    pub offload: Option<Offload>,
     pub clock: Tsc,
     pub idle: Idle,
     pub orders: Consumer<Order>,
@@ -169,6 +176,10 @@ impl<P: Port> Worker<P> {
             let mut work = packets + self.obey(now, &mut stopping);
             if now >= next_tick {
                 next_tick = now.plus(TICK);
+                // First: counters are read before flows age.
+                if let Some(offload) = &mut self.offload {
+                    offload.tick(now, &mut self.datapath, &mut self.out);
+                }
                 self.datapath.tick(now, &mut self.out, &mut self.pool);
                 self.flush();
             }
@@ -188,6 +199,9 @@ impl<P: Port> Worker<P> {
             self.load.empty_polls += 1;
             let waiting = self.egress.iter().any(|scheduler| !scheduler.is_empty());
             if (stopping || self.answers.is_abandoned()) && !(waiting && after.since(last_work) < LINGER) {
+                if let Some(offload) = &mut self.offload {
+                    offload.stop(now, &mut self.datapath, &mut self.out);
+                }
                 self.finish();
                 return self.report();
             }
@@ -234,11 +248,15 @@ impl<P: Port> Worker<P> {
         if received == 0 {
             return;
         }
+        if let Some(offload) = &mut self.offload {
+            offload.sight(now, &self.datapath, port, burst);
+        }
         if steered {
             self.datapath.process_steered(now, port, burst, &mut self.out, &mut self.pool);
         } else {
             self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
         }
+        self.recheck(now);
         self.flush();
         let after = self.clock.now();
         if let Some(load) = self.port_loads.get_mut(usize::from(port)) {
@@ -260,12 +278,23 @@ impl<P: Port> Worker<P> {
             self.taken.extend(chunk);
             self.load.taken_over += available as u64;
             work += available;
+            if let Some(offload) = &mut self.offload {
+                offload.sight_handed_off(now, &self.datapath, &self.taken);
+            }
             self.datapath.process_handed_off(now, &mut self.taken, &mut self.out, &mut self.pool);
         }
         if work > 0 {
+            self.recheck(now);
             self.flush();
         }
         work
+    }
+
+    /// Packets may have told where a neighbour is now: then no flow in hardware goes on to where it was.
+    fn recheck(&mut self, now: Nanos) {
+        if let Some(offload) = &mut self.offload {
+            offload.check(now, &mut self.datapath, &mut self.out);
+        }
     }
 
     /// A bounded number of orders.
@@ -277,7 +306,12 @@ impl<P: Port> Worker<P> {
             work += 1;
             match order {
                 Order::Do(command) => {
+                    // What is in hardware comes back before it would be wrong.
+                    if let Some(offload) = &mut self.offload {
+                        offload.before(now, &mut self.datapath, &command, &mut self.out);
+                    }
                     self.datapath.apply(now, command, &mut self.out, &mut self.pool);
+                    self.recheck(now);
                     self.flush();
                 }
                 Order::Report => {
@@ -379,6 +413,7 @@ impl<P: Port> Worker<P> {
             slices: self.datapath.slices(),
             egress: self.egress.iter().map(|scheduler| scheduler.counters().collect()).collect(),
             steered: self.steered.iter().map(|queue| queue.load).collect(),
+            offload: self.offload.as_ref().map(|offload| offload.report(FLOWS_REPORTED)),
         }
     }
 }

@@ -5,14 +5,16 @@
 mod rig;
 
 use datapath::Counters;
-use datapath::command::{Command, Token, Transition};
-use engine::{Engine, EngineConfig, EngineError};
+use datapath::command::{Command, Event, Token, Transition};
+use datapath::offload::{Mode, Policy};
+use engine::{Engine, EngineConfig, EngineError, WorkerReport};
 use io::Frame;
-use io::mem::{MemConfig, MemFrame, MemNic, MemWire, RssMode};
+use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemSwitch, MemWire, RssMode};
 use packet::{MacAddr, Teid};
 use rig::{N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, network, packet, rules, tunnel, ue, wait};
 use session::rules::Tunnel;
 use std::sync::Arc;
+use std::time::Duration;
 use tables::clock::Tsc;
 
 fn nic(mac: MacAddr, queues: u16) -> (MemNic, MemWire) {
@@ -21,9 +23,25 @@ fn nic(mac: MacAddr, queues: u16) -> (MemNic, MemWire) {
 }
 
 fn start(workers: usize, queues: u16) -> (Result<Engine, EngineError>, Vec<MemNic>, MemWire, MemWire) {
+    start_with(workers, queues, None)
+}
+
+/// With a switch, NICs are its ports, and the workers make use of it.
+fn start_with(
+    workers: usize,
+    queues: u16,
+    offload: Option<(&MemSwitch, Mode)>,
+) -> (Result<Engine, EngineError>, Vec<MemNic>, MemWire, MemWire) {
     let ((n3, n3_wire), (n6, n6_wire)) = (nic(N3_MAC, queues), nic(N6_MAC, queues));
     let mut ports = vec![n3, n6];
-    let config = EngineConfig { cores: vec![None; workers], ..EngineConfig::default() };
+    let mut config = EngineConfig { cores: vec![None; workers], ..EngineConfig::default() };
+    if let Some((switch, mode)) = offload {
+        for port in &ports {
+            switch.plug(port).unwrap();
+        }
+        let eager = Policy { packets_per_second: 10, lifetime: 0, sample: 1, ..Policy::new(mode) };
+        config.offload = Some(eager);
+    }
     let datapath = datapath::Config::new(network().view());
     (Engine::start(&mut ports, &config, &datapath, Tsc::process()), ports, n3_wire, n6_wire)
 }
@@ -110,6 +128,77 @@ fn after_a_fence_every_worker_knows_the_directory() {
     let reports = engine.stop().unwrap();
     assert_eq!(reports.iter().map(|report| report.counters.dropped_total()).sum::<u64>(), 0);
     assert!(reports.iter().map(|report| report.load.handed_off).sum::<u64>() > u64::from(SESSIONS) / 4);
+}
+
+/// Flows of eight sessions that all arrive at one worker: until `done` says so, and then once more.
+fn until(
+    mode: Mode,
+    mut done: impl FnMut(&MemSwitch, &[WorkerReport]) -> bool,
+) -> (MemSwitch, Vec<WorkerReport>, Vec<WorkerReport>, u64) {
+    let switch = MemSwitch::new(FlowTableConfig::default());
+    let (engine, _ports, mut n3, mut n6) = start_with(2, 2, Some((&switch, mode)));
+    let mut engine = engine.unwrap();
+    for index in 0..8 {
+        let rules = Arc::new(rules(index));
+        let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
+        engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
+    }
+    let mut applied = 0;
+    wait("sessions", || {
+        engine.flush();
+        engine.drain(|_, event| applied += u32::from(matches!(event, Event::Applied { .. })));
+        applied == 8
+    });
+    let (mut sent, mut arrived, mut out) = (0, 0, Vec::new());
+    let mut round = |n3: &mut MemWire, n6: &mut MemWire| {
+        let mut packets = (0..40).map(|i| packet(tunnel(i % 8).teid, ue(i % 8), i)).collect();
+        sent += n3.offer(&mut packets) as u64;
+        wait("packets", || {
+            out.clear();
+            arrived += n6.collect(&mut out, 64) as u64;
+            arrived == sent
+        });
+        std::thread::sleep(Duration::from_millis(1));
+        sent
+    };
+    wait("the NIC", || {
+        round(&mut n3, &mut n6);
+        done(&switch, &engine.reports().unwrap())
+    });
+    let before = engine.reports().unwrap();
+    let total = (0..20).map(|_| round(&mut n3, &mut n6)).last().unwrap();
+    let after = engine.stop().unwrap();
+    assert!(switch.is_empty(), "the workers took everything back");
+    (switch, before, after, total)
+}
+
+fn sum(reports: &[WorkerReport], what: impl Fn(&WorkerReport) -> u64) -> u64 {
+    reports.iter().map(what).sum()
+}
+
+#[test]
+fn heavy_flows_leave_the_workers_and_their_counters_come_back() {
+    let (_, before, after, total) = until(Mode::Full, |switch, _| switch.len() == 8);
+    let received = |report: &WorkerReport| report.counters.received;
+    assert_eq!(sum(&after, received), sum(&before, received), "no worker saw the last packets");
+    assert_eq!(sum(&after, |report| report.counters.uplink.packets), total);
+    let handled = |report: &WorkerReport| report.offload.as_ref().unwrap().counters.packets;
+    assert_eq!(sum(&after, handled) + sum(&after, received), total);
+}
+
+#[test]
+fn heavy_flows_are_steered_to_their_worker() {
+    let handed_off = |report: &WorkerReport| report.load.handed_off;
+    // All packets arrive at one worker; the sessions of the other are handed to it until their flows are steered.
+    let mut last = 0;
+    let (_, before, after, total) = until(Mode::Partial { queue: 0 }, |switch, reports| {
+        let now = sum(reports, handed_off);
+        now == std::mem::replace(&mut last, now) && !switch.is_empty()
+    });
+    assert!(sum(&before, handed_off) > 0);
+    assert_eq!(sum(&after, handed_off), sum(&before, handed_off), "nothing was handed over any more");
+    assert_eq!(sum(&after, |report| report.counters.received), total);
+    assert_eq!(sum(&after, |report| report.counters.uplink.packets), total);
 }
 
 #[test]

@@ -46,6 +46,7 @@
 //! - [`steering`]: which receive queue by protocol and code point, ahead of RSS.
 //! - [`replay`]: packets made from templates on the worker's own thread and a sink: the port of benchmarks.
 //! - [`pcap`]: capture files as a port, and a recorder around any port.
+//! - [`offload`]: what a NIC may do by itself: rules for single flows, and the trait of devices that take them.
 //! - [`tun`]: a kernel interface whose other end is this process, for the lab's UE.
 //! - [`conformance`]: the one test body that every backend passes, here and in `dpdk`.
 //!
@@ -66,6 +67,7 @@ pub mod conformance;
 pub mod frame;
 mod header;
 pub mod mem;
+pub mod offload;
 pub mod pcap;
 pub mod port;
 pub mod replay;

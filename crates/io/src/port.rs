@@ -1,6 +1,7 @@
 //! Ports and their queues: what a worker polls.
 
 use crate::frame::{Frame, FramePool};
+use crate::offload::{FlowOffload, NoOffload};
 use crate::steering::{Duty, Steering};
 use packet::MacAddr;
 
@@ -91,4 +92,8 @@ pub trait Port: Send {
     fn link_up(&self) -> bool;
     /// The device's own counters.
     fn stats(&self) -> PortStats;
+    /// A handle on the device's flow table, for rules on what arrives here. Each worker takes one; most ports have none.
+    fn offload(&mut self) -> Box<dyn FlowOffload> {
+        Box::new(NoOffload)
+    }
 }

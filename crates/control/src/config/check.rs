@@ -48,6 +48,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         workers,
         memory: file.workers.memory,
         qos,
+        offload: file.offload,
         limits: file.limits,
         socket: file.ctl.socket.clone().unwrap_or_else(default_socket),
         log: file.log.clone(),

@@ -31,6 +31,7 @@
 mod check;
 mod mirrors;
 pub mod nat;
+mod offload;
 mod problem;
 pub mod qos;
 mod reader;
@@ -41,6 +42,7 @@ mod typed;
 pub mod units;
 
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
+pub use offload::{OffloadMode, OffloadSection};
 pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};
 pub use qos::Qos;
 pub use schema::schema;

@@ -3,6 +3,7 @@
 
 use super::mirrors::MirrorSection;
 use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
+use super::offload::OffloadSection;
 use super::qos::QosSection;
 use super::units::{self, BitRate, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -50,6 +51,8 @@ pub struct File {
     pub workers: WorkersSection,
     /// Who waits, and who is served first.
     pub qos: QosSection,
+    /// Flows that NICs take off the workers' hands.
+    pub offload: OffloadSection,
     /// What the UPF refuses to exceed.
     pub limits: Limits,
     /// The control socket that `millrace ctl` talks to.

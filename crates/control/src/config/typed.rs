@@ -2,6 +2,7 @@
 
 use super::mirrors::Mirror;
 use super::nat::Nat;
+use super::offload::OffloadSection;
 use super::qos::Qos;
 use super::sections::{Limits, Log, MarkingSection, Memory, Role, SliceSection};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
@@ -45,6 +46,8 @@ pub struct Config {
     pub memory: Memory,
     /// Who waits, and who is served first.
     pub qos: Qos,
+    /// What NICs do by themselves.
+    pub offload: OffloadSection,
     /// What is refused to be exceeded.
     pub limits: Limits,
     /// The control socket's path.

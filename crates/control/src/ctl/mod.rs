@@ -25,6 +25,7 @@
 mod client;
 mod mirror;
 mod nat;
+mod offload;
 mod protocol;
 mod qos;
 mod server;
@@ -32,6 +33,7 @@ mod server;
 pub use client::{CtlClient, CtlClientError};
 pub use mirror::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
 pub use nat::{NatPoolLine, NatStatus};
+pub use offload::*;
 pub use protocol::*;
 pub use qos::{ClassLine, QosReport, ReceiveLine};
 pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};

@@ -122,6 +122,8 @@ pub enum Request {
     Mirror(MirrorRequest),
     /// Translation on N6.
     Nat,
+    /// Flows in NICs.
+    Offload,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -202,6 +204,8 @@ pub enum Answer {
     },
     /// To [`Request::Nat`].
     Nat(NatStatus),
+    /// To [`Request::Offload`].
+    Offload(super::OffloadStatus),
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.

@@ -42,6 +42,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError>;
     /// Translation on N6.
     fn nat(&self) -> Result<NatStatus, CtlError>;
+    /// Flows in NICs.
+    fn offload(&self) -> Result<super::OffloadStatus, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -272,6 +274,7 @@ impl Server {
             Request::Qos => Answer::Qos(backend.qos()?),
             Request::Mirror(request) => Answer::Mirrors { mirrors: backend.mirror(&request)? },
             Request::Nat => Answer::Nat(backend.nat()?),
+            Request::Offload => Answer::Offload(backend.offload()?),
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

@@ -78,6 +78,10 @@ impl CtlBackend for Fake {
         Ok(NatStatus { pools: vec![pool], ..NatStatus::default() })
     }
 
+    fn offload(&self) -> Result<OffloadStatus, CtlError> {
+        Ok(OffloadStatus { flows: 4, ..OffloadStatus::default() })
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -191,6 +195,7 @@ fn questions_are_answered_in_order() {
     assert!(
         matches!(client.ask(&Request::Qos).unwrap(), Answer::Qos(qos) if qos.classes[0].dropped_red == 4)
     );
+    assert!(matches!(client.ask(&Request::Offload).unwrap(), Answer::Offload(status) if status.flows == 4));
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
 }
 

@@ -272,11 +272,12 @@ impl N4 {
                     self.activity(now, asked, &seen);
                 }
             }
-            // The network around us, mirrors and translation are not N4's concern.
+            // The network around us, mirrors, translation and what is in the NIC are not N4's concern.
             Event::Neighbour { .. }
             | Event::Unresolved { .. }
             | Event::MirrorsEnded { .. }
-            | Event::Nat(_) => {}
+            | Event::Nat(_)
+            | Event::OffloadFailed { .. } => {}
         }
     }
 

@@ -247,7 +247,7 @@ fn marking(config: &Config) -> Marking {
 }
 
 /// Where workers run.
-pub(super) fn engine(config: &Config, options: Options) -> EngineConfig {
+pub(super) fn engine(config: &Config, options: Options, seed: u64) -> EngineConfig {
     let cores = match &config.workers {
         Placement::Count(count) => vec![None; usize::from(*count)],
         Placement::Cores(cores) => cores.iter().map(|&core| Some(usize::from(core))).collect(),
@@ -255,5 +255,6 @@ pub(super) fn engine(config: &Config, options: Options) -> EngineConfig {
     let defaults = EngineConfig::default();
     let on_thread_start = options.on_thread_start.unwrap_or_else(|| defaults.on_thread_start.clone());
     let egress = config.qos.egress.clone();
-    EngineConfig { cores, idle: options.idle, egress, on_thread_start, ..defaults }
+    let offload = super::offload::policy(&config.offload, seed);
+    EngineConfig { cores, idle: options.idle, egress, on_thread_start, offload, ..defaults }
 }

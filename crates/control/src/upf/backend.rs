@@ -3,8 +3,8 @@
 use super::{Upf, describe, describe_qos, mirrors};
 use crate::ctl::{
     CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, MirrorLine, MirrorRequest, N4Status,
-    NatStatus, PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine,
-    Version, WorkerLine,
+    NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage,
+    SessionQuery, SliceLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -124,6 +124,10 @@ impl CtlBackend for Backend {
 
     fn nat(&self) -> Result<NatStatus, CtlError> {
         self.ask(describe::nat)
+    }
+
+    fn offload(&self) -> Result<OffloadStatus, CtlError> {
+        self.ask(describe::offload)
     }
 
     fn n4(&self) -> Result<N4Status, CtlError> {

@@ -6,8 +6,8 @@ use super::calendar::utc;
 use crate::config::SliceSection;
 use crate::ctl::{
     CtlError, DropLine, ErrorCode, FarLine, FlowCounterLine, N4CounterLine, N4Layer, N4PeerLine, N4Status,
-    NatPoolLine, NatStatus, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage,
-    SessionQuery, SliceLine, TunnelEnd, UrrLine, Version, WorkerLine,
+    NatPoolLine, NatStatus, OffloadStatus, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail,
+    SessionLine, SessionPage, SessionQuery, SliceLine, TunnelEnd, UrrLine, Version, WorkerLine,
 };
 use datapath::{Counters, SliceTraffic};
 use engine::WorkerReport;
@@ -315,6 +315,11 @@ pub(super) fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
         drops: drops.map(|(reason, packets)| DropLine::new(reason, packets)).collect(),
         log_lines_lost: upf.bindings.as_ref().map_or(0, Bindings::lost),
     })
+}
+
+pub(super) fn offload(upf: &mut Upf) -> Result<OffloadStatus, CtlError> {
+    let ports: Vec<_> = (upf.ports)().into_iter().map(|port| port.name).collect();
+    Ok(super::offload::describe(&reports(upf)?, &ports))
 }
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {

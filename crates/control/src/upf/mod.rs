@@ -12,6 +12,7 @@ mod capture;
 mod describe;
 mod describe_qos;
 mod mirrors;
+mod offload;
 
 pub use backend::Backend;
 
@@ -173,7 +174,7 @@ impl Upf {
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;
-        let engine = assemble::engine(config, options);
+        let engine = assemble::engine(config, options, seed);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ctl = if no_ctl {
@@ -294,6 +295,9 @@ impl Upf {
                 }
                 Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
                     *snapshot = Some((token, session))
+                }
+                Event::OffloadFailed { port, failure } => {
+                    tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");
                 }
                 other => n4.event(now, other),
             }

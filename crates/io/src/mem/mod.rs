@@ -4,12 +4,15 @@
 //! another thread: each queue and direction is a single-producer, single-consumer ring, nothing else is shared but a few
 //! registers. What a user of hardware meets is modelled: receive-side scaling with a redirection table that can be changed
 //! while traffic runs, [steering](crate::steering) ahead of it, rings that overflow and count it, a link that goes down, an MTU, and on request a wire that
-//! loses, repeats, damages and reorders. What isn't: descriptors, DMA cost, offloads beyond the RSS hash.
+//! loses, repeats, damages and reorders, and an embedded switch with a flow table ([`MemSwitch`]) that handles packets by
+//! itself. What isn't: descriptors, DMA cost, other offloads beyond the RSS hash.
 
 mod fault;
+mod flows;
 mod frame;
 mod nic;
 mod rss;
+mod switch;
 mod wire;
 
 pub use fault::{FaultCounts, Faults};
@@ -17,4 +20,5 @@ pub(crate) use frame::Cache;
 pub use frame::{FrameSize, HEADROOM, JUMBO_ROOM, MemFrame, MemPool, STANDARD_ROOM};
 pub use nic::{MemConfig, MemControl, MemError, MemNic, MemRx, MemTx, QueueStats};
 pub use rss::{RETA_SIZE, RssMode};
+pub use switch::{FlowTableConfig, MemOffload, MemSwitch};
 pub use wire::MemWire;

@@ -2,14 +2,16 @@
 
 use super::frame::{FrameSize, MemFrame, MemPool};
 use super::rss::{RETA_SIZE, RssMode};
+use super::switch::{Hairpin, MemSwitch, Shared};
 use super::wire::MemWire;
 use crate::frame::Frame;
+use crate::offload::{FlowOffload, NoOffload};
 use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
 use crate::steering::{Duty, Steering};
 use packet::MacAddr;
 use rtrb::{Consumer, Producer, RingBuffer};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How a [`MemNic`] is built.
 #[derive(Clone, Debug)]
@@ -133,11 +135,24 @@ pub(super) struct Registers {
     link: AtomicBool,
     rx: Box<[WireCounts]>,
     tx: Box<[WorkerCounts]>,
+    /// The switch that it is a port of, and which.
+    switch: OnceLock<(Arc<Shared>, u16)>,
+    pub(super) hairpin: Hairpin,
 }
 
 impl Registers {
     pub(super) fn link_up(&self) -> bool {
         self.link.load(Ordering::Relaxed)
+    }
+
+    /// Becomes a port of a switch. False: it is one already.
+    pub(super) fn plug(&self, switch: Arc<Shared>, port: u16) -> bool {
+        self.switch.set((switch, port)).is_ok()
+    }
+
+    /// The switch that may have rules for frames from the wire.
+    pub(super) fn switch(&self) -> Option<&(Arc<Shared>, u16)> {
+        self.switch.get().filter(|(switch, _)| switch.is_live())
     }
 
     /// The queue that the redirection table names for a hash.
@@ -181,6 +196,12 @@ impl Registers {
             sum.tx_bytes += queue.tx_bytes;
             sum.tx_errors += queue.tx_errors;
         }
+        let ([rx_packets, rx_bytes], [tx_packets, tx_bytes]) = (&self.hairpin.rx, &self.hairpin.tx);
+        sum.rx_packets += rx_packets.load(Ordering::Relaxed);
+        sum.rx_bytes += rx_bytes.load(Ordering::Relaxed);
+        sum.tx_packets += tx_packets.load(Ordering::Relaxed);
+        sum.tx_bytes += tx_bytes.load(Ordering::Relaxed);
+        sum.tx_errors += self.hairpin.lost.load(Ordering::Relaxed);
         sum
     }
 }
@@ -325,6 +346,8 @@ impl MemNic {
             link: AtomicBool::new(true),
             rx: (0..receive_queues).map(|_| WireCounts::default()).collect(),
             tx: (0..queues).map(|_| WorkerCounts::default()).collect(),
+            switch: OnceLock::new(),
+            hairpin: Hairpin::default(),
         });
         let mut pairs = Vec::new();
         let (mut to_host, mut from_host) = (Vec::new(), Vec::new());
@@ -351,6 +374,10 @@ impl MemNic {
     /// The registers, for whoever turns the knobs while workers own the queues.
     pub fn control(&self) -> MemControl {
         MemControl { registers: Arc::clone(&self.registers) }
+    }
+
+    pub(super) const fn registers(&self) -> &Arc<Registers> {
+        &self.registers
     }
 
     /// Frames of the port's pools that exist now.
@@ -397,5 +424,12 @@ impl Port for MemNic {
 
     fn stats(&self) -> PortStats {
         self.registers.stats()
+    }
+
+    fn offload(&mut self) -> Box<dyn FlowOffload> {
+        match self.registers.switch.get() {
+            Some((shared, port)) => Box::new(MemSwitch::of(shared).offload(*port)),
+            None => Box::new(NoOffload),
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::fault::{FaultCounts, Faults, FaultyWire};
 use super::frame::MemFrame;
 use super::nic::Registers;
 use super::rss::RssMode;
+use super::switch::Verdict;
 use crate::frame::Frame;
 use crate::steering::Steering;
 use rtrb::{Consumer, Producer};
@@ -67,7 +68,8 @@ impl MemWire {
     }
 
     /// Sends all of `frames` to the NIC, as a wire does: what finds its queue full is lost and counted as missed, and
-    /// with the link down all is lost. Says how many reached a queue. A call with no frames lets go the frame that a
+    /// with the link down all is lost. Says how many reached a queue, or were forwarded by a rule of the
+    /// NIC's flow table. A call with no frames lets go the frame that a
     /// reordering wire holds back.
     pub fn inject(&mut self, frames: &mut Vec<MemFrame>) -> usize {
         if !self.registers.link_up() {
@@ -86,14 +88,12 @@ impl MemWire {
             }
         }
         self.open();
-        for mut frame in passing.drain(..) {
-            let queue = self.steer(&mut frame);
-            if let Some(lane) = self.to_host.get_mut(queue) {
-                lane.put(frame, self.registers.longest);
-            }
+        let mut forwarded = 0;
+        for frame in passing.drain(..) {
+            forwarded += usize::from(!self.receive(frame));
         }
         self.passing = passing;
-        self.close()
+        self.close() + forwarded
     }
 
     /// Sends from the front of `frames` until one meets a full queue; the rest stays. For senders that want no loss
@@ -113,7 +113,14 @@ impl MemWire {
             queues.push(queue as u16);
         }
         let taken = queues.len();
-        for (frame, queue) in frames.drain(..taken).zip(queues.drain(..)) {
+        if self.registers.switch().is_some() {
+            // A queue has room for each even if no rule takes it; one that a rule steers may still find its queue full.
+            queues.clear();
+            for frame in frames.drain(..taken) {
+                self.receive(frame);
+            }
+        }
+        for (frame, queue) in frames.drain(..queues.len()).zip(queues.drain(..)) {
             if let Some(lane) = self.to_host.get_mut(usize::from(queue)) {
                 lane.put(frame, self.registers.longest);
             }
@@ -152,6 +159,7 @@ impl MemWire {
             taken += self.drain_queue(queue, into, max - taken);
         }
         self.next = (self.next + 1) % queues.max(1);
+        taken += self.drain_hairpin(into, max - taken);
         if taken == 0 {
             // Nothing will overtake it soon: the frame held back for reordering arrives now.
             into.extend(self.faults_out.flush());
@@ -181,6 +189,21 @@ impl MemWire {
         n
     }
 
+    /// Takes up to `max` frames that rules of the flow table have sent out of this port.
+    fn drain_hairpin(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        let mut frames = Vec::new();
+        self.registers.hairpin.collect(&mut frames, max);
+        let n = frames.len();
+        if self.faults_out.is_transparent() {
+            into.append(&mut frames);
+        } else {
+            for frame in frames {
+                self.faults_out.pass(frame, into);
+            }
+        }
+        n
+    }
+
     /// Makes both directions of the wire faulty from now on. The same seed places the same faults.
     pub fn set_faults(&mut self, to_nic: Faults, from_nic: Faults, seed: u64) {
         self.faults_in.set(to_nic, seed);
@@ -200,6 +223,25 @@ impl MemWire {
     /// Whether the NIC's queues have all been dropped.
     pub fn is_abandoned(&self) -> bool {
         self.to_host.iter().all(|lane| lane.ring.is_abandoned())
+    }
+
+    /// What the NIC does with a frame: its flow table first, then receive-side scaling. False: a rule has forwarded it.
+    fn receive(&mut self, frame: MemFrame) -> bool {
+        let verdict = match self.registers.switch() {
+            Some((switch, port)) if frame.len() <= self.registers.longest => switch.handle(*port, frame),
+            _ => Verdict::Host(frame),
+        };
+        let (mut frame, chosen) = match verdict {
+            Verdict::Host(frame) => (frame, None),
+            Verdict::Queue(frame, queue) => (frame, Some(usize::from(queue))),
+            Verdict::Gone => return false,
+        };
+        let hashed = self.steer(&mut frame);
+        let queue = chosen.filter(|queue| *queue < self.to_host.len()).unwrap_or(hashed);
+        if let Some(lane) = self.to_host.get_mut(queue) {
+            lane.put(frame, self.registers.longest);
+        }
+        true
     }
 
     /// The receive queue for a frame. The hash stays in the frame, as in a NIC's descriptor.

@@ -1,0 +1,232 @@
+//! What would the fast path do with a flow's packets, and can that be said in a rule?
+
+use super::Mode;
+use super::sight::Sighting;
+use crate::Reason;
+use crate::command::Event;
+use crate::datapath::Datapath;
+use crate::forward::Encapsulation;
+use crate::network::Way;
+use crate::outbox::Outbox;
+use crate::parse::{Kind, Meta};
+use crate::record::{Record, flag};
+use io::Frame;
+use io::offload::{Action, Container, FlowRule, TunnelMatch};
+use pfcp::Seid;
+use tables::Nanos;
+
+/// Why a flow stays in software.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Ineligible {
+    /// Its record can't be found any more.
+    Gone,
+    /// Its packets are judged one by one.
+    Complex,
+    /// Its rate is limited.
+    Metered,
+    /// It isn't routed to a neighbour that is known.
+    NoWay,
+    /// A volume threshold or quota is too near.
+    Credit,
+}
+
+impl Ineligible {
+    /// All reasons, in order.
+    pub const ALL: [Self; 5] = [Self::Gone, Self::Complex, Self::Metered, Self::NoWay, Self::Credit];
+
+    /// What it means.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Gone => "Heavy, but over before their turn came.",
+            Self::Complex => "Heavy, but their packets are judged one by one.",
+            Self::Metered => "Heavy, but their rate is limited.",
+            Self::NoWay => "Heavy, but not routed to a neighbour that is known.",
+            Self::Credit => "Heavy, but too near to a volume threshold or quota.",
+        }
+    }
+
+    /// Its name, for counters.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Complex => "complex",
+            Self::Metered => "metered",
+            Self::NoWay => "no-way",
+            Self::Credit => "credit",
+        }
+    }
+}
+
+/// A rule for a flow, and whose account its packets go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Plan {
+    pub rule: FlowRule,
+    /// Slot of the session.
+    pub session: u32,
+    pub seid: Seid,
+    /// Index of its rule.
+    pub pdr: u16,
+    pub uplink: bool,
+    /// Octets in front of the user's packet when it arrives.
+    pub front: u16,
+}
+
+/// All that a rule can say of a record. What isn't among these makes a flow ineligible, so that a flag that is added
+/// to records one day isn't overlooked here.
+const SAID: u32 = flag::LIVE
+    | flag::UPLINK
+    | flag::OUTER
+    | flag::TO_ACCESS
+    | flag::CONTAINER
+    | flag::MARK
+    | flag::MATCH
+    | flag::REFLECTIVE
+    | flag::LINK_LOCAL
+    | flag::MORE_SOURCES
+    | flag::ANY_SOURCE
+    | flag::DSCP_BY_QFI;
+
+impl<F: Frame> Datapath<F> {
+    /// The record that serves a flow's packets.
+    fn serving(&self, sighting: &Sighting) -> Result<&Record, Ineligible> {
+        let gone = Ineligible::Gone;
+        let shard = self.shards.get(sighting.shard as usize).and_then(Option::as_deref).ok_or(gone)?;
+        let kind = if sighting.pattern.tunnel.is_some() { Kind::Tunnel } else { Kind::Plain };
+        let teid = sighting.pattern.tunnel.map_or(0, |tunnel| tunnel.teid);
+        let meta = Meta { kind, teid, slot: sighting.slot, ..Meta::bad(Reason::Malformed) };
+        let record = shard.record(&meta).ok_or(gone)?;
+        let rule = if record.has(flag::FLOWS) {
+            let flow = sighting.key.as_ref().and_then(|key| shard.flows.get(key)).ok_or(gone)?;
+            (flow.version == record.flow_version()).then_some(flow.rule).ok_or(gone)?
+        } else if sighting.key.is_some() {
+            return Err(gone);
+        } else if record.has(flag::DIRECT) {
+            record.rule()
+        } else {
+            return Ok(record);
+        };
+        shard.rules.elements().get(rule as usize).ok_or(gone)
+    }
+
+    /// The rule for a flow.
+    pub(crate) fn plan(&self, sighting: &Sighting, mode: Mode) -> Result<Plan, Ineligible> {
+        let record = self.serving(sighting)?;
+        let (shard, slot) = (sighting.shard, u32::from(record.session));
+        let session = self.shards.get(shard as usize).and_then(Option::as_deref);
+        let session = session.and_then(|shard| shard.session(slot)).ok_or(Ineligible::Gone)?;
+        let arrival = self.network.view.interface(sighting.interface).ok_or(Ineligible::Gone)?;
+        let l2 = if arrival.vlan.is_some() { 18 } else { 14 };
+        let front = l2 + sighting.pattern.tunnel.as_ref().map_or(0, tunnel_header);
+        let mut plan = Plan {
+            rule: FlowRule {
+                pattern: sighting.pattern,
+                longest: u16::MAX,
+                may_exceed: false,
+                actions: vec![Action::Count],
+            },
+            session: slot,
+            seid: session.rules.seid,
+            pdr: record.pdr,
+            uplink: record.has(flag::UPLINK),
+            front,
+        };
+        if let Mode::Partial { queue } = mode {
+            plan.rule.actions.push(Action::Queue(queue));
+            return Ok(plan);
+        }
+        if record.flags & (flag::METERED | flag::SHARED_METERS) != 0 {
+            return Err(Ineligible::Metered);
+        }
+        // What happens to packets beside what their record says.
+        let translated = self.nat.is_some() && !record.has(flag::OUTER);
+        let beside = self.taps.plain == 0 || self.config.marking.is_any() || translated;
+        if record.flags & !SAID != 0 || beside {
+            return Err(Ineligible::Complex);
+        }
+        let (longest, hop, headers, port) = self.way_of(sighting, record)?;
+        plan.rule.longest = longest;
+        plan.rule.may_exceed = arrival.mtu.saturating_sub(front - l2) > longest;
+        plan.rule.actions.push(Action::Decap);
+        if hop {
+            plan.rule.actions.push(Action::DecTtl);
+        }
+        plan.rule.actions.push(Action::Encap(headers.into()));
+        plan.rule.actions.push(Action::Port(port));
+        Ok(plan)
+    }
+
+    /// The longest packet that may take the flow's way out, whether that is a hop, the headers, and the port.
+    fn way_of(&self, sighting: &Sighting, record: &Record) -> Result<(u16, bool, Vec<u8>, u16), Ineligible> {
+        let tunnel = sighting.pattern.tunnel;
+        if !record.has(flag::OUTER) {
+            let destination = sighting.pattern.destination.filter(|_| tunnel.is_some());
+            let hop = self.network.view.route(destination.ok_or(Ineligible::Complex)?);
+            let Way::Via(egress) = self.network.way(hop) else { return Err(Ineligible::NoWay) };
+            let headers = egress.header(sighting.pattern.v6);
+            return egress
+                .resolved
+                .then_some((egress.mtu, true, headers, egress.port))
+                .ok_or(Ineligible::NoWay);
+        }
+        // A container towards the radio takes more from the one that came than a pattern says.
+        if tunnel.is_some() && record.has(flag::TO_ACCESS) && !record.has(flag::MARK) {
+            return Err(Ineligible::Complex);
+        }
+        let mut meta = Meta::bad(Reason::Malformed);
+        if let Some(TunnelMatch { container: Container::Qfi(qfi), .. }) = tunnel {
+            meta.qfi = qfi;
+        }
+        let way = Encapsulation::of(record, &meta, meta.qfi);
+        let peer = self.network.peers.get(way.peer).ok_or(Ineligible::NoWay)?;
+        let egress = peer.egress.as_ref().filter(|egress| egress.resolved).ok_or(Ineligible::NoWay)?;
+        let longest = crate::forward::room(egress, &peer.outer, &way);
+        Ok((longest, tunnel.is_none(), way.headers(egress, &peer.outer), egress.port))
+    }
+
+    /// Bytes that a session's rule may still count before one of its limits is reached.
+    pub(crate) fn credit_of(&self, shard: u16, session: u32, pdr: u16) -> u64 {
+        let shard = self.shards.get(shard as usize).and_then(Option::as_deref);
+        let session = shard.and_then(|shard| shard.session(session));
+        session.map_or(0, |session| session.books.unclaimed(&session.rules, pdr))
+    }
+
+    /// Enters what a device has forwarded of a flow between `since` and `now`: in the books, in the flow's own counters, in
+    /// the worker's.
+    pub(crate) fn enter_offloaded(
+        &mut self,
+        (since, now): (Nanos, Nanos),
+        sighting: &Sighting,
+        plan: &Plan,
+        (packets, bytes): (u64, u64),
+        out: &mut Outbox<F>,
+    ) {
+        if packets == 0 {
+            return;
+        }
+        let Some(Some(shard)) = self.shards.get_mut(sighting.shard as usize) else { return };
+        if shard.session(plan.session).is_none_or(|session| session.rules.seid != plan.seid) {
+            return;
+        }
+        if let Some(flow) = sighting.key.as_ref().and_then(|key| shard.flows.get_mut(key)) {
+            flow.count_more(packets, bytes, now);
+        }
+        shard.fold(plan.session);
+        let mut reports = Vec::new();
+        if let Some(session) = shard.session_mut(plan.session) {
+            let rules = std::sync::Arc::clone(&session.rules);
+            session.books.settle(&rules, plan.pdr, (packets, bytes), (since, now), &mut reports);
+        }
+        shard.grant(plan.session);
+        self.counters.forwarded_by_device(plan.uplink, packets, bytes);
+        if !reports.is_empty() {
+            out.events.push(Event::Usage { seid: plan.seid, usage: reports });
+        }
+    }
+}
+
+/// Octets from the outer IP header to the user's packet.
+fn tunnel_header(tunnel: &TunnelMatch) -> u16 {
+    let ip = if tunnel.destination.is_ipv6() { 40 } else { 20 };
+    ip + 8 + tunnel.container.header() as u16
+}

@@ -1,0 +1,154 @@
+//! Which flow is this packet's? Asked of one packet in many, so that the heavy flows are those that are met often.
+
+use crate::datapath::{Datapath, destination6};
+use crate::flow::Key;
+use crate::forward::{admits, inner_destination, inner_source};
+use crate::parse::{Kind, Meta, NO_QFI};
+use crate::record::{Record, flag};
+use io::Frame;
+use io::offload::{Container, Pattern, TunnelMatch};
+use packet::{IpProtocol, rss};
+use session::ShardId;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A flow, as far as a device has to tell it from others, and where its record is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sighting {
+    /// Which packets.
+    pub pattern: Pattern,
+    /// The interface that they arrive at.
+    pub interface: u16,
+    /// Its port.
+    pub port: u16,
+    /// The session's shard.
+    pub shard: u16,
+    /// Slot of the tunnel's record, or of the session's.
+    pub slot: u32,
+    /// In the shard's flow table, if the session is classified flow by flow.
+    pub key: Option<Key>,
+    /// Length of the user's packet that was seen.
+    pub len: u16,
+}
+
+/// What identifies a flow to a device: the port that it arrives at, and its pattern.
+pub(crate) type FlowName = (u16, Pattern);
+
+impl Sighting {
+    pub const fn name(&self) -> FlowName {
+        (self.port, self.pattern)
+    }
+}
+
+impl<F: Frame> Datapath<F> {
+    /// The flow that a packet belongs to, if its record serves it. `handed_off`: it came from another worker.
+    pub(crate) fn sight(&self, port: u16, frame: &[u8], handed_off: bool) -> Option<Sighting> {
+        let mut meta = self.network.ingress.parse(&self.network.view, port, frame, handed_off);
+        if meta.internal || !matches!(meta.kind, Kind::Tunnel | Kind::Plain) {
+            return None;
+        }
+        self.locate(&mut meta, frame)?;
+        let shard = self.shards.get(meta.shard as usize)?.as_deref()?;
+        let record = shard.record(&meta)?;
+        let key = if record.has(flag::FLOWS) {
+            Some(Key::of(frame, &meta, record.ue_prefix, record.tos_mask())?)
+        } else {
+            admits(record, &meta, frame).then_some(None)?
+        };
+        let interface = self.network.view.interface(meta.interface)?;
+        let pattern = Pattern { vlan: interface.vlan, ..Pattern::new(interface.mac) };
+        let pattern = name(pattern, record, &meta, frame)?;
+        let (interface, port) = (meta.interface, interface.port);
+        Some(Sighting { pattern, interface, port, shard: meta.shard, slot: meta.slot, key, len: meta.len })
+    }
+
+    /// Finds a packet's record, one step after the other: [`Self::run`] does the same for a burst.
+    fn locate(&self, meta: &mut Meta, frame: &[u8]) -> Option<()> {
+        if meta.kind == Kind::Tunnel {
+            let (shard, slot) = self.directory.teid(meta.teid);
+            (meta.shard, meta.slot) = (shard, u32::from(slot));
+            return Some(());
+        }
+        let found = if meta.v6 {
+            self.directory.ipv6(meta.key, || destination6(frame, meta.inner))
+        } else {
+            self.directory.ipv4(meta.key as u32)
+        };
+        (meta.shard, meta.slot) = match found {
+            Some(place) => place,
+            None if meta.v6 => {
+                let id = ShardId::from_hash(rss::ue_hash_prefix64(meta.key)).index();
+                (id as u16, self.shards.get(id)?.as_deref()?.by_prefix.get(&meta.key)?)
+            }
+            None => {
+                let address = meta.key as u32;
+                let id = ShardId::from_hash(rss::ue_hash_ipv4(Ipv4Addr::from_bits(address))).index();
+                (id as u16, self.shards.get(id)?.as_deref()?.by_ipv4.get(&address)?)
+            }
+        };
+        Some(())
+    }
+}
+
+/// The pattern of the packet's flow. Where one record serves all packets to an address, they are one flow. `None`: a
+/// device can't tell it from others.
+fn name(pattern: Pattern, record: &Record, meta: &Meta, frame: &[u8]) -> Option<Pattern> {
+    let pattern = Pattern { v6: meta.v6, destination: Some(inner_destination(frame, meta)), ..pattern };
+    if meta.kind == Kind::Plain && !record.has(flag::FLOWS) {
+        return Some(pattern);
+    }
+    let packet = frame.get(meta.inner as usize..meta.inner as usize + meta.len as usize)?;
+    let (protocol, tos, transport) = if meta.v6 {
+        let [v0, v1, _, _, _, _, next, ..] = *packet.first_chunk::<40>()?;
+        (next, v0 << 4 | v1 >> 4, packet.get(40..)?)
+    } else {
+        let [_, tos, _, _, _, _, f0, f1, _, protocol, ..] = *packet.first_chunk::<20>()?;
+        let fragment = u16::from_be_bytes([f0, f1]) & 0x3fff;
+        (fragment == 0).then_some(())?;
+        (protocol, tos, packet.get(20..)?)
+    };
+    let ports = match IpProtocol(protocol) {
+        IpProtocol::TCP | IpProtocol::UDP => {
+            let [s0, s1, d0, d1] = *transport.first_chunk::<4>()?;
+            Some((u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1])))
+        }
+        IpProtocol::ICMPV4 if !meta.v6 => None,
+        IpProtocol::ICMPV6 if meta.v6 => None,
+        _ => return None,
+    };
+    let mask = if record.has(flag::FLOWS) { record.tos_mask() } else { 0 };
+    let tunnel = match meta.kind {
+        Kind::Tunnel => Some(TunnelMatch {
+            destination: outer_destination(frame, meta)?,
+            teid: meta.teid,
+            container: container(frame, meta)?,
+        }),
+        _ => None,
+    };
+    Some(Pattern {
+        tunnel,
+        source: Some(inner_source(frame, meta)),
+        protocol: Some(protocol),
+        ports,
+        tos: (mask != 0).then_some((tos & mask, mask)),
+        ..pattern
+    })
+}
+
+fn outer_destination(frame: &[u8], meta: &Meta) -> Option<IpAddr> {
+    let packet = frame.get(meta.l3 as usize..)?;
+    if packet.first()? >> 4 == 6 {
+        packet.get(24..)?.first_chunk::<16>().map(|octets| IpAddr::from(*octets))
+    } else {
+        packet.get(16..)?.first_chunk::<4>().map(|octets| IpAddr::from(*octets))
+    }
+}
+
+/// The container, if the GTP-U header has a length that a device can know beforehand.
+fn container(frame: &[u8], meta: &Meta) -> Option<Container> {
+    let outer = if frame.get(meta.l3 as usize)? >> 4 == 6 { 40 } else { 20 };
+    match (meta.inner.checked_sub(meta.l3 + outer + 8)?, meta.qfi) {
+        (8, NO_QFI) => Some(Container::Absent),
+        (16, qfi) if qfi != NO_QFI => Some(Container::Qfi(qfi)),
+        _ => None,
+    }
+}

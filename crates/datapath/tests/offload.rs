@@ -1,0 +1,830 @@
+//! Two workers are told the same and sent the same. One has NICs with a flow table and an offload manager, the other has
+//! neither: what leaves their wires, what their books say and what they report must agree.
+#![allow(clippy::unwrap_used)]
+
+use datapath::command::{Command, Event, Token, Transition};
+use datapath::net::{Interface, Net, Roles};
+use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
+use datapath::{Config, Datapath, Outbox, SessionSnapshot};
+use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
+use io::offload::{Failure, FlowOffload, NoOffload};
+use io::{BURST, Frame, Port, RxQueue, TxQueue};
+use packet::ipv4::Ipv4Header;
+use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, VlanId, VlanTag, checksum, pdu_session};
+use pfcp::{FarId, PdrId, QerId, UrrId};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use session::rules::*;
+use session::usage::{Trigger, Usage, Volume};
+use session::{SessionRef, ShardId, TeidRef};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use tables::Nanos;
+
+const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
+const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
+const N3_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const GNB_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
+const GNB_IP6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 7);
+const ROUTER_IP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
+const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
+const HOST6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 99, 0, 0, 0, 0, 8);
+const MILLI: u64 = 1_000_000;
+
+fn net() -> Net {
+    let mut net = Net::new();
+    let interface = |port, vlan, mac, addresses: [&str; 2], roles| Interface {
+        name: format!("if{port}"),
+        port,
+        vlan,
+        mac,
+        mtu: 1500,
+        roles,
+        addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+        network_instances: Vec::new(),
+    };
+    let n3 = Roles { n3: true, ..Roles::default() };
+    let n6 = Roles { n6: true, ..Roles::default() };
+    net.add_interface(interface(0, None, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
+    net.add_interface(interface(1, Some(100), N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
+    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ROUTER_IP.into())).unwrap();
+    net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::99".parse().unwrap())).unwrap();
+    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
+    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
+    net.learn(0, GNB_IP.into(), GNB);
+    net.learn(0, GNB_IP6.into(), GNB);
+    net.learn(1, ROUTER_IP.into(), ROUTER);
+    net.learn(1, "2001:db8:6::99".parse().unwrap(), ROUTER);
+    net
+}
+
+/// A policy for small worlds: everything that comes twice is heavy.
+fn eager() -> Policy {
+    Policy {
+        sample: 1,
+        window: 2 * MILLI,
+        packets_per_second: 100,
+        lifetime: 0,
+        read_interval: 3 * MILLI,
+        idle: 200 * MILLI,
+        margin: 300_000,
+        rest: 10 * MILLI,
+        retry: 20 * MILLI,
+        ..Policy::new(Mode::Full)
+    }
+}
+
+/// A worker with its ports, and what is plugged into them.
+struct Side {
+    datapath: Datapath<MemFrame>,
+    offload: Option<Offload>,
+    switch: MemSwitch,
+    ports: Vec<MemNic>,
+    queues: Vec<(MemRx, MemTx)>,
+    wires: Vec<MemWire>,
+    out: Outbox<MemFrame>,
+    pool: io::mem::MemPool,
+    /// Frames that the worker itself received.
+    seen: u64,
+    events: Vec<Event>,
+    now: Nanos,
+}
+
+impl Side {
+    fn new(table: Option<&FlowTableConfig>, policy: Policy) -> Self {
+        let config = Config { flow_idle: 1, ..Config::new(net().view()) };
+        let mut datapath = Datapath::new(config);
+        for id in ShardId::all() {
+            let shard = datapath.new_shard(id);
+            datapath.adopt(shard);
+        }
+        let switch = MemSwitch::new(table.cloned().unwrap_or_default());
+        let (mut ports, mut wires) = (Vec::new(), Vec::new());
+        for mac in [N3, N6] {
+            let (nic, wire) = MemNic::new(MemConfig { mac, ..MemConfig::default() }).unwrap();
+            if table.is_some() {
+                switch.plug(&nic).unwrap();
+            }
+            ports.push(nic);
+            wires.push(wire);
+        }
+        let queues = ports.iter_mut().map(|port| port.take_queue(0).unwrap()).collect();
+        let pool = ports[0].pool(0);
+        let devices = ports.iter_mut().map(Port::offload).collect();
+        let offload = table.is_some().then(|| Offload::new(policy, devices));
+        let (out, events) = (Outbox::new(2), Vec::new());
+        Self {
+            datapath,
+            offload,
+            switch,
+            ports,
+            queues,
+            wires,
+            out,
+            pool,
+            seen: 0,
+            events,
+            now: Nanos(Nanos::SECOND),
+        }
+    }
+
+    fn flush(&mut self) {
+        for (frames, (_, tx)) in self.out.transmit.iter_mut().zip(&mut self.queues) {
+            tx.tx_burst(frames);
+            assert!(frames.is_empty());
+        }
+        self.events.append(&mut self.out.events);
+    }
+
+    /// As the engine's worker does it.
+    fn apply(&mut self, command: Command) {
+        if let Some(offload) = &mut self.offload {
+            offload.before(self.now, &mut self.datapath, &command, &mut self.out);
+        }
+        self.datapath.apply(self.now, command, &mut self.out, &mut self.pool);
+        if let Some(offload) = &mut self.offload {
+            offload.check(self.now, &mut self.datapath, &mut self.out);
+        }
+        self.flush();
+    }
+
+    fn poll(&mut self) {
+        for port in 0..2 {
+            let mut burst = Vec::new();
+            while self.queues[port].0.rx_burst(&mut burst, BURST) > 0 {
+                self.seen += burst.len() as u64;
+                if let Some(offload) = &mut self.offload {
+                    offload.sight(self.now, &self.datapath, port as u16, &burst);
+                }
+                self.datapath.process(self.now, port as u16, &mut burst, &mut self.out, &mut self.pool);
+                if let Some(offload) = &mut self.offload {
+                    offload.check(self.now, &mut self.datapath, &mut self.out);
+                }
+                self.flush();
+            }
+        }
+        assert_eq!(self.datapath.counters().balance(), 0);
+    }
+
+    fn tick(&mut self, nanos: u64) {
+        self.now = self.now.plus(nanos);
+        if let Some(offload) = &mut self.offload {
+            offload.tick(self.now, &mut self.datapath, &mut self.out);
+        }
+        self.datapath.tick(self.now, &mut self.out, &mut self.pool);
+        self.flush();
+    }
+
+    fn send(&mut self, port: usize, packets: &[Vec<u8>]) {
+        let mut frames = packets.iter().map(|packet| MemFrame::copy_of(packet).unwrap()).collect();
+        self.wires[port].inject(&mut frames);
+        self.poll();
+    }
+
+    /// What has left the wires, without what may differ: in no order, for a flow that changes hands overtakes itself.
+    fn collect(&mut self) -> Vec<(usize, Vec<u8>)> {
+        let mut all = Vec::new();
+        for (port, wire) in self.wires.iter_mut().enumerate() {
+            let mut frames = Vec::new();
+            while wire.collect(&mut frames, 64) > 0 {}
+            all.extend(frames.iter().map(|frame| (port, without_identification(frame.bytes()))));
+        }
+        all.sort();
+        all
+    }
+
+    fn install(&mut self, rules: &Arc<Rules>) {
+        let rules = Arc::clone(rules);
+        let transition = Transition::default();
+        self.apply(Command::Install { token: Token(1), rules, transition, query: Box::default() });
+    }
+
+    fn snapshot(&mut self, session: SessionRef) -> Option<Box<SessionSnapshot>> {
+        self.apply(Command::Inspect { token: Token(2), session });
+        match self.events.pop() {
+            Some(Event::Snapshot { session, .. }) => session,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Triggers and volumes of all reports so far, by session.
+    fn reported(&mut self) -> Vec<(u64, UrrId, Trigger, Volume)> {
+        let mut all = Vec::new();
+        let mut add = |seid: u64, usage: Vec<Usage>| {
+            all.extend(usage.into_iter().map(|usage| (seid, usage.urr, usage.trigger, usage.volume)));
+        };
+        for event in self.events.drain(..) {
+            match event {
+                Event::Usage { seid, usage } => add(seid.0, usage),
+                Event::Applied { usage, .. } => add(0, usage),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn report(&self) -> OffloadReport {
+        self.offload.as_ref().unwrap().report(100)
+    }
+
+    fn taken_back(&self, reason: TakenBack) -> u64 {
+        self.report().counters.taken_back[reason as usize]
+    }
+}
+
+/// The identification of an outer IPv4 header counts up in software and stays in hardware. Its checksum must be right; then both are
+/// taken out.
+fn without_identification(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if frame[12..14] == [8, 0] && frame[23] == 17 && frame[36..38] == [8, 0x68] {
+        assert!(checksum::Sum::ZERO.bytes(&frame[14..34]).is_valid());
+        frame[18..20].fill(0);
+        frame[24..26].fill(0);
+    }
+    frame
+}
+
+fn place(number: u8) -> SessionRef {
+    SessionRef { shard: Datapath::<MemFrame>::shard_of(ue(number).into()), slot: u32::from(number) }
+}
+
+fn ue(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 45, 0, number)
+}
+
+/// An address of the UE's prefix, which hashes elsewhere: the directory leads to it.
+fn ue6(number: u8) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0x45, u16::from(number), 0, 0, 0, 1)
+}
+
+fn tunnel(number: u8) -> Tunnel {
+    let place = TeidRef { shard: place(number).shard, slot: 3 * u16::from(number) };
+    Tunnel { teid: place.teid(1), place }
+}
+
+/// What a session may be like.
+#[derive(Clone, Debug, Default)]
+struct Kind {
+    filters: bool,
+    qfi: Option<u8>,
+    marking: Option<u8>,
+    peer6: bool,
+    quota: Option<u64>,
+    threshold: Option<u64>,
+    teid: u32,
+    mbr: Option<u64>,
+}
+
+fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
+    let place = place(number);
+    let qers: Box<[Qer]> = [Qer {
+        id: QerId(1),
+        uplink_open: true,
+        downlink_open: true,
+        uplink_mbr: kind.mbr,
+        downlink_mbr: kind.mbr,
+        uplink_gbr: None,
+        downlink_gbr: None,
+        qfi: kind.qfi.map(|qfi| Qfi::new(qfi).unwrap()),
+        reflective: kind.teid % 2 == 1,
+        paging_policy: None,
+    }]
+    .into();
+    let limit = |total| VolumeLimit { total, ..VolumeLimit::default() };
+    let urrs: Box<[Urr]> = [Urr {
+        id: UrrId(1),
+        before_enforcement: false,
+        threshold: limit(kind.threshold),
+        quota: limit(kind.quota),
+        quota_generation: 0,
+        blocked: false,
+        start_of_traffic: false,
+        inactive: false,
+    }]
+    .into();
+    let pdr = |id, precedence, source, tunnel: Option<Tunnel>, far, filters: Vec<SdfFilter>| Pdr {
+        id: PdrId(id),
+        precedence,
+        source,
+        tunnel,
+        qfis: Box::default(),
+        filters: filters.into(),
+        outer_header_removal: true,
+        far,
+        qers: [0].into(),
+        urrs: [0].into(),
+    };
+    let mut pdrs = Vec::new();
+    if kind.filters {
+        // UDP to and from the name server, by ToS, has rules of its own.
+        let filter = |uplink| SdfFilter {
+            protocol: Some(17),
+            tos: Some((0x20, 0xe0)),
+            source_ports: if uplink { Box::default() } else { [(53, 60)].into() },
+            destination_ports: if uplink { [(53, 60)].into() } else { Box::default() },
+            ..SdfFilter::default()
+        };
+        pdrs.push(pdr(3, 10, Source::Access, Some(tunnel(number)), 0, vec![filter(true)]));
+        pdrs.push(pdr(4, 10, Source::Core, None, 2, vec![filter(false)]));
+    }
+    pdrs.push(pdr(1, 255, Source::Access, Some(tunnel(number)), 0, Vec::new()));
+    pdrs.push(pdr(2, 255, Source::Core, None, 1, Vec::new()));
+    let peer = if kind.peer6 { IpAddr::V6(GNB_IP6) } else { IpAddr::V4(GNB_IP) };
+    let far = |id, destination, outer: Option<u32>| Far {
+        id: FarId(id),
+        action: Action::Forward(Forward {
+            destination,
+            outer_header: outer.map(|teid| OuterHeader { teid: Teid(teid), peer }),
+            transport_marking: kind.marking.and_then(Dscp::new),
+        }),
+    };
+    Arc::new(Rules {
+        place,
+        seid: place.seid(1),
+        ue_ipv4: Some(ue(number)),
+        ue_ipv6: Some(format!("2001:db8:45:{number:x}::/64").parse().unwrap()),
+        framed_ipv4: Box::default(),
+        framed_ipv6: Box::default(),
+        slice: None,
+        classifier: None,
+        pdrs: pdrs.into(),
+        fars: [
+            far(1, Destination::Core, None),
+            far(2, Destination::Access, Some(kind.teid)),
+            far(3, Destination::Access, Some(kind.teid + 1000)),
+        ]
+        .into(),
+        qers,
+        urrs,
+    })
+}
+
+/// The UE's packet, or one to it: 100 octets behind its transport header, if nothing else is said.
+#[derive(Clone, Copy)]
+struct Packet {
+    ue: u8,
+    v6: bool,
+    tcp: bool,
+    ports: (u16, u16),
+    tos: u8,
+    ttl: u8,
+    size: usize,
+    qfi: Option<u8>,
+    fragment: bool,
+    df: bool,
+}
+
+const PLAIN: Packet = Packet {
+    ue: 1,
+    v6: false,
+    tcp: false,
+    ports: (1000, 53),
+    tos: 0,
+    ttl: 64,
+    size: 100,
+    qfi: None,
+    fragment: false,
+    df: false,
+};
+
+impl Packet {
+    fn inner(self, builder: PacketBuilder, uplink: bool) -> Vec<u8> {
+        let (source, destination, ports) = match (self.v6, uplink) {
+            (false, true) => (ue(self.ue).into(), HOST.into(), self.ports),
+            (false, false) => (HOST.into(), ue(self.ue).into(), (self.ports.1, self.ports.0)),
+            (true, true) => (ue6(self.ue).into(), HOST6.into(), self.ports),
+            (true, false) => (IpAddr::from(HOST6), ue6(self.ue).into(), (self.ports.1, self.ports.0)),
+        };
+        let builder = match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => builder.ipv4_header(Ipv4Header {
+                source,
+                destination,
+                tos: self.tos,
+                ttl: self.ttl,
+                more_fragments: self.fragment,
+                dont_fragment: self.df,
+                identification: 77,
+                ..Ipv4Header::default()
+            }),
+            _ => builder.ip(source, destination),
+        };
+        let builder = if self.tcp {
+            let header = packet::tcp::TcpHeader {
+                source_port: ports.0,
+                destination_port: ports.1,
+                ..packet::tcp::TcpHeader::default()
+            };
+            builder.tcp(header)
+        } else {
+            builder.udp(ports.0, ports.1)
+        };
+        builder.build(&vec![7; self.size])
+    }
+
+    fn uplink(self) -> Vec<u8> {
+        let builder = PacketBuilder::new()
+            .ethernet(N3, GNB)
+            .ipv4(GNB_IP, N3_IP)
+            .udp_without_checksum(3333, 2152)
+            .gtpu(tunnel(self.ue).teid);
+        let builder = match self.qfi {
+            Some(qfi) => {
+                let up =
+                    pdu_session::Uplink { qfi: Qfi::new(qfi).unwrap(), ..pdu_session::Uplink::default() };
+                builder.pdu_session(&PduSession::Uplink(up))
+            }
+            None => builder,
+        };
+        self.inner(builder, true)
+    }
+
+    fn downlink(self) -> Vec<u8> {
+        let tag = VlanTag::customer(VlanId::new(100).unwrap());
+        self.inner(PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag), false)
+    }
+}
+
+/// Sends a packet each millisecond until its flow is in hardware.
+fn warm(side: &mut Side, packets: &[(usize, Vec<u8>)], rules: usize) {
+    for _ in 0..40 {
+        for (port, packet) in packets {
+            side.send(*port, std::slice::from_ref(packet));
+        }
+        side.tick(MILLI);
+        if side.switch.len() == rules {
+            return;
+        }
+    }
+    panic!("{:?}", side.report());
+}
+
+fn one_session(kind: &Kind, table: &FlowTableConfig) -> Side {
+    let mut side = Side::new(Some(table), eager());
+    side.install(&rules(1, kind));
+    side
+}
+
+#[test]
+fn a_heavy_flow_leaves_the_worker_and_its_books_go_on() {
+    let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &FlowTableConfig::default());
+    let (up, down) = (PLAIN.uplink(), PLAIN.downlink());
+    warm(&mut side, &[(0, up.clone()), (1, down.clone())], 2);
+    let before = (side.seen, side.snapshot(place(1)).unwrap().pdrs);
+    side.collect();
+    for _ in 0..10 {
+        side.send(0, std::slice::from_ref(&up));
+        side.send(1, std::slice::from_ref(&down));
+    }
+    assert_eq!(side.seen, before.0, "no worker has seen them");
+    assert_eq!(side.collect().len(), 20);
+    let after = side.snapshot(place(1)).unwrap();
+    for ((_, packets, bytes), (_, packets0, bytes0)) in after.pdrs.iter().zip(&before.1) {
+        assert_eq!((packets - packets0, bytes - bytes0), (10, 10 * 128));
+    }
+    assert_eq!(after.last_packet.0 >> 24, (side.now.0 >> 24) + 1, "the session is active");
+    let counters = side.report().counters;
+    assert_eq!((counters.packets, counters.bytes), (20, 20 * 128));
+}
+
+#[test]
+fn light_flows_and_metered_ones_stay() {
+    let policy = Policy { packets_per_second: 2000, ..eager() };
+    let mut side = Side::new(Some(&FlowTableConfig::default()), policy);
+    side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
+    side.install(&rules(2, &Kind { teid: 10, mbr: Some(1_000_000_000), ..Kind::default() }));
+    for _ in 0..30 {
+        side.send(0, &[PLAIN.uplink()]);
+        side.send(0, &vec![Packet { ue: 2, ..PLAIN }.uplink(); 4]);
+        side.tick(MILLI);
+    }
+    let report = side.report();
+    assert_eq!((report.entries, side.switch.len()), (0, 0));
+    assert!(report.counters.ineligible[datapath::offload::Ineligible::Metered as usize] > 0);
+}
+
+#[test]
+fn old_rules_are_gone_before_an_order_is_answered() {
+    let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &FlowTableConfig::default());
+    let down = PLAIN.downlink();
+    warm(&mut side, &[(1, down.clone())], 1);
+    side.collect();
+    // A path switch: the very next packet takes the new tunnel, and it is software that sends it.
+    side.install(&rules(1, &Kind { teid: 10, ..Kind::default() }));
+    assert!(side.switch.is_empty());
+    side.send(1, std::slice::from_ref(&down));
+    let sent = side.collect();
+    assert_eq!(&sent[0].1[46..50], &10u32.to_be_bytes());
+    assert_eq!(side.taken_back(TakenBack::Session), 1);
+    // And with the session everything goes.
+    warm(&mut side, &[(1, down.clone())], 1);
+    side.apply(Command::Remove { token: Token(3), session: place(1) });
+    assert!(side.switch.is_empty());
+    side.collect();
+    side.send(1, &[down]);
+    assert_eq!(side.collect(), []);
+}
+
+#[test]
+fn a_neighbour_that_moves_takes_the_rules_with_it() {
+    let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &FlowTableConfig::default());
+    warm(&mut side, &[(1, PLAIN.downlink())], 1);
+    let moved = MacAddr([2, 9, 0, 0, 0, 8]);
+    let mut reply = [0; packet::arp::LEN];
+    packet::arp::emit_request(&mut reply, moved, GNB_IP, N3_IP);
+    side.send(0, &[[&[0xff; 6][..], &moved.0, &[8, 6], &reply].concat()]);
+    assert!(side.switch.is_empty());
+    assert_eq!(side.taken_back(TakenBack::Network), 1);
+    side.collect();
+    side.send(1, &[PLAIN.downlink()]);
+    assert_eq!(side.collect()[0].1[..6], moved.0);
+    // The same neighbour heard again changes nothing.
+    warm(&mut side, &[(1, PLAIN.downlink())], 1);
+    side.send(0, &[[&[0xff; 6][..], &moved.0, &[8, 6], &reply].concat()]);
+    assert_eq!(side.switch.len(), 1);
+    // A new view takes back what it changes, and nothing else.
+    let mut same = net();
+    same.learn(0, GNB_IP.into(), moved);
+    side.apply(Command::Net(same.view()));
+    assert_eq!(side.switch.len(), 1);
+    side.apply(Command::Net(net().view()));
+    assert!(side.switch.is_empty());
+}
+
+#[test]
+fn a_volume_limit_is_met_to_the_packet() {
+    for kind in [
+        Kind { teid: 9, quota: Some(2_000_000), ..Kind::default() },
+        Kind { teid: 9, threshold: Some(1_000_000), ..Kind::default() },
+    ] {
+        let mut hard = one_session(&kind, &FlowTableConfig::default());
+        let mut soft = Side::new(None, eager());
+        soft.install(&rules(1, &kind));
+        let packets = vec![Packet { size: 1000, ..PLAIN }.uplink(); 20];
+        let mut offloaded = 0;
+        for _ in 0..150 {
+            for side in [&mut hard, &mut soft] {
+                side.send(0, &packets);
+                side.tick(MILLI);
+            }
+            offloaded = offloaded.max(hard.report().counters.packets);
+            assert_eq!(hard.collect(), soft.collect());
+        }
+        assert!(offloaded > 500, "{offloaded}");
+        assert!(hard.taken_back(TakenBack::Credit) > 0);
+        let (a, b) = (hard.reported(), soft.reported());
+        assert!(!a.is_empty());
+        assert_eq!(a, b);
+    }
+}
+
+#[test]
+fn a_flow_that_only_hardware_sees_does_not_age() {
+    let mut side =
+        one_session(&Kind { teid: 9, filters: true, ..Kind::default() }, &FlowTableConfig::default());
+    let up = Packet { tos: 0x20, ..PLAIN }.uplink();
+    warm(&mut side, &[(0, up.clone())], 1);
+    let learned = side.datapath.counters().flows.learned;
+    // Flows are forgotten after a second.
+    for _ in 0..40 {
+        side.send(0, std::slice::from_ref(&up));
+        (0..100).for_each(|_| side.tick(MILLI));
+    }
+    assert_eq!(side.switch.len(), 1);
+    let flows = side.datapath.counters().flows;
+    assert_eq!((flows.learned, flows.expired), (learned, 0));
+    assert_eq!(side.snapshot(place(1)).unwrap().pdrs[0].1, side.seen + 40);
+    // Silence: the rule goes first, the flow follows.
+    (0..300).for_each(|_| side.tick(MILLI));
+    assert!(side.switch.is_empty());
+    assert_eq!(side.taken_back(TakenBack::Idle), 1);
+    (0..2000).for_each(|_| side.tick(MILLI));
+    assert_eq!(side.datapath.counters().flows.expired, 1);
+}
+
+#[test]
+fn a_full_device_keeps_the_heaviest() {
+    let table = FlowTableConfig { entries: 2, ..FlowTableConfig::default() };
+    let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &table);
+    let flow = |port: u16| Packet { ports: (port, 53), ..PLAIN }.uplink();
+    warm(&mut side, &[(0, flow(1)), (0, flow(2))], 2);
+    // Half as heavy again is no reason to change anything; five times is.
+    let round = |side: &mut Side, times: usize| {
+        for _ in 0..30 {
+            side.send(0, &[flow(1), flow(1), flow(2), flow(2)]);
+            side.send(0, &vec![flow(3); times]);
+            side.tick(MILLI);
+        }
+    };
+    round(&mut side, 3);
+    assert_eq!(side.taken_back(TakenBack::Lighter), 0);
+    assert!(side.report().counters.refused[1] > 0, "{:?}", side.report().counters);
+    round(&mut side, 10);
+    assert_eq!(side.taken_back(TakenBack::Lighter), 1);
+    let ports: Vec<_> = side.report().some.iter().map(|entry| entry.pattern.ports.unwrap().0).collect();
+    assert!(ports.contains(&3) && ports.len() == 2, "{ports:?}");
+}
+
+#[test]
+fn refusals_are_counted_and_software_goes_on() {
+    let table = FlowTableConfig { refuse_every: 2, insertions_per_second: 20, ..FlowTableConfig::default() };
+    let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &table);
+    let flows: Vec<_> = (1..60).map(|port| Packet { ports: (port, 53), ..PLAIN }.uplink()).collect();
+    for _ in 0..50 {
+        side.send(0, &flows);
+        side.tick(MILLI);
+        assert_eq!(side.collect().len(), flows.len());
+    }
+    let report = side.report();
+    assert!(report.entries >= 10 && report.entries <= 22, "{report:?}");
+    let [unsupported, full, busy, exists, device] = report.counters.refused;
+    assert_eq!((unsupported, full, exists), (0, 0, 0));
+    assert!(busy > 0 && device >= 10, "{report:?}");
+    // Busy means a pause, not a hail of questions.
+    assert!(busy < 30, "{busy}");
+}
+
+#[test]
+fn a_device_that_fails_loses_everything_and_is_tried_again() {
+    let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &FlowTableConfig::default());
+    let packets = [(0, PLAIN.uplink()), (1, PLAIN.downlink())];
+    warm(&mut side, &packets, 2);
+    // A reset: the rules are gone, and it is noticed at the next reading.
+    side.switch.reset();
+    (0..10).for_each(|_| side.tick(MILLI));
+    assert_eq!((side.report().entries, side.report().down), (0, 2));
+    let failed = |side: &mut Side| {
+        let events = side.events.drain(..);
+        events.filter(|event| matches!(event, Event::OffloadFailed { .. })).count()
+    };
+    assert_eq!(failed(&mut side), 2, "one for each port");
+    side.collect();
+    packets.iter().for_each(|(port, packet)| side.send(*port, std::slice::from_ref(packet)));
+    assert_eq!(side.collect().len(), 2, "software forwards");
+    warm(&mut side, &packets, 2);
+    // A device that doesn't even forget: its rules stay in force until it does.
+    side.switch.set_broken(Some(Failure::Device("firmware".into())));
+    side.tick(5 * MILLI);
+    assert_eq!((side.report().entries, side.switch.len(), side.report().down), (0, 2, 2));
+    assert_eq!(failed(&mut side), 2);
+    side.switch.set_broken(None);
+    side.tick(200 * MILLI);
+    assert!(side.switch.is_empty(), "the first thing asked of it");
+    assert_eq!(side.report().counters.lost, 4);
+    warm(&mut side, &packets, 2);
+    // The end.
+    let Side { offload, datapath, out, now, .. } = &mut side;
+    offload.as_mut().unwrap().stop(*now, datapath, out);
+    assert!(side.switch.is_empty());
+}
+
+#[test]
+fn without_a_device_nothing_happens() {
+    let devices: Vec<Box<dyn FlowOffload>> = vec![Box::new(NoOffload), Box::new(NoOffload)];
+    let mut side = Side::new(None, eager());
+    side.offload = Some(Offload::new(eager(), devices));
+    side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
+    for _ in 0..30 {
+        side.send(0, &[PLAIN.uplink()]);
+        side.tick(MILLI);
+    }
+    assert_eq!(side.collect().len(), 30);
+    let counters = side.report().counters;
+    assert!(counters.refused[0] > 0 && counters.inserted == 0);
+    assert_eq!(side.ports.len(), 2);
+}
+
+/// A flow is brought to the queue of the worker that owns it; the worker goes on accounting for it.
+#[test]
+fn partial_offload_steers() {
+    let policy = Policy { mode: Mode::Partial { queue: 0 }, ..eager() };
+    let mut side = Side::new(Some(&FlowTableConfig::default()), policy);
+    side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
+    for _ in 0..20 {
+        // What arrives here is steered well already.
+        side.send(0, &[Packet { ports: (5, 5), ..PLAIN }.uplink()]);
+        let mut frames = vec![(0, MemFrame::copy_of(&PLAIN.uplink()).unwrap())];
+        let Side { offload, datapath, out, pool, now, .. } = &mut side;
+        offload.as_mut().unwrap().sight_handed_off(*now, datapath, &frames);
+        datapath.process_handed_off(*now, &mut frames, out, pool);
+        side.flush();
+        side.tick(MILLI);
+    }
+    assert_eq!(side.switch.len(), 1);
+    let before = side.snapshot(place(1)).unwrap().pdrs[0].1;
+    side.send(0, &[PLAIN.uplink()]);
+    assert_eq!(side.snapshot(place(1)).unwrap().pdrs[0].1, before + 1, "once, by the worker");
+    assert_eq!(side.report().counters.packets, 1);
+}
+
+/// Everything at once.
+#[test]
+fn hardware_and_software_agree() {
+    for seed in 0..12 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let table = FlowTableConfig {
+            entries: rng.random_range(4..40),
+            insertions_per_second: [0, 500][rng.random_range(0..2)],
+            refuse_every: [0, 5][rng.random_range(0..2)],
+            ..FlowTableConfig::default()
+        };
+        let (mut hard, mut soft) = (Side::new(Some(&table), eager()), Side::new(None, eager()));
+        let mut kinds: BTreeMap<u8, Kind> = BTreeMap::new();
+        let mut left = 0;
+        for step in 0..400 {
+            if step % 40 == 0 || rng.random_range(0..40) == 0 {
+                let number = rng.random_range(1..4);
+                if kinds.contains_key(&number) && rng.random_range(0..6) == 0 {
+                    kinds.remove(&number);
+                    for side in [&mut hard, &mut soft] {
+                        side.apply(Command::Remove { token: Token(3), session: place(number) });
+                    }
+                } else {
+                    let kind = Kind {
+                        filters: rng.random(),
+                        qfi: rng.random::<bool>().then(|| rng.random_range(1..60)),
+                        marking: rng.random::<bool>().then(|| rng.random_range(1..60)),
+                        peer6: rng.random_range(0..4) == 0,
+                        quota: (rng.random_range(0..3) == 0).then_some(3_000_000),
+                        threshold: (rng.random_range(0..3) == 0).then_some(700_000),
+                        teid: rng.random_range(1..1000),
+                        mbr: (rng.random_range(0..8) == 0).then_some(1_000_000_000),
+                    };
+                    for side in [&mut hard, &mut soft] {
+                        side.install(&rules(number, &kind));
+                        let prefix = format!("2001:db8:45:{number:x}::/64").parse().unwrap();
+                        let session = Some(place(number));
+                        side.apply(Command::AddressDirectory { prefix, session });
+                    }
+                    kinds.insert(number, kind);
+                }
+            }
+            let mut bursts = [Vec::new(), Vec::new()];
+            for _ in 0..rng.random_range(5..40) {
+                let packet = Packet {
+                    ue: rng.random_range(1..4),
+                    v6: rng.random_range(0..3) == 0,
+                    tcp: rng.random_range(0..4) == 0,
+                    ports: (rng.random_range(1000..1003), rng.random_range(52..55)),
+                    tos: [0, 0x20, 0x28][rng.random_range(0..3)],
+                    ttl: [64, 64, 64, 64, 2, 1, 0][rng.random_range(0..7)],
+                    size: [20, 100, 100, 1380, 1428, 1430, 1440, 1472][rng.random_range(0..8)],
+                    qfi: [None, Some(5), Some(5), Some(6)][rng.random_range(0..4)],
+                    fragment: rng.random_range(0..20) == 0,
+                    df: rng.random(),
+                };
+                if rng.random() {
+                    let size = packet.size.min(1390);
+                    bursts[0].push(Packet { size, ..packet }.uplink());
+                } else {
+                    bursts[1].push(packet.downlink());
+                }
+            }
+            // Now and then something is broken on its way: but not the length of an IPv6 packet from the data network, which
+            // would turn part of it into padding, and that is counted by a device that counts frames.
+            for packet in bursts.iter_mut().flatten() {
+                if rng.random_range(0..30) == 0 {
+                    let at = rng.random_range(0..packet.len().min(90));
+                    let at = if (22..24).contains(&at) { 21 } else { at };
+                    packet[at] ^= 1 << rng.random_range(0..8);
+                }
+            }
+            for side in [&mut hard, &mut soft] {
+                side.send(0, &bursts[0]);
+                side.send(1, &bursts[1]);
+                side.tick(MILLI);
+            }
+            let (a, b) = (hard.collect(), soft.collect());
+            left += a.len();
+            assert_eq!(a.len(), b.len(), "seed {seed}, step {step}");
+            for (a, b) in a.iter().zip(&b) {
+                assert_eq!(a, b, "seed {seed}, step {step}");
+            }
+            if rng.random_range(0..20) == 0 {
+                let number = rng.random_range(1..4);
+                let (a, b) = (hard.snapshot(place(number)), soft.snapshot(place(number)));
+                assert_eq!(a.is_some(), b.is_some());
+                if let (Some(a), Some(b)) = (a, b) {
+                    assert_eq!(
+                        (a.pdrs, a.urrs, a.drops),
+                        (b.pdrs, b.urrs, b.drops),
+                        "seed {seed}, step {step}"
+                    );
+                }
+            }
+        }
+        // Reports may come in another order where a reading covers several packets, never with other volumes.
+        let (mut a, mut b) = (hard.reported(), soft.reported());
+        a.sort_by_key(|report| format!("{report:?}"));
+        b.sort_by_key(|report| format!("{report:?}"));
+        assert_eq!(a, b, "seed {seed}");
+        let Side { offload, datapath, out, now, .. } = &mut hard;
+        offload.as_mut().unwrap().stop(*now, datapath, out);
+        let counters = hard.report().counters;
+        assert!(counters.packets > 300 && left > 3000, "seed {seed}: {counters:?} of {left}");
+        let (a, b) = (hard.datapath.counters(), soft.datapath.counters());
+        assert_eq!((a.uplink, a.downlink, a.drops), (b.uplink, b.downlink, b.drops));
+    }
+}

@@ -1,0 +1,379 @@
+/* rte_flow: rules for single flows, from one flat struct to DPDK's lists of items and actions.
+ *
+ * The lists point at structs of theirs whose layout changes between releases; all of that lives on the stack of a call here.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_ethdev.h>
+#include <rte_flow.h>
+
+enum { MR_ITEMS = 10, MR_ACTIONS = 8, MR_QUEUES = 64 };
+
+/* What an item or an action is to src/flow.rs. */
+enum mr_part {
+	MR_PART_NONE,
+	MR_PART_ETHERNET,
+	MR_PART_ADDRESSES,
+	MR_PART_TUNNEL,
+	MR_PART_CONTAINER,
+	MR_PART_INNER,
+	/* Actions, which are also the codes in `actions`. */
+	MR_PART_COUNT,
+	MR_PART_MARK,
+	MR_PART_QUEUE,
+	MR_PART_RSS,
+	MR_PART_METER,
+	MR_PART_DECAP,
+	MR_PART_DEC_TTL,
+	MR_PART_ENCAP,
+	MR_PART_PORT,
+};
+
+struct mr_rule {
+	const uint8_t *decap; /* headers to cut off */
+	const uint8_t *encap; /* headers to put in front */
+	const uint8_t *rss_key; /* 40 octets */
+	uint32_t teid;
+	uint32_t mark;
+	uint32_t meter;
+	uint16_t decap_len, encap_len;
+	uint16_t vlan; /* 0xffff: no tag */
+	uint16_t source_port, destination_port;
+	uint16_t queue;
+	uint16_t to_port;
+	uint16_t rss_queues; /* 0 to this less 1 */
+	uint8_t mac[6];
+	uint8_t outer_destination[16];
+	uint8_t source[16], destination[16]; /* IPv4: the first four */
+	uint8_t has_mac, has_outer_destination, has_teid, has_source, has_destination, has_protocol, has_ports;
+	uint8_t tunnel; /* 0: none, 1: without a container, 2: with one */
+	uint8_t outer_v6, v6;
+	uint8_t qfi; /* 0xff: any */
+	uint8_t protocol;
+	uint8_t tos, tos_mask;
+	uint8_t exact; /* no fragments, no options: for rules that forward */
+	uint8_t rss_inner, rss_source;
+	uint8_t actions[MR_ACTIONS]; /* MR_PART_..., in order; 0 ends */
+	uint8_t reserved[13];
+};
+_Static_assert(sizeof(struct mr_rule) == 144, "mirrored in src/ffi.rs");
+
+struct mr_flow_error {
+	int32_t code; /* a positive errno */
+	uint32_t type; /* enum rte_flow_error_type */
+	uint32_t part; /* enum mr_part */
+	char message[116];
+};
+_Static_assert(sizeof(struct mr_flow_error) == 128, "mirrored in src/ffi.rs");
+
+/* Everything that the lists of one rule point at. */
+struct built {
+	struct rte_flow_attr attr;
+	struct rte_flow_item items[MR_ITEMS];
+	uint8_t item_part[MR_ITEMS];
+	struct rte_flow_action actions[MR_ACTIONS + 1];
+	unsigned int n_items, n_actions;
+
+	struct rte_flow_item_ethdev from;
+	struct rte_flow_item_eth eth, eth_mask;
+	struct rte_flow_item_vlan vlan, vlan_mask;
+	struct rte_flow_item_ipv4 ipv4[2], ipv4_mask[2];
+	struct rte_flow_item_ipv6 ipv6[2], ipv6_mask[2];
+	struct rte_flow_item_udp udp, udp_mask;
+	struct rte_flow_item_tcp tcp, tcp_mask;
+	struct rte_flow_item_gtp gtp, gtp_mask;
+	struct rte_flow_item_gtp_psc psc, psc_mask;
+
+	struct rte_flow_action_count count;
+	struct rte_flow_action_mark mark;
+	struct rte_flow_action_queue queue;
+	struct rte_flow_action_rss rss;
+	uint16_t queues[MR_QUEUES];
+	struct rte_flow_action_meter meter;
+	struct rte_flow_action_raw_decap decap;
+	struct rte_flow_action_raw_encap encap;
+	struct rte_flow_action_ethdev to;
+};
+
+/* An item that asks for nothing has neither spec nor mask: drivers take "any" in no other form. */
+static void item(struct built *b, enum rte_flow_item_type type, enum mr_part part, const void *spec, const void *mask,
+		 size_t size)
+{
+	static const uint8_t zeros[sizeof(struct rte_flow_item_ipv6)];
+	struct rte_flow_item *i = &b->items[b->n_items];
+	int asks = mask != NULL && (size > sizeof(zeros) || memcmp(mask, zeros, size) != 0);
+
+	i->type = type;
+	i->spec = asks ? spec : NULL;
+	i->mask = asks ? mask : NULL;
+	b->item_part[b->n_items++] = (uint8_t)part;
+}
+
+#define ITEM(b, type, part, field) item(b, type, part, &(b)->field, &(b)->field##_mask, sizeof((b)->field))
+
+static void ip_item(struct built *b, int level, enum mr_part part, int v6, const uint8_t *source,
+		    const uint8_t *destination, const struct mr_rule *inner)
+{
+	if (v6) {
+		struct rte_flow_item_ipv6 *spec = &b->ipv6[level], *mask = &b->ipv6_mask[level];
+		if (source != NULL) {
+			memcpy(spec->hdr.src_addr, source, 16);
+			memset(mask->hdr.src_addr, 0xff, 16);
+		}
+		if (destination != NULL) {
+			memcpy(spec->hdr.dst_addr, destination, 16);
+			memset(mask->hdr.dst_addr, 0xff, 16);
+		}
+		if (inner != NULL && inner->has_protocol) {
+			spec->hdr.proto = inner->protocol;
+			mask->hdr.proto = 0xff;
+		}
+		if (inner != NULL && inner->tos_mask != 0) {
+			spec->hdr.vtc_flow = rte_cpu_to_be_32((uint32_t)inner->tos << 20);
+			mask->hdr.vtc_flow = rte_cpu_to_be_32((uint32_t)inner->tos_mask << 20);
+		}
+		if (inner != NULL && inner->exact)
+			mask->has_frag_ext = 1;
+		item(b, RTE_FLOW_ITEM_TYPE_IPV6, part, spec, mask, sizeof(*mask));
+		return;
+	}
+	struct rte_flow_item_ipv4 *spec = &b->ipv4[level], *mask = &b->ipv4_mask[level];
+	if (source != NULL) {
+		memcpy(&spec->hdr.src_addr, source, 4);
+		memset(&mask->hdr.src_addr, 0xff, 4);
+	}
+	if (destination != NULL) {
+		memcpy(&spec->hdr.dst_addr, destination, 4);
+		memset(&mask->hdr.dst_addr, 0xff, 4);
+	}
+	if (inner != NULL && inner->has_protocol) {
+		spec->hdr.next_proto_id = inner->protocol;
+		mask->hdr.next_proto_id = 0xff;
+	}
+	if (inner != NULL && inner->tos_mask != 0) {
+		spec->hdr.type_of_service = inner->tos;
+		mask->hdr.type_of_service = inner->tos_mask;
+	}
+	if (inner != NULL && inner->exact) {
+		/* A header of five words, and neither MF nor an offset. */
+		spec->hdr.version_ihl = 5;
+		mask->hdr.version_ihl = 0x0f;
+		mask->hdr.fragment_offset = RTE_BE16(0x3fff);
+	}
+	item(b, RTE_FLOW_ITEM_TYPE_IPV4, part, spec, mask, sizeof(*mask));
+}
+
+static void build_pattern(struct built *b, const struct mr_rule *r, uint16_t port)
+{
+	enum mr_part part = r->tunnel ? MR_PART_INNER : MR_PART_ADDRESSES;
+
+	if (b->attr.transfer) {
+		static const struct rte_flow_item_ethdev all = { .port_id = 0xffff };
+		b->from.port_id = port;
+		item(b, RTE_FLOW_ITEM_TYPE_REPRESENTED_PORT, MR_PART_ETHERNET, &b->from, &all, sizeof(all));
+	}
+	if (r->has_mac) {
+		memcpy(&b->eth.dst, r->mac, 6);
+		memset(&b->eth_mask.dst, 0xff, 6);
+	}
+	if (r->exact && r->vlan == 0xffff)
+		b->eth_mask.has_vlan = 1;
+	ITEM(b, RTE_FLOW_ITEM_TYPE_ETH, MR_PART_ETHERNET, eth);
+	if (r->vlan != 0xffff) {
+		b->vlan.tci = rte_cpu_to_be_16(r->vlan);
+		b->vlan_mask.tci = RTE_BE16(0x0fff);
+		ITEM(b, RTE_FLOW_ITEM_TYPE_VLAN, MR_PART_ETHERNET, vlan);
+	}
+	if (r->tunnel) {
+		struct mr_rule outer = { .exact = r->exact };
+		ip_item(b, 0, MR_PART_ADDRESSES, r->outer_v6, NULL,
+			r->has_outer_destination ? r->outer_destination : NULL, r->exact ? &outer : NULL);
+		/* The GTP-U item stands for port 2152. */
+		item(b, RTE_FLOW_ITEM_TYPE_UDP, MR_PART_ADDRESSES, NULL, NULL, 0);
+		if (r->has_teid) {
+			b->gtp.teid = rte_cpu_to_be_32(r->teid);
+			b->gtp_mask.teid = UINT32_MAX;
+		}
+		if (r->exact) {
+			/* E alone, or none of E, S and PN; a G-PDU. */
+			b->gtp.v_pt_rsv_flags = r->tunnel == 2 ? 4 : 0;
+			b->gtp_mask.v_pt_rsv_flags = 7;
+			b->gtp.msg_type = 255;
+			b->gtp_mask.msg_type = 255;
+		}
+		ITEM(b, RTE_FLOW_ITEM_TYPE_GTPU, MR_PART_TUNNEL, gtp);
+		if (r->tunnel == 2) {
+			if (r->qfi != 0xff) {
+				b->psc.hdr.qfi = r->qfi;
+				b->psc_mask.hdr.qfi = 0x3f;
+			}
+			if (r->exact) {
+				b->psc.hdr.ext_hdr_len = 1;
+				b->psc_mask.hdr.ext_hdr_len = 0xff;
+			}
+			ITEM(b, RTE_FLOW_ITEM_TYPE_GTP_PSC, MR_PART_CONTAINER, psc);
+		}
+	}
+	ip_item(b, 1, part, r->v6, r->has_source ? r->source : NULL, r->has_destination ? r->destination : NULL, r);
+	if (r->has_ports && r->protocol == 17) {
+		b->udp.hdr.src_port = rte_cpu_to_be_16(r->source_port);
+		b->udp.hdr.dst_port = rte_cpu_to_be_16(r->destination_port);
+		b->udp_mask.hdr.src_port = b->udp_mask.hdr.dst_port = 0xffff;
+		ITEM(b, RTE_FLOW_ITEM_TYPE_UDP, part, udp);
+	} else if (r->has_ports) {
+		b->tcp.hdr.src_port = rte_cpu_to_be_16(r->source_port);
+		b->tcp.hdr.dst_port = rte_cpu_to_be_16(r->destination_port);
+		b->tcp_mask.hdr.src_port = b->tcp_mask.hdr.dst_port = 0xffff;
+		ITEM(b, RTE_FLOW_ITEM_TYPE_TCP, part, tcp);
+	}
+	b->items[b->n_items].type = RTE_FLOW_ITEM_TYPE_END;
+}
+
+static void build_rss(struct built *b, const struct mr_rule *r)
+{
+	uint16_t n = r->rss_queues < MR_QUEUES ? r->rss_queues : MR_QUEUES;
+
+	for (uint16_t i = 0; i < n; i++)
+		b->queues[i] = i;
+	b->rss.func = RTE_ETH_HASH_FUNCTION_DEFAULT;
+	b->rss.level = r->rss_inner ? 2 : 0;
+	b->rss.types = (r->v6 ? RTE_ETH_RSS_IPV6 : RTE_ETH_RSS_IPV4) |
+		       (r->rss_source ? RTE_ETH_RSS_L3_SRC_ONLY : RTE_ETH_RSS_L3_DST_ONLY);
+	b->rss.key = r->rss_key;
+	b->rss.key_len = r->rss_key != NULL ? 40 : 0;
+	b->rss.queue = b->queues;
+	b->rss.queue_num = n;
+}
+
+static void build_actions(struct built *b, const struct mr_rule *r)
+{
+	for (unsigned int i = 0; i < MR_ACTIONS && r->actions[i] != MR_PART_NONE; i++) {
+		struct rte_flow_action *a = &b->actions[b->n_actions++];
+		switch (r->actions[i]) {
+		case MR_PART_COUNT:
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_COUNT, &b->count };
+			break;
+		case MR_PART_MARK:
+			b->mark.id = r->mark;
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_MARK, &b->mark };
+			break;
+		case MR_PART_QUEUE:
+			b->queue.index = r->queue;
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_QUEUE, &b->queue };
+			break;
+		case MR_PART_RSS:
+			build_rss(b, r);
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_RSS, &b->rss };
+			break;
+		case MR_PART_METER:
+			b->meter.mtr_id = r->meter;
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_METER, &b->meter };
+			break;
+		case MR_PART_DECAP:
+			b->decap.data = (uint8_t *)(uintptr_t)r->decap;
+			b->decap.size = r->decap_len;
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_RAW_DECAP, &b->decap };
+			break;
+		case MR_PART_DEC_TTL:
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_DEC_TTL, NULL };
+			break;
+		case MR_PART_ENCAP:
+			b->encap.data = (uint8_t *)(uintptr_t)r->encap;
+			b->encap.size = r->encap_len;
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_RAW_ENCAP, &b->encap };
+			break;
+		default: /* MR_PART_PORT */
+			b->to.port_id = r->to_port;
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_REPRESENTED_PORT, &b->to };
+			break;
+		}
+	}
+	b->actions[b->n_actions].type = RTE_FLOW_ACTION_TYPE_END;
+}
+
+static void build(struct built *b, const struct mr_rule *r, uint16_t port)
+{
+	memset(b, 0, sizeof(*b));
+	/* Only the embedded switch can send a packet out of another port. */
+	b->attr.ingress = 1;
+	for (unsigned int i = 0; i < MR_ACTIONS && r->actions[i] != MR_PART_NONE; i++)
+		if (r->actions[i] == MR_PART_PORT) {
+			b->attr.ingress = 0;
+			b->attr.transfer = 1;
+		}
+	build_pattern(b, r, port);
+	build_actions(b, r);
+}
+
+/* Puts into words what a driver objects to; `b` is the rule, if it was about one. */
+static int explain(const struct built *b, const struct mr_rule *r, int rc, const struct rte_flow_error *e,
+		   struct mr_flow_error *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (rc == 0)
+		return 0;
+	out->code = rc < 0 ? -rc : (rte_errno != 0 ? rte_errno : EINVAL);
+	out->type = e->type;
+	snprintf(out->message, sizeof(out->message), "%s", e->message != NULL ? e->message : "");
+	if (b == NULL)
+		return out->code;
+	for (unsigned int i = 0; i < b->n_items; i++)
+		if (e->cause == &b->items[i] || (e->cause != NULL && (e->cause == b->items[i].spec ||
+								     e->cause == b->items[i].mask)))
+			out->part = b->item_part[i];
+	for (unsigned int i = 0; i < b->n_actions; i++)
+		if (e->cause == &b->actions[i] || (e->cause != NULL && e->cause == b->actions[i].conf))
+			out->part = r->actions[i];
+	return out->code;
+}
+
+/* 0, or a positive errno with the reasons in `error`. */
+int mr_flow_validate(uint16_t port, const struct mr_rule *rule, struct mr_flow_error *error)
+{
+	struct built b;
+	struct rte_flow_error e = { 0 };
+
+	build(&b, rule, port);
+	return explain(&b, rule, rte_flow_validate(port, &b.attr, b.items, b.actions, &e), &e, error);
+}
+
+struct rte_flow *mr_flow_create(uint16_t port, const struct mr_rule *rule, struct mr_flow_error *error)
+{
+	struct built b;
+	struct rte_flow_error e = { 0 };
+
+	build(&b, rule, port);
+	rte_errno = 0;
+	struct rte_flow *flow = rte_flow_create(port, &b.attr, b.items, b.actions, &e);
+	explain(&b, rule, flow == NULL ? 1 : 0, &e, error);
+	return flow;
+}
+
+int mr_flow_destroy(uint16_t port, struct rte_flow *flow, struct mr_flow_error *error)
+{
+	struct rte_flow_error e = { 0 };
+
+	return explain(NULL, NULL, rte_flow_destroy(port, flow, &e), &e, error);
+}
+
+/* Reads the counter of a rule that has one. */
+int mr_flow_count(uint16_t port, struct rte_flow *flow, uint64_t *packets, uint64_t *bytes, struct mr_flow_error *error)
+{
+	struct rte_flow_error e = { 0 };
+	struct rte_flow_query_count count = { 0 };
+	struct rte_flow_action_count conf = { 0 };
+	const struct rte_flow_action actions[] = {
+		{ RTE_FLOW_ACTION_TYPE_COUNT, &conf },
+		{ RTE_FLOW_ACTION_TYPE_END, NULL },
+	};
+	int rc = rte_flow_query(port, flow, actions, &count, &e);
+
+	*packets = count.hits_set ? count.hits : 0;
+	*bytes = count.bytes_set ? count.bytes : 0;
+	return explain(NULL, NULL, rc, &e, error);
+}

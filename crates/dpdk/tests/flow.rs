@@ -1,0 +1,106 @@
+//! `rte_flow` on DPDK's virtual devices: which rules each of them takes, and that the others are refused with a type.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::{alone, open, start};
+use dpdk::{DeviceSpec, DpdkPort};
+use io::Port;
+use io::offload::{Counts, Failure, Feature, Features, FlowOffload, Handle, Refused};
+use tables::Nanos;
+
+/// Prints what a device says to a rule of each kind, and returns the names of those that it takes.
+fn ask(port: &DpdkPort) -> Vec<&'static str> {
+    let flows = port.flows();
+    println!("{}: {:?}", port.info().driver, flows.capabilities().features);
+    let mut taken = Vec::new();
+    for (name, _, answer) in flows.probe() {
+        match answer {
+            Ok(()) => {
+                println!("    {name}: yes");
+                taken.push(name);
+            }
+            Err(refused) => println!("    {name}: {refused}"),
+        }
+    }
+    taken
+}
+
+#[test]
+fn devices_without_flows_say_so() {
+    alone("without_flows_body", false);
+}
+
+#[test]
+#[ignore = "run by `devices_without_flows_say_so` in a process of its own"]
+fn without_flows_body() {
+    let eal = start(&[]);
+    let mut ports = ["net_null0", "net_ring0"].map(|device| open(&eal, &DeviceSpec::new("n", device)));
+    DpdkPort::connect(&mut ports);
+    for port in &mut ports {
+        assert!(ask(port).is_empty());
+        for (name, rule, answer) in port.flows().probe() {
+            assert_eq!(answer, Err(Refused::Unsupported(Feature::Rules)), "{name}");
+            let mut offload = port.offload();
+            assert_eq!(offload.insert(Nanos(0), &rule), answer.map(|()| Handle(0)));
+            assert_eq!(offload.counts(Handle(1)), Err(Failure::Forgotten));
+            assert_eq!(offload.flush(), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn tap() {
+    alone("tap_body", true);
+}
+
+/// Whether the kernel can carry out what net_tap makes of rules: filters of class "flower".
+fn kernel_has_flower() -> bool {
+    let commands = "ip link set lo up; tc qdisc add dev lo ingress &&
+        tc filter add dev lo ingress protocol ip flower dst_ip 192.0.2.1 action drop";
+    let output = std::process::Command::new("sh").args(["-ec", commands]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+#[ignore = "run by `tap` in a namespace of its own"]
+fn tap_body() {
+    let device = "net_tap0,iface=kernel";
+    let eal = start(&[device]);
+    let mut ports = match DpdkPort::open(&eal, &DeviceSpec { queues: 2, ..DeviceSpec::new("n3", device) }) {
+        Ok(port) => [port],
+        Err(error) => {
+            println!("skipped tap: {error}");
+            return;
+        }
+    };
+    DpdkPort::connect(&mut ports);
+    let [port] = &ports;
+    let steered = ["destination", "UDP flow", "TCP flow", "IPv6 flow", "VLAN"];
+    assert_eq!(ask(port), steered.map(|what| format!("queue by {what}")));
+    let mut flows = port.flows();
+    let features = [Feature::Rules, Feature::Ethernet, Feature::Addresses, Feature::Queue];
+    assert_eq!(flows.capabilities().features, Features::of(&features));
+    let flower = kernel_has_flower();
+    for (name, rule, answer) in flows.probe() {
+        match (&answer, rule.lacks(Features::of(&features))) {
+            (Ok(()), None) => {
+                let inserted = flows.insert(Nanos(0), &rule);
+                if flower {
+                    let handle = inserted.unwrap();
+                    assert_eq!(flows.remove(handle), Ok(Counts::default()), "{name}");
+                } else {
+                    println!("    {name}: this kernel has no flower classifier: {inserted:?}");
+                    // What net_tap says then: "overlapping rules or Kernel too old for flower support".
+                    assert_eq!(inserted, Err(Refused::Exists), "{name}");
+                }
+            }
+            // It names the item or action that it means, or says only that it doesn't want the rule.
+            (Err(Refused::Unsupported(feature)), Some(_)) => {
+                assert!(rule.needs().has(*feature), "{name}: {feature}");
+            }
+            (Err(Refused::Device(words)), Some(_)) => assert!(words.contains("not supported"), "{words}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}

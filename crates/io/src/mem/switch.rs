@@ -1,0 +1,464 @@
+//! The flow table of NICs in memory: an embedded switch that some of them share.
+
+use super::flows::{Facts, decrement_ttl, encapsulate};
+use super::frame::MemFrame;
+use super::nic::{MemNic, Registers};
+use crate::frame::Frame;
+use crate::offload::{
+    Action, Capabilities, Container, Counts, Failure, Feature, Features, FlowOffload, FlowRule, Handle,
+    Pattern, Refused, TunnelMatch,
+};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tables::Nanos;
+
+/// Frames that may wait at a port's wire side for whoever collects them; more are lost.
+const HAIRPIN: usize = 65_536;
+
+/// What the flow table of a [`MemSwitch`] is like.
+#[derive(Clone, Debug)]
+pub struct FlowTableConfig {
+    /// Rules that fit.
+    pub entries: u32,
+    /// Rules taken per second; as many may come at once. 0: as many as want.
+    pub insertions_per_second: u32,
+    /// Refuses every so many-th rule in its own words; 0: none.
+    pub refuse_every: u32,
+    /// What rules may contain.
+    pub features: Features,
+}
+
+impl Default for FlowTableConfig {
+    /// 1,024 rules, and all that the model can do.
+    fn default() -> Self {
+        Self { entries: 1024, insertions_per_second: 0, refuse_every: 0, features: MemSwitch::features() }
+    }
+}
+
+/// An embedded switch: the ports that are plugged into it share one flow table, and rules may forward between them.
+///
+/// Packets are matched on the wire's side, before receive-side scaling: what a rule forwards comes out of another
+/// port's [`MemWire::collect`](super::MemWire::collect), and no queue has seen it.
+#[derive(Clone, Debug)]
+pub struct MemSwitch {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Rules in force: as long as there are none, nobody takes the lock.
+    live: AtomicUsize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    config: FlowTableConfig,
+    ports: Vec<Arc<Registers>>,
+    rules: HashMap<(u16, Pattern), Rule>,
+    /// Where a handle's rule is, and whose it is.
+    handles: HashMap<u64, (u16, Pattern, u64)>,
+    /// Which fields the rules of a port look at, most special first, and how many rules do.
+    shapes: Vec<(Shape, usize)>,
+    next_handle: u64,
+    next_owner: u64,
+    offered: u64,
+    /// Insertions that may still come at once, in billionths, and since when.
+    tokens: u64,
+    since: Nanos,
+    broken: Option<Failure>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    longest: u16,
+    actions: Vec<Action>,
+    counts: Counts,
+}
+
+/// Frames that left a port without having been in one of its queues, and the counters of what no queue has seen.
+#[derive(Debug, Default)]
+pub(super) struct Hairpin {
+    pub frames: Mutex<VecDeque<MemFrame>>,
+    pub rx: [AtomicU64; 2],
+    pub tx: [AtomicU64; 2],
+    pub lost: AtomicU64,
+}
+
+/// What becomes of a frame from the wire.
+pub(super) enum Verdict {
+    /// No rule: to a queue by receive-side scaling.
+    Host(MemFrame),
+    /// To this queue.
+    Queue(MemFrame, u16),
+    /// A rule has forwarded it.
+    Gone,
+}
+
+impl MemSwitch {
+    /// A switch without ports.
+    pub fn new(config: FlowTableConfig) -> Self {
+        let table = Table {
+            tokens: u64::from(config.insertions_per_second) * Nanos::SECOND,
+            config,
+            ports: Vec::new(),
+            rules: HashMap::new(),
+            handles: HashMap::new(),
+            shapes: Vec::new(),
+            next_handle: 1,
+            next_owner: 1,
+            offered: 0,
+            since: Nanos(0),
+            broken: None,
+        };
+        Self { shared: Arc::new(Shared { live: AtomicUsize::new(0), table: Mutex::new(table) }) }
+    }
+
+    /// What the model can do: all but marks, which its frames have no room for, receive-side scaling by rule, and meters.
+    pub fn features() -> Features {
+        Features::all().without(Feature::Mark).without(Feature::Rss).without(Feature::Meter)
+    }
+
+    /// Makes a NIC the switch's next port, from 0 on; [`Action::Port`] means these numbers. `None`, and nothing done: the NIC
+    /// has a switch already.
+    pub fn plug(&self, nic: &MemNic) -> Option<u16> {
+        let mut table = self.lock();
+        let (port, registers) = (table.ports.len() as u16, nic.registers());
+        let plugged = registers.plug(Arc::clone(&self.shared), port);
+        plugged.then(|| {
+            table.ports.push(Arc::clone(registers));
+            port
+        })
+    }
+
+    /// The device as the user of one port sees it. Rules that are inserted through it match what comes in there.
+    pub fn offload(&self, port: u16) -> MemOffload {
+        let mut table = self.lock();
+        table.next_owner += 1;
+        MemOffload { shared: Arc::clone(&self.shared), port, owner: table.next_owner }
+    }
+
+    /// Rules in force.
+    pub fn len(&self) -> usize {
+        self.lock().rules.len()
+    }
+
+    /// Whether no rule is in force.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Loses power for a moment: all rules are gone, and their counters.
+    pub fn reset(&self) {
+        let mut table = self.lock();
+        table.rules.clear();
+        table.handles.clear();
+        table.shapes.clear();
+        self.shared.live.store(0, Ordering::Release);
+    }
+
+    /// From now on (or no longer) counters can't be read and rules can't be taken back; they stay in force.
+    pub fn set_broken(&self, failure: Option<Failure>) {
+        self.lock().broken = failure;
+    }
+
+    /// Another handle on the switch that a port knows.
+    pub(super) fn of(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.shared.lock()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a frame can meet a rule.
+    pub(super) fn is_live(&self) -> bool {
+        self.live.load(Ordering::Acquire) != 0
+    }
+
+    /// Lets a frame that arrives at a port meet the rules.
+    pub(super) fn handle(&self, port: u16, frame: MemFrame) -> Verdict {
+        let Some(facts) = Facts::of(frame.bytes()) else { return Verdict::Host(frame) };
+        self.lock().handle(port, frame, &facts)
+    }
+}
+
+impl Table {
+    fn handle(&mut self, port: u16, frame: MemFrame, facts: &Facts) -> Verdict {
+        let found = self.shapes.iter().find_map(|(shape, _)| {
+            let key = (port, shape.of(&facts.pattern)?);
+            self.rules.contains_key(&key).then_some(key)
+        });
+        let Some(rule) = found.and_then(|key| self.rules.get_mut(&key)) else { return Verdict::Host(frame) };
+        if facts.len > usize::from(rule.longest) || !leaves(&self.ports, rule, &frame, facts) {
+            return Verdict::Host(frame);
+        }
+        run(&self.ports, port, rule, frame, facts)
+    }
+
+    fn insert(&mut self, owner: u64, port: u16, now: Nanos, rule: &FlowRule) -> Result<Handle, Refused> {
+        if let Some(feature) = rule.lacks(self.config.features) {
+            return Err(Refused::Unsupported(feature));
+        }
+        self.offered += 1;
+        let every = u64::from(self.config.refuse_every);
+        if every != 0 && self.offered.is_multiple_of(every) {
+            return Err(Refused::Device("not in the mood".into()));
+        }
+        if self.rules.len() >= self.config.entries as usize {
+            return Err(Refused::Full);
+        }
+        let key = (port, rule.pattern);
+        if self.rules.contains_key(&key) {
+            return Err(Refused::Exists);
+        }
+        if !self.take_token(now) {
+            return Err(Refused::Busy);
+        }
+        let shape = Shape::of_pattern(&rule.pattern);
+        if let Some((_, users)) = self.shapes.iter_mut().find(|(known, _)| *known == shape) {
+            *users += 1;
+        } else {
+            self.shapes.push((shape, 1));
+            self.shapes.sort_by_key(|(shape, _)| std::cmp::Reverse(shape.fields()));
+        }
+        let handle = self.next_handle;
+        self.next_handle += 1;
+        self.handles.insert(handle, (port, rule.pattern, owner));
+        let FlowRule { longest, ref actions, .. } = *rule;
+        self.rules.insert(key, Rule { longest, actions: actions.clone(), counts: Counts::default() });
+        Ok(Handle(handle))
+    }
+
+    fn take_token(&mut self, now: Nanos) -> bool {
+        let rate = u64::from(self.config.insertions_per_second);
+        if rate == 0 {
+            return true;
+        }
+        let most = rate * Nanos::SECOND;
+        let earned = now.since(self.since).saturating_mul(rate);
+        self.tokens = self.tokens.saturating_add(earned).min(most);
+        self.since = now;
+        let taken = self.tokens.checked_sub(Nanos::SECOND);
+        self.tokens = taken.unwrap_or(self.tokens);
+        taken.is_some()
+    }
+
+    fn counts(&self, handle: Handle) -> Result<Counts, Failure> {
+        if let Some(failure) = &self.broken {
+            return Err(failure.clone());
+        }
+        let (port, pattern, _) = self.handles.get(&handle.0).ok_or(Failure::Forgotten)?;
+        self.rules.get(&(*port, *pattern)).map(|rule| rule.counts).ok_or(Failure::Forgotten)
+    }
+
+    fn remove(&mut self, handle: Handle) -> Result<Counts, Failure> {
+        let counts = self.counts(handle)?;
+        if let Some((port, pattern, _)) = self.handles.remove(&handle.0) {
+            self.rules.remove(&(port, pattern));
+            let shape = Shape::of_pattern(&pattern);
+            if let Some(at) = self.shapes.iter().position(|(known, _)| *known == shape)
+                && let Some((_, users)) = self.shapes.get_mut(at)
+            {
+                *users -= 1;
+                if *users == 0 {
+                    self.shapes.remove(at);
+                }
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// Whether the frame may leave where the rule sends it: the link is up, and it isn't too long there.
+fn leaves(ports: &[Arc<Registers>], rule: &Rule, frame: &MemFrame, facts: &Facts) -> bool {
+    let mut length = frame.len();
+    rule.actions.iter().all(|action| match action {
+        Action::Decap => {
+            length = facts.len;
+            true
+        }
+        Action::Encap(headers) => {
+            length += headers.len();
+            frame.headroom() + facts.inner >= headers.len()
+        }
+        Action::Port(port) => ports
+            .get(usize::from(*port))
+            .is_some_and(|registers| registers.link_up() && length <= registers.longest),
+        _ => true,
+    })
+}
+
+/// Does what a rule says to a frame that [`leaves`].
+fn run(ports: &[Arc<Registers>], port: u16, rule: &mut Rule, mut frame: MemFrame, facts: &Facts) -> Verdict {
+    let arrived = frame.len() as u64;
+    let (mut inner, mut queue) = (facts.inner, None);
+    for action in &rule.actions {
+        match action {
+            Action::Count => {
+                rule.counts.packets += 1;
+                rule.counts.bytes += arrived;
+            }
+            Action::Decap => {
+                frame.trim_front(inner);
+                frame.truncate(facts.len);
+                inner = 0;
+            }
+            Action::DecTtl => decrement_ttl(&mut frame, inner, facts.pattern.v6),
+            Action::Encap(headers) => {
+                if !encapsulate(&mut frame, headers) {
+                    return Verdict::Gone;
+                }
+                inner += headers.len();
+            }
+            Action::Queue(number) => queue = Some(*number),
+            Action::Port(to) => {
+                if let Some(registers) = ports.get(usize::from(port)) {
+                    add(&registers.hairpin.rx, arrived);
+                }
+                if let Some(registers) = ports.get(usize::from(*to)) {
+                    registers.hairpin.send(frame);
+                }
+                return Verdict::Gone;
+            }
+            Action::Mark(_) | Action::Rss { .. } | Action::Meter(_) => {}
+        }
+    }
+    match queue {
+        Some(queue) => Verdict::Queue(frame, queue),
+        None => Verdict::Host(frame),
+    }
+}
+
+fn add(counts: &[AtomicU64; 2], bytes: u64) {
+    let [packets, octets] = counts;
+    packets.fetch_add(1, Ordering::Relaxed);
+    octets.fetch_add(bytes, Ordering::Relaxed);
+}
+
+impl Hairpin {
+    fn send(&self, frame: MemFrame) {
+        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        if frames.len() < HAIRPIN {
+            add(&self.tx, frame.len() as u64);
+            frames.push_back(frame);
+        } else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Appends up to `max` frames to `into`.
+    pub(super) fn collect(&self, into: &mut Vec<MemFrame>, max: usize) {
+        let [packets, _] = &self.tx;
+        if packets.load(Ordering::Relaxed) != 0 {
+            let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+            let n = frames.len().min(max);
+            into.extend(frames.drain(..n));
+        }
+    }
+}
+
+/// Which fields a pattern looks at: rules of one shape are found by one look-up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Shape {
+    vlan: bool,
+    /// In a tunnel, with or without a container.
+    tunnel: Option<bool>,
+    v6: bool,
+    source: bool,
+    destination: bool,
+    protocol: bool,
+    ports: bool,
+    tos: Option<u8>,
+}
+
+impl Shape {
+    fn of_pattern(pattern: &Pattern) -> Self {
+        Self {
+            vlan: pattern.vlan.is_some(),
+            tunnel: pattern.tunnel.map(|tunnel| tunnel.container != Container::Absent),
+            v6: pattern.v6,
+            source: pattern.source.is_some(),
+            destination: pattern.destination.is_some(),
+            protocol: pattern.protocol.is_some(),
+            ports: pattern.ports.is_some(),
+            tos: pattern.tos.map(|(_, mask)| mask),
+        }
+    }
+
+    fn fields(&self) -> u32 {
+        let flags = [self.source, self.destination, self.protocol, self.ports];
+        flags.into_iter().map(u32::from).sum::<u32>() + self.tos.map_or(0, u8::count_ones)
+    }
+
+    /// The pattern of this shape that a frame matches; `None`: it lacks a field.
+    fn of(&self, full: &Pattern) -> Option<Pattern> {
+        let has_container = |tunnel: &TunnelMatch| tunnel.container != Container::Absent;
+        if self.v6 != full.v6
+            || self.vlan != full.vlan.is_some()
+            || self.tunnel != full.tunnel.as_ref().map(has_container)
+            || (self.ports && full.ports.is_none())
+        {
+            return None;
+        }
+        Some(Pattern {
+            source: full.source.filter(|_| self.source),
+            destination: full.destination.filter(|_| self.destination),
+            protocol: full.protocol.filter(|_| self.protocol),
+            ports: full.ports.filter(|_| self.ports),
+            tos: full.tos.and_then(|(tos, _)| self.tos.map(|mask| (tos & mask, mask))),
+            ..*full
+        })
+    }
+}
+
+/// A port of a [`MemSwitch`] as the device behind [`FlowOffload`].
+#[derive(Debug)]
+pub struct MemOffload {
+    shared: Arc<Shared>,
+    port: u16,
+    owner: u64,
+}
+
+impl MemOffload {
+    fn change<R>(&self, work: impl FnOnce(&mut Table) -> R) -> R {
+        let mut table = self.shared.lock();
+        let result = work(&mut table);
+        self.shared.live.store(table.rules.len(), Ordering::Release);
+        result
+    }
+}
+
+impl FlowOffload for MemOffload {
+    fn capabilities(&self) -> Capabilities {
+        let table = self.shared.lock();
+        Capabilities { entries: Some(table.config.entries), features: table.config.features }
+    }
+
+    fn insert(&mut self, now: Nanos, rule: &FlowRule) -> Result<Handle, Refused> {
+        self.change(|table| table.insert(self.owner, self.port, now, rule))
+    }
+
+    fn counts(&mut self, handle: Handle) -> Result<Counts, Failure> {
+        self.shared.lock().counts(handle)
+    }
+
+    fn remove(&mut self, handle: Handle) -> Result<Counts, Failure> {
+        self.change(|table| table.remove(handle))
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.change(|table| {
+            let own = table.handles.iter().filter(|(_, (_, _, owner))| *owner == self.owner);
+            let own: Vec<_> = own.map(|(handle, _)| Handle(*handle)).collect();
+            own.into_iter().try_for_each(|handle| table.remove(handle).map(drop))
+        })
+    }
+}

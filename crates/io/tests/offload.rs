@@ -1,0 +1,286 @@
+//! The flow table of the NIC in memory: what its rules do to packets, byte by byte, what it refuses, and what it leaves alone.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemOffload, MemRx, MemSwitch, MemWire};
+use io::offload::{
+    Action, Container, Counts, Failure, Feature, FlowOffload, FlowRule, Pattern, Refused, TunnelMatch,
+};
+use io::{Frame, Port, RxQueue};
+use packet::ipv4::Ipv4Header;
+use packet::{GtpuView, Ipv4View, MacAddr, PacketBuilder, Teid, UdpView};
+use std::net::{IpAddr, Ipv4Addr};
+use tables::Nanos;
+
+const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
+const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
+const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
+const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
+const NOW: Nanos = Nanos(Nanos::SECOND);
+
+/// A frame that left a wire, and which.
+type Sent = (usize, Vec<u8>);
+
+/// Two ports of one switch: N3 and N6.
+struct Bench {
+    switch: MemSwitch,
+    wires: [MemWire; 2],
+    rx: [Vec<MemRx>; 2],
+    ports: [MemNic; 2],
+}
+
+impl Bench {
+    fn new(config: FlowTableConfig) -> Self {
+        let switch = MemSwitch::new(config);
+        let make = |mac| {
+            let (mut nic, wire) = MemNic::new(MemConfig { mac, queues: 2, ..MemConfig::default() }).unwrap();
+            switch.plug(&nic).unwrap();
+            let rx = (0..2).map(|queue| nic.take_queue(queue).unwrap().0).collect();
+            (nic, wire, rx)
+        };
+        let ((n3, n3_wire, n3_rx), (n6, n6_wire, n6_rx)) = (make(N3), make(N6));
+        Self { switch, wires: [n3_wire, n6_wire], rx: [n3_rx, n6_rx], ports: [n3, n6] }
+    }
+
+    fn offload(&self, port: u16) -> MemOffload {
+        self.switch.offload(port)
+    }
+
+    /// What comes of a packet: out of a wire (by port), or into a queue (by port and number).
+    fn send(&mut self, port: usize, packet: &[u8]) -> (Vec<Sent>, Vec<(usize, usize)>) {
+        self.wires[port].inject(&mut vec![MemFrame::copy_of(packet).unwrap()]);
+        let (mut out, mut queues, mut frames) = (Vec::new(), Vec::new(), Vec::new());
+        for (port, wire) in self.wires.iter_mut().enumerate() {
+            wire.collect(&mut frames, 64);
+            out.extend(frames.drain(..).map(|frame| (port, frame.bytes().to_vec())));
+        }
+        for (port, rx) in self.rx.iter_mut().enumerate() {
+            for (queue, rx) in rx.iter_mut().enumerate() {
+                rx.rx_burst(&mut frames, 64);
+                queues.extend(frames.drain(..).map(|_| (port, queue)));
+            }
+        }
+        (out, queues)
+    }
+}
+
+fn user(ttl: u8) -> Ipv4Header {
+    Ipv4Header { source: UE, destination: HOST, ttl, ..Ipv4Header::default() }
+}
+
+fn uplink(teid: u32, ttl: u8) -> Vec<u8> {
+    PacketBuilder::new()
+        .ethernet(N3, GNB)
+        .ipv4([192, 0, 2, 7].into(), [192, 0, 2, 1].into())
+        .udp_without_checksum(2152, 2152)
+        .gtpu(Teid(teid))
+        .ipv4_header(user(ttl))
+        .udp(1000, 53)
+        .build(b"question")
+}
+
+fn downlink() -> Vec<u8> {
+    PacketBuilder::new().ethernet(N6, ROUTER).ipv4(HOST, UE).udp(53, 1000).build(b"answer, padded")
+}
+
+fn header(destination: MacAddr, source: MacAddr) -> Vec<u8> {
+    [&destination.0[..], &source.0, &[8, 0]].concat()
+}
+
+fn uplink_rule(teid: u32) -> FlowRule {
+    let tunnel =
+        TunnelMatch { destination: IpAddr::from([192, 0, 2, 1]), teid, container: Container::Absent };
+    let pattern = Pattern {
+        tunnel: Some(tunnel),
+        source: Some(UE.into()),
+        protocol: Some(17),
+        ports: Some((1000, 53)),
+        ..Pattern::new(N3).to(HOST.into())
+    };
+    let actions = vec![
+        Action::Count,
+        Action::Decap,
+        Action::DecTtl,
+        Action::Encap(header(ROUTER, N6).into()),
+        Action::Port(1),
+    ];
+    FlowRule { pattern, longest: 1500, may_exceed: false, actions }
+}
+
+/// The headers of a tunnel to the gNB; lengths and checksum are the device's business.
+fn downlink_rule() -> FlowRule {
+    let mut front = header(GNB, N3);
+    front.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 7]);
+    front.extend([0x08, 0x68, 0x08, 0x68, 0, 0, 0, 0]);
+    front.extend([0x34, 255, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0x85, 1, 0, 5, 0]);
+    let actions =
+        vec![Action::Count, Action::Decap, Action::DecTtl, Action::Encap(front.into()), Action::Port(0)];
+    FlowRule { pattern: Pattern::new(N6).to(UE.into()), longest: 1456, may_exceed: true, actions }
+}
+
+#[test]
+fn a_tunnel_is_taken_off_and_the_packet_leaves_without_a_queue() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    let mut device = bench.offload(0);
+    let handle = device.insert(NOW, &uplink_rule(7)).unwrap();
+    let packet = uplink(7, 64);
+    let (out, queues) = bench.send(0, &packet);
+    let expected =
+        PacketBuilder::new().ethernet(ROUTER, N6).ipv4_header(user(63)).udp(1000, 53).build(b"question");
+    assert_eq!((out, queues), (vec![(1, expected)], vec![]));
+    let counted = Counts { packets: 1, bytes: packet.len() as u64 };
+    assert_eq!(device.counts(handle), Ok(counted));
+    // The ports' own counters have seen it.
+    assert_eq!((bench.ports[0].stats().rx_packets, bench.ports[1].stats().tx_packets), (1, 1));
+    assert_eq!(device.remove(handle), Ok(counted));
+    assert_eq!(device.remove(handle), Err(Failure::Forgotten));
+    assert_eq!(bench.send(0, &packet).1.len(), 1, "software's again");
+    assert!(bench.switch.is_empty());
+}
+
+#[test]
+fn a_tunnel_is_put_on_with_lengths_and_checksum() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    bench.offload(1).insert(NOW, &downlink_rule()).unwrap();
+    let packet = downlink();
+    let (out, _) = bench.send(1, &packet);
+    let [(0, sent)] = &out[..] else { panic!("{out:?}") };
+    let inner = packet.len() - 14;
+    let ip = Ipv4View::parse(&sent[14..]).unwrap();
+    assert!(ip.checksum_ok() && ip.total_len() == inner + 44);
+    let udp = UdpView::parse(&sent[34..]).unwrap();
+    assert_eq!(udp.len(), inner + 24);
+    let gtpu = GtpuView::parse(&sent[42..]).unwrap();
+    assert_eq!((gtpu.teid(), gtpu.payload().len()), (Teid(9), inner));
+    let inside = Ipv4View::parse(gtpu.payload()).unwrap();
+    assert!(inside.checksum_ok() && inside.ttl() == 63);
+    assert_eq!(&gtpu.payload()[20..], &packet[34..], "what the UE is sent stays as it is");
+}
+
+#[test]
+fn what_hardware_does_not_dare_goes_to_a_queue() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    bench.offload(0).insert(NOW, &uplink_rule(7)).unwrap();
+    bench.offload(1).insert(NOW, &downlink_rule()).unwrap();
+    let good = uplink(7, 64);
+    let change = |at: usize, value: u8| {
+        let mut packet = good.clone();
+        packet[at] = value;
+        packet
+    };
+    let mut longer = good.clone();
+    longer.push(0);
+    for (what, packet) in [
+        ("another tunnel", uplink(8, 64)),
+        ("one hop left", uplink(7, 1)),
+        ("a wrong outer checksum", change(24, 1)),
+        ("a wrong inner checksum", change(14 + 36 + 10, 1)),
+        ("a sequence number", change(42, 0x32)),
+        ("an echo request", change(43, 1)),
+        ("a GTP-U length that lies", change(45, 1)),
+        ("another station", change(5, 9)),
+        ("another port", change(14 + 36 + 23, 54)),
+        ("truncated", good[..60].to_vec()),
+    ] {
+        let (out, queues) = bench.send(0, &packet);
+        assert!(out.is_empty() && queues.len() == 1, "{what}: {out:?} {queues:?}");
+    }
+    assert_eq!(bench.send(0, &longer).0.len(), 1, "padding of the frame is nothing");
+    let big = PacketBuilder::new().ethernet(N6, ROUTER).ipv4(HOST, UE).udp(1, 2).build(&[0; 1457 - 28]);
+    assert_eq!(bench.send(1, &big).0.len(), 0, "too long for the tunnel");
+    let fits = PacketBuilder::new().ethernet(N6, ROUTER).ipv4(HOST, UE).udp(1, 2).build(&[0; 1456 - 28]);
+    assert_eq!(bench.send(1, &fits).0.len(), 1);
+}
+
+#[test]
+fn a_flow_is_steered_to_a_queue() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    let (_, hashed) = bench.send(1, &downlink());
+    let other = 1 - hashed[0].1;
+    let rule = FlowRule { actions: vec![Action::Count, Action::Queue(other as u16)], ..downlink_rule() };
+    let mut device = bench.offload(1);
+    let handle = device.insert(NOW, &rule).unwrap();
+    assert_eq!(bench.send(1, &downlink()).1, [(1, other)]);
+    // Past a lossless sender too.
+    bench.wires[1].offer(&mut vec![MemFrame::copy_of(&downlink()).unwrap()]);
+    let mut frames = Vec::new();
+    assert_eq!(bench.rx[1][other].rx_burst(&mut frames, 9), 1);
+    assert_eq!(device.counts(handle).unwrap().packets, 2);
+    // A queue that doesn't exist is no reason to lose anything.
+    device.flush().unwrap();
+    device.insert(NOW, &FlowRule { actions: vec![Action::Queue(9)], ..rule }).unwrap();
+    assert_eq!(bench.send(1, &downlink()).1.len(), 1);
+}
+
+#[test]
+fn the_more_special_rule_wins() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    let mut device = bench.offload(1);
+    let wide = FlowRule { actions: vec![Action::Count, Action::Queue(0)], ..downlink_rule() };
+    let pattern = Pattern { protocol: Some(17), ports: Some((53, 1000)), ..wide.pattern };
+    let narrow = FlowRule { pattern, actions: vec![Action::Count, Action::Queue(1)], ..wide.clone() };
+    device.insert(NOW, &wide).unwrap();
+    let narrow = device.insert(NOW, &narrow).unwrap();
+    assert_eq!(bench.send(1, &downlink()).1, [(1, 1)]);
+    device.remove(narrow).unwrap();
+    assert_eq!(bench.send(1, &downlink()).1, [(1, 0)]);
+    assert_eq!(device.insert(NOW, &wide), Err(Refused::Exists));
+}
+
+#[test]
+fn refusals_are_typed() {
+    let features = MemSwitch::features().without(Feature::Encap);
+    let config = FlowTableConfig { entries: 3, insertions_per_second: 2, refuse_every: 4, features };
+    let bench = Bench::new(config);
+    let mut device = bench.offload(0);
+    let rule = |teid| FlowRule { actions: vec![Action::Queue(0)], ..uplink_rule(teid) };
+    let refused = |feature| Err(Refused::Unsupported(feature));
+    assert_eq!(device.insert(NOW, &uplink_rule(1)), refused(Feature::Encap));
+    let marked = FlowRule { actions: vec![Action::Mark(1)], ..rule(1) };
+    assert_eq!(device.insert(NOW, &marked), refused(Feature::Mark));
+    device.insert(NOW, &rule(1)).unwrap();
+    device.insert(NOW, &rule(2)).unwrap();
+    assert_eq!(device.insert(NOW, &rule(3)), Err(Refused::Busy));
+    assert_eq!(device.insert(NOW, &rule(3)), Err(Refused::Device("not in the mood".into())));
+    let later = NOW.plus(Nanos::SECOND / 2);
+    device.insert(later, &rule(3)).unwrap();
+    assert_eq!(device.insert(later.plus(Nanos::SECOND), &rule(4)), Err(Refused::Full));
+    assert_eq!(device.capabilities().entries, Some(3));
+}
+
+#[test]
+fn one_handle_flushes_its_own_rules_only() {
+    let bench = Bench::new(FlowTableConfig::default());
+    let (mut one, mut other) = (bench.offload(0), bench.offload(0));
+    one.insert(NOW, &uplink_rule(1)).unwrap();
+    let kept = other.insert(NOW, &uplink_rule(2)).unwrap();
+    one.flush().unwrap();
+    assert_eq!((bench.switch.len(), other.counts(kept).is_ok()), (1, true));
+    bench.switch.reset();
+    assert_eq!(other.counts(kept), Err(Failure::Forgotten));
+}
+
+#[test]
+fn a_broken_device_keeps_its_rules_in_force() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    let mut device = bench.offload(0);
+    let handle = device.insert(NOW, &uplink_rule(7)).unwrap();
+    let failure = Failure::Device("firmware".into());
+    bench.switch.set_broken(Some(failure.clone()));
+    assert_eq!(device.counts(handle), Err(failure.clone()));
+    assert_eq!(device.remove(handle), Err(failure.clone()));
+    assert_eq!(device.flush(), Err(failure));
+    assert_eq!(bench.send(0, &uplink(7, 64)).0.len(), 1);
+    bench.switch.set_broken(None);
+    device.flush().unwrap();
+    assert!(bench.switch.is_empty());
+}
+
+#[test]
+fn a_link_that_is_down_leaves_packets_to_software() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    bench.offload(0).insert(NOW, &uplink_rule(7)).unwrap();
+    bench.ports[1].control().set_link(false);
+    assert_eq!(bench.send(0, &uplink(7, 64)).1.len(), 1);
+}
