@@ -236,6 +236,42 @@ fn a_hundred_megabytes_arrive_as_they_were_sent() {
     lab.end();
 }
 
+#[test]
+fn the_data_network_sees_public_addresses_only() {
+    if lacking(&["curl"]) {
+        return;
+    }
+    let _alone = alone();
+    let lab = Lab::start("nat", &["--nat"]);
+    // Whoever is to be reached by a private address is not reached any more; public IPv4 addresses are found by ARP.
+    lab.run_in("dn", "ip route del 10.45.0.0/16; ip -6 route del 2001:db8:45::/48");
+    lab.run_in("dn", "ip -6 route add 2001:db8:46::/48 via 2001:db8:6::1");
+    let expected = lab::web::pattern(3_000_000);
+    for family in ["-4", "-6"] {
+        lab.ue(&format!("ping -c 3 -W 5 {family} dn"));
+        let directory = Directory::new("nat");
+        let file = directory.0.join("bytes");
+        lab.ue(&format!("curl -sS --fail {family} -o {} http://dn/bytes/3000000", file.display()));
+        assert!(std::fs::read(&file).unwrap() == expected, "what arrived is not what was sent");
+    }
+    // In fragments, both ways.
+    lab.ue("ping -c 2 -W 5 -4 -s 4000 dn");
+    let seen = lab.run_in("dn", "ip -4 neigh show dev n6");
+    assert!(
+        seen.lines().any(|line| line.starts_with("203.0.113.") && !line.starts_with("203.0.113.1 ")),
+        "{seen}"
+    );
+    let nat = lab.ctl("nat");
+    let pool = &nat["pools"][0];
+    // Pings and connections: each from an endpoint of its own, all in one block.
+    assert_eq!((&pool["pool"], &pool["blocks_used"]), (&"lab".into(), &1.into()), "{nat}");
+    assert!(pool["mappings"].as_u64().unwrap() >= 3, "{nat}");
+    let log = std::fs::read_to_string(format!("/run/millrace/lab-{}/nat.jsonl", lab.name)).unwrap();
+    assert!(log.starts_with(r#"{"time":""#) && log.contains(r#""event":"block-allocated""#), "{log}");
+    assert!(log.contains(r#""event":"mapping-created""#) && log.contains(r#""protocol":"tcp""#), "{log}");
+    lab.end();
+}
+
 /// What the receiver of an `iperf3 --json` run saw: bits per second, datagrams, lost datagrams.
 fn iperf3(lab: &Lab, args: &str) -> (f64, u64, u64) {
     let report: serde_json::Value =

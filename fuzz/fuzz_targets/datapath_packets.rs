@@ -11,7 +11,9 @@ use session::store::Store;
 use tables::Nanos;
 
 fuzz_target!(|data: &[u8]| {
-    let mut plane = UserPlane::new();
+    // Half of all inputs meet translation on N6.
+    let translating = data.last().is_some_and(|octet| octet & 1 == 1);
+    let mut plane = if translating { UserPlane::translating() } else { UserPlane::new() };
     let mut store = Store::new(requests::config()).expect("the configuration is right");
     sessions(&mut plane, &mut store);
     let mut input = Input::new(data);

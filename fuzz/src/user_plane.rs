@@ -3,6 +3,7 @@
 use crate::Input;
 use crate::frames::{self, GNB_MAC, N3_MAC, N6_MAC, Payload, ROUTER_MAC};
 use crate::requests::{GNB, GNB_IPV6, N3, N3_IPV6};
+use datapath::nat::{Filtering, Logging, Plan, Protocol, Settings, Static};
 use datapath::net::{Interface, Net, Roles};
 use datapath::{Command, Config, Counters, Datapath, Event, Outbox};
 use io::mem::{FrameSize, MemFrame, MemPool};
@@ -15,6 +16,7 @@ use packet::{
 use session::rules::{Action, Rules, is_link_local};
 use session::store::{DirectoryChange, Store};
 use session::{SHARDS, ShardId};
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::Nanos;
@@ -58,6 +60,38 @@ pub struct UserPlane {
     pub events: Vec<Event>,
     /// The time.
     pub now: Nanos,
+    /// What is translated, if anything is.
+    plan: Option<Arc<Plan>>,
+    /// Public endpoints that packets came from: protocol, address, port. The latest.
+    public: VecDeque<(IpProtocol, Ipv4Addr, u16)>,
+}
+
+/// Public endpoints that are remembered.
+const REMEMBERED: usize = 8;
+
+/// What is translated where something is: UEs share two addresses, one of which is on the link, and some have their own.
+fn plan() -> Arc<Plan> {
+    let nets = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a network")).collect();
+    let inside = nets(&["10.45.0.0/24", "172.16.0.0/24"]);
+    let mut settings = Settings::new("fuzz", inside, nets(&["198.51.100.64/32", "192.0.2.64/32"]));
+    settings.block_size = 64;
+    settings.blocks_per_ue = 2;
+    settings.filtering = Filtering::AddressDependent;
+    settings.logging = Logging::Bindings;
+    let entry = |outside: [u8; 4], inside: [u8; 4], port| Static {
+        outside: outside.into(),
+        inside: inside.into(),
+        port,
+    };
+    let statics = [
+        entry([192, 0, 2, 1], [10, 45, 0, 5], None),
+        entry([192, 0, 2, 64], [10, 45, 0, 6], Some((Protocol::Udp, 5060, 5060))),
+    ];
+    let prefixes = [(
+        "2001:db8:45::/58".parse().expect("a network"),
+        "2001:db8:7777::/58".parse().expect("a network"),
+    )];
+    Arc::new(Plan::new(&[settings], &statics, &prefixes).expect("a plan"))
 }
 
 impl Default for UserPlane {
@@ -69,6 +103,15 @@ impl Default for UserPlane {
 impl UserPlane {
     /// Nothing has happened yet.
     pub fn new() -> Self {
+        Self::with(None)
+    }
+
+    /// The same, with translation on N6.
+    pub fn translating() -> Self {
+        Self::with(Some(plan()))
+    }
+
+    fn with(plan: Option<Arc<Plan>>) -> Self {
         let mut net = Net::new();
         let interface = |port, mac, addresses: [&str; 2], roles| Interface {
             name: format!("if{port}"),
@@ -98,6 +141,9 @@ impl UserPlane {
             net.add_ue_pool(pool.parse().expect("a network"));
         }
         net.protect(N4.into());
+        if let Some(plan) = &plan {
+            net.translate(Arc::clone(plan));
+        }
         let view = net.view();
         let worker = |_| {
             let config = Config {
@@ -119,6 +165,8 @@ impl UserPlane {
             passing: Vec::new(),
             events: Vec::new(),
             now: Nanos(Nanos::SECOND),
+            plan,
+            public: VecDeque::new(),
         }
     }
 
@@ -217,7 +265,11 @@ impl UserPlane {
             for (port, frames) in worker.out.transmit.iter_mut().enumerate() {
                 for frame in frames.drain(..) {
                     worker.transmitted += 1;
-                    sent(store, &self.passing, port, frame.bytes());
+                    let public = sent(store, &self.passing, self.plan.as_deref(), port, frame.bytes());
+                    if let Some(endpoint) = public.filter(|endpoint| !self.public.contains(endpoint)) {
+                        self.public.truncate(REMEMBERED - 1);
+                        self.public.push_front(endpoint);
+                    }
                 }
             }
             self.events.append(&mut worker.out.events);
@@ -295,8 +347,15 @@ fn is_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if is_link_local(address) || address.is_multicast())
 }
 
-/// A frame that leaves is well formed, and whose it is, is whose tunnel it is in.
-fn sent(store: &Store, passing: &[Arc<Rules>], port: usize, frame: &[u8]) {
+/// A frame that leaves is well formed, and whose it is, is whose tunnel it is in. Says the public endpoint that it comes from, if
+/// it does.
+fn sent(
+    store: &Store,
+    passing: &[Arc<Rules>],
+    plan: Option<&Plan>,
+    port: usize,
+    frame: &[u8],
+) -> Option<(IpProtocol, Ipv4Addr, u16)> {
     let ethernet = EthernetView::parse(frame).expect("an Ethernet frame");
     let packet = ethernet.payload();
     let (source, destination, protocol, payload) = match ethernet.ether_type() {
@@ -313,24 +372,34 @@ fn sent(store: &Store, passing: &[Arc<Rules>], port: usize, frame: &[u8]) {
             let (protocol, payload) = whole.map_or((IpProtocol(255), &[][..]), |u| (u.protocol, u.payload));
             (IpAddr::from(ip.source()), IpAddr::from(ip.destination()), protocol, payload)
         }
-        other => return assert_eq!(other, EtherType::ARP),
+        other => {
+            assert_eq!(other, EtherType::ARP);
+            return None;
+        }
     };
     if port == 1 {
+        let public = plan.is_some_and(|plan| plan.public().iter().any(|net| net.contains(&source)));
+        let private =
+            plan.is_some_and(|plan| plan.pools().any(|pool| pool.inside.iter().any(|net| source_in(*net, source))));
+        assert!(!private, "{source} left untranslated: {packet:02x?}");
         let known = || store.iter().any(|session| is_ues(session.rules(), source));
-        assert!(is_own(source) || is_local(source) || known(), "{source} has no session: {packet:02x?}");
+        assert!(is_own(source) || is_local(source) || public || known(), "{source} has no session: {packet:02x?}");
         assert!(!is_own(destination), "{source} reached {destination}");
-        return;
+        let IpAddr::V4(source) = source else { return None };
+        let at = if protocol == IpProtocol::ICMPV4 { 4 } else { 0 };
+        let port = payload.get(at..).and_then(|rest| rest.first_chunk::<2>())?;
+        return public.then_some((protocol, source, u16::from_be_bytes(*port)));
     }
-    let Ok(udp) = UdpView::parse(payload) else { return };
+    let udp = UdpView::parse(payload).ok()?;
     if protocol != IpProtocol::UDP || udp.destination_port() != GTP_U_PORT || payload.is_empty() {
-        return;
+        return None;
     }
     assert!(is_own(source), "a tunnel from {source}");
     let gtpu = GtpuView::parse(udp.payload()).expect("a GTP-U message");
     if gtpu.message_type() != MessageType::G_PDU {
-        return;
+        return None;
     }
-    let Ok(inner) = IpPacket::parse(gtpu.payload()) else { return };
+    let inner = IpPacket::parse(gtpu.payload()).ok()?;
     let (from, to) = (inner.key.source, inner.key.destination);
     let (teid, peer) = (gtpu.teid(), destination);
     let in_force = store.iter().map(|session| session.rules()).chain(passing);
@@ -350,15 +419,53 @@ fn sent(store: &Store, passing: &[Arc<Rules>], port: usize, frame: &[u8]) {
         }),
         "a packet from {from} to {to} was sent into the tunnel {teid:?} to {peer} of another session",
     );
+    None
+}
+
+fn source_in(net: ipnet::Ipv4Net, source: IpAddr) -> bool {
+    matches!(source, IpAddr::V4(source) if net.contains(&source))
 }
 
 /// Some frames: of sessions that are there, with a few octets changed, or of nobody.
 pub fn traffic(input: &mut Input<'_>, store: &Store, plane: &mut UserPlane) {
     let (worker, count) = (input.below(2), 1 + input.below(3));
     let port = u16::from(input.flag());
-    let packets: Vec<Vec<u8>> =
-        (0..count).map(|_| damaged(input, |input| frame(input, store, port))).collect();
+    let public: Vec<_> = plane.public.iter().copied().collect();
+    let one = |input: &mut Input<'_>| {
+        if !public.is_empty() && input.flag() {
+            to_public(input, store, port, &public)
+        } else {
+            frame(input, store, port)
+        }
+    };
+    let packets: Vec<Vec<u8>> = (0..count).map(|_| damaged(input, one)).collect();
     plane.receive(worker, port, &packets);
+}
+
+/// To a public endpoint that was seen, from the data network or from a UE.
+fn to_public(
+    input: &mut Input<'_>,
+    store: &Store,
+    port: u16,
+    public: &[(IpProtocol, Ipv4Addr, u16)],
+) -> Vec<u8> {
+    let (protocol, address, number) = public[input.below(public.len())];
+    let data = [0x5a; 40];
+    let payload = match protocol {
+        IpProtocol::TCP => Payload::Tcp(443, number, &data),
+        IpProtocol::UDP => Payload::Udp(53, number, &data),
+        _ => Payload::Echo(&data),
+    };
+    if port == 1 {
+        return frames::downlink(&frames::user_packet(SERVER.into(), address.into(), payload));
+    }
+    let sessions = store.counts().sessions.max(1);
+    let rules = store.iter().nth(input.below(sessions)).map(|session| session.rules().clone());
+    let ue = self::address(input, rules.as_deref(), false);
+    let tunnel = rules.and_then(|rules| rules.pdrs.iter().find_map(|pdr| pdr.tunnel));
+    let teid = tunnel.map_or(Teid(1), |tunnel| tunnel.teid);
+    let packet = frames::user_packet(ue, address.into(), payload);
+    frames::uplink(GNB.into(), N3.into(), teid, None, &packet)
 }
 
 /// What `make` makes, mostly.

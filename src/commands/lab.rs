@@ -31,6 +31,9 @@ struct LabArgs {
     /// Whose manners the SMF has: plain, open5gs, free5gc, omec, oai or pfcpsim.
     #[arg(long, global = true, value_name = "HABIT", default_value = "plain")]
     smf: Habit,
+    /// Translate addresses on N6 (NAT44 and NPTv6).
+    #[arg(long, global = true)]
+    nat: bool,
     /// Write what passes on N3, N4 and N6, and the UPF's log, into this directory.
     #[arg(long, global = true, value_name = "DIR")]
     capture: Option<PathBuf>,
@@ -65,9 +68,15 @@ impl From<LabError> for Failure {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| Failure::new(Exit::Failed, format!("can't find the program itself: {error}")))?;
-    let LabArgs { name, driver, smf, capture } = &args.lab;
-    let options =
-        Options { name: name.clone(), driver: *driver, smf: *smf, capture: capture.clone(), binary };
+    let LabArgs { name, driver, smf, nat, capture } = &args.lab;
+    let options = Options {
+        name: name.clone(),
+        driver: *driver,
+        smf: *smf,
+        nat: *nat,
+        capture: capture.clone(),
+        binary,
+    };
     match &args.command {
         Some(Command::Reap) => lab::reaper::wait_and_reap(),
         Some(Command::Run { line }) => {

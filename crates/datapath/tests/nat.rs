@@ -397,6 +397,10 @@ fn errors_tell_of_packets_as_their_senders_know_them() {
     );
     let sent = worker.up(UE, &error).unwrap();
     assert_eq!(Ipv4View::parse(&sent).unwrap().source(), address);
+    let mut forged = Vec::new();
+    let icmp = packet::icmpv4::Icmpv4Error::TimeExceeded;
+    packet::icmpv4::emit_error(&mut forged, UE2, icmp, &received);
+    assert_eq!(worker.up(UE2, &forged), None, "about another UE's packet");
     assert_eq!(ends(&sent[28..]), (HOST, 53, address, port));
     // Our own error about a packet to a UE.
     let header =

@@ -44,10 +44,11 @@ impl FromStr for Driver {
     }
 }
 
-/// The TOML file, with the control socket at this path.
-pub(crate) fn toml(driver: Driver, socket: &Path) -> String {
+/// The TOML file, with the control socket at this path; with translation on N6, its log is beside it.
+pub(crate) fn toml(driver: Driver, nat: bool, socket: &Path) -> String {
     use address::{DN, DN_V6, SMF_N4, UE_POOL, UE_POOL_V6, UPF_N3, UPF_N3_V6, UPF_N4, UPF_N6, UPF_N6_V6};
     let driver = driver.key();
+    let translation = if nat { translation(socket) } else { String::new() };
     let socket = socket.display();
     // One UE and one SMF: the tables can be small, and the start quick.
     format!(
@@ -106,6 +107,29 @@ buffered-packets = 4096
 
 [ctl]
 socket = "{socket}"
+{translation}"#
+    )
+}
+
+/// Public addresses on the link to the data network, which finds them by ARP, and a public prefix, which it must be told.
+fn translation(socket: &Path) -> String {
+    use address::{PUBLIC, PUBLIC_V6, UE_POOL, UE_POOL_V6};
+    let log = socket.with_file_name("nat.jsonl");
+    let log = log.display();
+    format!(
+        r#"
+[[nat]]
+name = "lab"
+inside = ["{UE_POOL}"]
+outside = ["{PUBLIC}"]
+log = "bindings"
+
+[[nptv6]]
+inside = "{UE_POOL_V6}"
+outside = "{PUBLIC_V6}"
+
+[nat-log]
+file = "{log}"
 "#
     )
 }
@@ -119,13 +143,14 @@ mod tests {
     fn the_upf_takes_it() {
         for driver in [Driver::AfPacket, Driver::AfXdp] {
             assert_eq!(driver.to_string().parse(), Ok(driver));
-            let text = toml(driver, Path::new("/run/millrace/lab-x/ctl.sock"));
+            let text = toml(driver, driver == Driver::AfXdp, Path::new("/run/millrace/lab-x/ctl.sock"));
             let config =
                 control::config::parse("lab", &text, &[], &[]).unwrap_or_else(|report| panic!("{report}"));
             assert_eq!((config.ports.len(), config.interfaces.len(), config.routes.len()), (2, 2, 2));
             assert!(config.n4.allows(address::SMF_N4.into()) && !config.n4.allows(address::DN.into()));
             assert!(config.routes.iter().all(|route| config.interfaces[route.interface].name == "n6"));
             assert_eq!(config.socket, Path::new("/run/millrace/lab-x/ctl.sock"));
+            assert_eq!(config.nat.pools.len(), usize::from(driver == Driver::AfXdp));
         }
         assert!("tap".parse::<Driver>().is_err());
     }

@@ -21,6 +21,7 @@
 //!     name: None,
 //!     driver: Driver::AfPacket,
 //!     smf: Habit::Open5gs,
+//!     nat: false,
 //!     capture: Some("/tmp/capture".into()),
 //!     binary: "/usr/local/bin/millrace".into(),
 //! };

@@ -41,6 +41,10 @@ pub mod address {
     pub const UE_POOL: &str = "10.45.0.0/16";
     /// Where UE prefixes come from.
     pub const UE_POOL_V6: &str = "2001:db8:45::/48";
+    /// What UE addresses become, with translation on N6.
+    pub const PUBLIC: &str = "203.0.113.64/28";
+    /// What UE prefixes become.
+    pub const PUBLIC_V6: &str = "2001:db8:46::/48";
 }
 
 /// MTU of the veth pairs. A downlink packet of 1,500 bytes does not fit with its tunnel headers: path MTU discovery has work to do.

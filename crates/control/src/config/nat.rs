@@ -345,3 +345,85 @@ fn settings(section: &NatSection) -> Settings {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::{Config, parse};
+
+    const BASE: &str = r#"
+[[port]]
+name = "p0"
+driver = "af_packet"
+iface = "veth0"
+
+[[interface]]
+name = "n3"
+port = "p0"
+vlan = 3
+roles = ["n3"]
+addresses = ["198.51.100.1/24"]
+
+[[interface]]
+name = "n6"
+port = "p0"
+roles = ["n6"]
+addresses = ["203.0.113.1/24"]
+
+[[pool]]
+ipv4 = ["10.45.0.0/16"]
+"#;
+
+    fn with(text: &str) -> Result<Config, String> {
+        parse("upf.toml", &format!("{BASE}{text}"), &[], &[]).map_err(|report| report.to_string())
+    }
+
+    fn refused(text: &str, sentence: &str) {
+        let report = with(text).unwrap_err();
+        assert!(report.contains(sentence), "{report}");
+    }
+
+    #[test]
+    fn a_plan_is_read() {
+        let config = with(
+            "[[nat]]\nname = 'a'\ninside = ['10.45.0.0/16']\noutside = ['203.0.113.64/26']\nudp = '2m'\n\
+             [[nat-static]]\noutside = '203.0.113.65'\ninside = '10.45.0.9'\nprotocol = 'udp'\noutside-port = 5060\n\
+             [[nptv6]]\ninside = 'fd00::/48'\noutside = '2001:db8:1::/48'\n",
+        )
+        .unwrap();
+        assert_eq!(config.nat.pools[0].timeouts.udp, 120_000_000_000);
+        assert_eq!(
+            config.nat.statics[0].port.map(|(_, outside, inside)| (outside, inside)),
+            Some((5060, 5060))
+        );
+        assert_eq!((config.nat.prefixes.len(), config.nat.plan().unwrap().blocks(0)), (1, 64 * 252));
+        assert_eq!(config.nat.log, None);
+    }
+
+    #[test]
+    fn what_a_plan_can_not_be() {
+        let nat = |outside: &str, more: &str| {
+            format!("[[nat]]\nname = 'a'\ninside = ['10.45.0.0/16']\noutside = ['{outside}']\n{more}\n")
+        };
+        refused(
+            &nat("203.0.113.64/32", ""),
+            "the pool has 252 blocks of ports, and each of the 512 shards needs one",
+        );
+        refused(&nat("203.0.113.64/32", ""), "blocks of at most 64 ports");
+        refused(
+            &nat("203.0.113.0/26", ""),
+            "the pool 203.0.113.0/26 contains this UPF's own address 203.0.113.1",
+        );
+        refused(&nat("203.0.113.64/26", "block-size = 100"), "a power of two");
+        refused(&nat("203.0.113.65/26", ""), "write 203.0.113.64/26");
+        refused(&nat("10.45.1.0/24", ""), "UE pool and public addresses");
+        refused(&nat("203.0.113.64/26", "udp = '0s'"), "`udp`");
+        let entry = "[[nat-static]]\noutside = '203.0.113.9'\ninside = '10.45.0.9'\n";
+        refused(
+            &format!("{entry}protocol = 'tcp'\n"),
+            "a forwarded port needs `protocol` and `outside-port`",
+        );
+        refused(&format!("{entry}{entry}"), "another entry says where this leads");
+        refused("[[nptv6]]\ninside = 'fd00::/48'\noutside = '2001:db8::/56'\n", "the same length");
+    }
+}

@@ -401,6 +401,11 @@ fn outward4(
             }
             (head.protocol(), head.source)
         }
+        // Who tells of a packet must be whom it was for: nobody speaks for another UE's endpoint.
+        Content::Error(quote) if quote.destination.address != head.source.address => {
+            let translated = pool.is_some() || plan.is_fixed(head.source.address);
+            return if translated { Err(Reason::NatNoMapping) } else { Ok(()) };
+        }
         Content::Error(quote) => (Some(quote.protocol), quote.destination),
         Content::Later => match recall(fragments, packet, now) {
             Some(port) => (head.protocol(), Endpoint { port, ..head.source }),
