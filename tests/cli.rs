@@ -196,6 +196,10 @@ impl CtlBackend for Fake {
         Ok(NatStatus { pools: vec![pool], ..NatStatus::default() })
     }
 
+    fn offload(&self) -> Result<OffloadStatus, CtlError> {
+        Ok(OffloadStatus::default())
+    }
+
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -253,7 +257,12 @@ fn ctl_asks_a_running_upf() {
         ends(&ask(&["ctl", "flows"]), 0).0,
         "COUNT  COUNTER  MEANING\n    3  live     Flows known now.\n"
     );
-    assert_eq!(ends(&ask(&["ctl", "slices"]), 0).0, "");
+    assert_eq!(
+        ends(&ask(&["ctl", "slices"]), 0).0,
+        "SLICE  DIRECTION     GUARANTEED  MAXIMUM  PACKETS  BYTES  BEYOND GUARANTEE  DROPPED\n\
+         video  uplink     500.00 Mbit/s        -        7    900                 2        1\n"
+    );
+    assert_eq!(ends(&ask(&["ctl", "offload"]), 0).0, "Nothing is to be offloaded (offload.mode).\n");
     assert!(ends(&ask(&["ctl", "qos"]), 0).0.ends_with("\nNo port steers ahead of RSS.\n"));
     assert_eq!(
         ends(&ask(&["ctl", "nat"]), 0).0,

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::output;
 use bench::{
-    Report, control_queue, flood, flows, forward, mirror, n4, nat, ndr, pdr_scan, port, profiles, svg,
+    Report, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan, port, profiles, svg,
 };
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -55,6 +55,8 @@ enum Scenario {
     Flood,
     /// Classification, by the number of PDRs and filters.
     PdrScan,
+    /// The packet path with meters of every kind, from one session to a million meters.
+    Meters,
     /// The packet path with copies of packets, by direction, target and sampling.
     Mirror,
     /// The packet path with and without translation on N6, by direction and number of mappings; mappings made per second.
@@ -95,6 +97,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 config.sessions = sessions;
             }
             control_queue::run(&config, clock, tell).map_err(|error| failed(&error))
+        }
+        Scenario::Meters => {
+            let mut config =
+                if args.quick { meters::MetersConfig::quick() } else { meters::MetersConfig::full() };
+            if !args.sessions.is_empty() {
+                config.sessions = args.sessions.iter().map(|&sessions| sessions as usize).collect();
+            }
+            meters::run(&config, clock, tell).map_err(|error| failed(&error))
         }
         Scenario::Mirror => {
             let config =
@@ -165,6 +175,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Scenario::Ndr => ("zero_loss_packets_per_second", "size"),
             Scenario::Flood => ("packets_per_second", "flood_share"),
             Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
+            Scenario::Meters => ("cycles_per_packet", "meters"),
             Scenario::Mirror => ("cycles_per_packet", "mirror"),
             Scenario::Nat => ("cycles_per_packet", "mappings"),
         };

@@ -14,6 +14,7 @@ pub mod flows;
 pub mod forward;
 pub mod jitter;
 pub mod machine;
+pub mod meters;
 pub mod mirror;
 pub mod n4;
 pub mod nat;

@@ -246,7 +246,7 @@ impl TextUnit for BitRate {
     }
 
     fn write(&self) -> String {
-        let whole = BIT_RATES.iter().find(|(_, unit)| self.0 % unit == 0 && self.0 >= *unit);
+        let whole = BIT_RATES.iter().find(|(_, unit)| self.0.is_multiple_of(*unit) && self.0 >= *unit);
         let (name, unit) = whole.copied().unwrap_or(("bit/s", 1));
         format!("{}{name}", self.0 / unit)
     }

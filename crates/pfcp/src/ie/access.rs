@@ -291,6 +291,7 @@ impl Wire<'_> for Qfi {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
