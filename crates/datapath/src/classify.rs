@@ -31,18 +31,18 @@ pub fn classify(
         && let Ok(ip) = IpPacket::parse(packet)
         && ip.fragment.is_none_or(Fragment::is_first)
     {
-        let narrowed =
-            classifier.candidates(&ip).filter_map(|index| Some((index, rules.pdrs.get(index as usize)?)));
-        let possible = narrowed.filter(|(_, pdr)| may_match(pdr, tunnel));
+        let narrowed = classifier.candidates(&rules.pdrs, &ip);
+        let possible = narrowed.filter(|(_, pdr, _)| may_match(pdr, tunnel));
         return first_match(rules, possible, Some(ip), meta, packet, flows, now);
     }
-    first_match(rules, candidates(rules, tunnel), None, meta, packet, flows, now)
+    let all = candidates(rules, tunnel).map(|(index, pdr)| (index, pdr, &*pdr.filters));
+    first_match(rules, all, None, meta, packet, flows, now)
 }
 
-/// The first of these rules that matches. `parsed`: the packet's headers, if they were read already.
+/// The first of these rules that matches, by these of its filters. `parsed`: the packet's headers, if they were read already.
 fn first_match<'r>(
     rules: &Rules,
-    possible: impl Iterator<Item = (u16, &'r Pdr)>,
+    possible: impl Iterator<Item = (u16, &'r Pdr, &'r [SdfFilter])>,
     mut parsed: Option<IpPacket>,
     meta: &Meta,
     packet: &[u8],
@@ -50,7 +50,7 @@ fn first_match<'r>(
     now: Nanos,
 ) -> Result<u16, Reason> {
     let mut remembered = None;
-    for (index, pdr) in possible {
+    for (index, pdr, filters) in possible {
         if !pdr.qfis.is_empty() && (meta.qfi == NO_QFI || !pdr.qfis.iter().any(|qfi| qfi.get() == meta.qfi)) {
             continue;
         }
@@ -73,7 +73,7 @@ fn first_match<'r>(
                 }
                 continue;
             }
-            match matches(pdr, &ip, packet) {
+            match matches(filters, &ip, packet) {
                 Match::Yes => {}
                 Match::No => continue,
                 Match::Unknown => return Err(Reason::FragmentWithoutFirst),
@@ -97,9 +97,9 @@ pub fn selects(filters: &[SdfFilter], ip: &IpPacket, packet: &[u8]) -> bool {
 }
 
 /// Any filter is enough.
-fn matches(pdr: &Pdr, ip: &IpPacket, packet: &[u8]) -> Match {
+fn matches(filters: &[SdfFilter], ip: &IpPacket, packet: &[u8]) -> Match {
     let mut best = Match::No;
-    for filter in &pdr.filters {
+    for filter in filters {
         match matches_filter(filter, ip, packet) {
             Match::Yes => return Match::Yes,
             Match::Unknown => best = Match::Unknown,

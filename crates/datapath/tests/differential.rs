@@ -395,7 +395,7 @@ impl Bench {
         }
         pdrs.sort_by_key(|pdr| (pdr.precedence, pdr.id));
         let slice = self.chance(25).then(|| self.pick(&[0, 1]));
-        let classifier = self.chance(50).then(|| Box::new(Classifier::of(&pdrs)));
+        let classifier = if self.chance(50) { Classifier::of(&pdrs).map(Box::new) } else { None };
         let ue = &self.ues[ue];
         Rules {
             place: ue.place,

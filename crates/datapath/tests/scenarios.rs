@@ -729,7 +729,7 @@ fn rules_that_change_under_traffic_are_never_mixed_and_nothing_is_lost() {
             transport_marking: Some(packet::Dscp::from_tos(tos(version))),
         });
         let mut rules = (*rules(ue, forward)).clone();
-        for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none() && version % 3 != 0) {
+        for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none() && !version.is_multiple_of(3)) {
             let ports = [(1, 2 + (version % 3) as u16)].into();
             pdr.filters = [SdfFilter { source_ports: ports, ..SdfFilter::default() }].into();
         }

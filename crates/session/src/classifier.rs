@@ -3,13 +3,13 @@
 //! **Problem.** An SMF may give a session 64 PDRs of 16 filters each, and a packet that is asked about them one by one costs
 //! thousands of cycles, more than everything else that is done for it.
 //!
-//! **Model.** A rule's filters are boxes in five dimensions: protocol, two addresses, two ports. Each dimension is cut where
-//! any filter begins or ends, and for each piece a bit per rule says whether one of the rule's filters covers it
-//! (Lakshman and Stiliadis, SIGCOMM 1998, but with a bit per rule). A packet lies in one piece of each dimension, and only the
-//! rules whose bit is set in all of them can match. Whether one of their filters does is then asked as always: this only leaves out
-//! what can't match.
+//! **Model.** Filters are boxes in five dimensions: protocol, two addresses, two ports. Each dimension is cut where any filter begins
+//! or ends, and for each piece a bit per filter says whether the filter covers it (Lakshman and Stiliadis, SIGCOMM 1998). A packet
+//! lies in one piece of each dimension, and only filters whose bit is set in all of them can match. Whether they do is then
+//! asked as always: this only leaves out what can't match. There are [`BITS`] bits at most; of more filters, a few of one
+//! rule share a bit.
 //!
-//! **Cost.** Five binary searches and a few words per look-up, however many filters there are; 10 to 24 bytes for each end of
+//! **Cost.** Five binary searches and a few words per look-up, however many filters there are; 10 to 48 bytes for each end of
 //! a filter's range.
 //!
 //! **When not to use it.** For a handful of filters asking each is faster: [`Classifier::new`] makes none.
@@ -17,18 +17,32 @@
 use crate::rules::{Pdr, Prefix, SdfFilter};
 use packet::{Fragment, IpPacket};
 use std::net::IpAddr;
+use std::ops::Range;
 
 /// Filters of a session from which on a classifier is worth its look-ups.
 const LEAST_FILTERS: usize = 8;
-/// Filters times words of a row, at most: a dimension of a classifier takes 16 octets of bits for each, 256 KiB in all. An SMF that sends
-/// more than that for one session is served without.
-const MOST: usize = 1 << 14;
+/// Filters of a session, at most: an SMF that sends more for one is served without.
+const MOST_FILTERS: usize = 1 << 14;
+/// Bits of a row.
+pub const BITS: usize = 64 * WORDS;
+/// Words of a row.
+const WORDS: usize = 4;
+
+/// Bits for filters, the first of them lowest.
+type Row = [u64; WORDS];
+
+/// Consecutive filters of one rule, behind one bit; none of a rule without filters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Group {
+    rule: u16,
+    filters: Range<u16>,
+}
 
 /// See the module's documentation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Classifier {
-    /// Words of a row of bits.
-    words: usize,
+    /// By bit.
+    groups: Box<[Group]>,
     protocol: Dimension<u8>,
     source_v4: Dimension<u32>,
     destination_v4: Dimension<u32>,
@@ -42,7 +56,7 @@ pub struct Classifier {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Dimension<K> {
     starts: Box<[K]>,
-    rows: Box<[u64]>,
+    rows: Box<[Row]>,
 }
 
 /// What a coordinate can be.
@@ -68,23 +82,31 @@ macro_rules! coordinate {
 coordinate!(u8, u16, u32, u128);
 
 impl<K: Coordinate> Dimension<K> {
-    /// From the inclusive ranges that each rule covers, in the order of the rules.
-    fn new(rules: &[Vec<(K, K)>], words: usize) -> Self {
+    /// From the inclusive ranges that the filters of each group cover.
+    fn new(pdrs: &[Pdr], groups: &[Group], covers: impl Fn(&SdfFilter) -> Vec<(K, K)>) -> Self {
+        let ranges: Vec<Vec<(K, K)>> = groups
+            .iter()
+            .map(|group| match group.of(pdrs) {
+                Some((_, [])) => vec![(K::LEAST, K::GREATEST)],
+                Some((_, filters)) => filters.iter().flat_map(&covers).collect(),
+                None => Vec::new(),
+            })
+            .collect();
         let mut starts = vec![K::LEAST];
-        for (low, high) in rules.iter().flatten() {
+        for (low, high) in ranges.iter().flatten() {
             starts.push(*low);
             starts.extend(high.next());
         }
         starts.sort_unstable();
         starts.dedup();
-        let mut rows = vec![0; starts.len() * words];
-        for (rule, ranges) in rules.iter().enumerate() {
+        let mut rows = vec![[0; WORDS]; starts.len()];
+        for (bit, ranges) in ranges.iter().enumerate() {
             for (low, high) in ranges {
                 let from = starts.partition_point(|start| start < low);
                 let to = starts.partition_point(|start| start <= high);
-                for row in rows.chunks_exact_mut(words).take(to).skip(from) {
-                    if let Some(word) = row.get_mut(rule / 64) {
-                        *word |= 1 << (rule % 64);
+                for row in rows.iter_mut().take(to).skip(from) {
+                    if let Some(word) = row.get_mut(bit / 64) {
+                        *word |= 1 << (bit % 64);
                     }
                 }
             }
@@ -92,10 +114,19 @@ impl<K: Coordinate> Dimension<K> {
         Self { starts: starts.into(), rows: rows.into() }
     }
 
-    /// The rules that cover this coordinate.
-    fn row(&self, at: K, words: usize) -> &[u64] {
+    /// The groups that cover this coordinate.
+    fn row(&self, at: K) -> Row {
         let piece = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
-        self.rows.get(piece * words..(piece + 1) * words).unwrap_or_default()
+        self.rows.get(piece).copied().unwrap_or_default()
+    }
+}
+
+impl Group {
+    /// The rule, and its filters that are meant.
+    fn of<'r>(&self, pdrs: &'r [Pdr]) -> Option<(&'r Pdr, &'r [SdfFilter])> {
+        let pdr = pdrs.get(usize::from(self.rule))?;
+        let filters = usize::from(self.filters.start)..usize::from(self.filters.end);
+        Some((pdr, pdr.filters.get(filters)?))
     }
 }
 
@@ -103,81 +134,79 @@ impl Classifier {
     /// For a session's rules, in their order; `None` if there are too few filters to be worth it, or too many to be kept.
     pub fn new(pdrs: &[Pdr]) -> Option<Box<Self>> {
         let filters: usize = pdrs.iter().map(|pdr| pdr.filters.len()).sum();
-        let worth = filters >= LEAST_FILTERS && filters.saturating_mul(words(pdrs)) <= MOST;
-        worth.then(|| Box::new(Self::of(pdrs)))
+        if !(LEAST_FILTERS..=MOST_FILTERS).contains(&filters) {
+            return None;
+        }
+        Self::of(pdrs).map(Box::new)
     }
 
-    /// For any rules, however few their filters.
-    pub fn of(pdrs: &[Pdr]) -> Self {
-        let words = words(pdrs);
-        Self {
-            words,
-            protocol: dimension(pdrs, words, |filter| {
+    /// For any rules, however few their filters; `None` if there are more rules than bits.
+    pub fn of(pdrs: &[Pdr]) -> Option<Self> {
+        // As few filters to a bit as the bits allow.
+        let needed =
+            |share: usize| pdrs.iter().map(|pdr| pdr.filters.len().div_ceil(share).max(1)).sum::<usize>();
+        let most = pdrs.iter().map(|pdr| pdr.filters.len()).max().unwrap_or(0).max(1);
+        let share = (1..=most).find(|share| needed(*share) <= BITS)?;
+        let mut groups = Vec::with_capacity(needed(share));
+        for (rule, pdr) in pdrs.iter().enumerate() {
+            let all = pdr.filters.len();
+            for first in (0..all.max(1)).step_by(share) {
+                let filters = first as u16..all.min(first + share) as u16;
+                groups.push(Group { rule: rule as u16, filters });
+            }
+        }
+        Some(Self {
+            protocol: Dimension::new(pdrs, &groups, |filter| {
                 vec![filter.protocol.map_or((0, u8::MAX), |protocol| (protocol, protocol))]
             }),
-            source_v4: dimension(pdrs, words, |filter| v4(filter.source)),
-            destination_v4: dimension(pdrs, words, |filter| v4(filter.destination)),
-            source_v6: dimension(pdrs, words, |filter| v6(filter.source)),
-            destination_v6: dimension(pdrs, words, |filter| v6(filter.destination)),
-            source_port: dimension(pdrs, words, |filter| ports(&filter.source_ports)),
-            destination_port: dimension(pdrs, words, |filter| ports(&filter.destination_ports)),
-        }
+            source_v4: Dimension::new(pdrs, &groups, |filter| v4(filter.source)),
+            destination_v4: Dimension::new(pdrs, &groups, |filter| v4(filter.destination)),
+            source_v6: Dimension::new(pdrs, &groups, |filter| v6(filter.source)),
+            destination_v6: Dimension::new(pdrs, &groups, |filter| v6(filter.destination)),
+            source_port: Dimension::new(pdrs, &groups, |filter| ports(&filter.source_ports)),
+            destination_port: Dimension::new(pdrs, &groups, |filter| ports(&filter.destination_ports)),
+            groups: groups.into(),
+        })
     }
 
-    /// The rules that may match, best first, as indices.
-    pub fn candidates(&self, ip: &IpPacket) -> impl Iterator<Item = u16> + '_ {
-        let words = self.words;
-        let protocol = self.protocol.row(ip.key.protocol.0, words);
+    /// The rules among `pdrs`, which this was made of, that may match, best first: index, rule, and those of its filters that may. A
+    /// rule may come several times, with other filters.
+    pub fn candidates<'r>(
+        &'r self,
+        pdrs: &'r [Pdr],
+        ip: &IpPacket,
+    ) -> impl Iterator<Item = (u16, &'r Pdr, &'r [SdfFilter])> {
         let source = match ip.key.source {
-            IpAddr::V4(address) => self.source_v4.row(address.to_bits(), words),
-            IpAddr::V6(address) => self.source_v6.row(address.to_bits(), words),
+            IpAddr::V4(address) => self.source_v4.row(address.to_bits()),
+            IpAddr::V6(address) => self.source_v6.row(address.to_bits()),
         };
         let destination = match ip.key.destination {
-            IpAddr::V4(address) => self.destination_v4.row(address.to_bits(), words),
-            IpAddr::V6(address) => self.destination_v6.row(address.to_bits(), words),
+            IpAddr::V4(address) => self.destination_v4.row(address.to_bits()),
+            IpAddr::V6(address) => self.destination_v6.row(address.to_bits()),
         };
+        let mut row = and(self.protocol.row(ip.key.protocol.0), and(source, destination));
         // A later fragment has no ports, and its rule is to be found out all the same.
-        let ports = ip.key.ports.filter(|_| ip.fragment.is_none_or(Fragment::is_first));
-        let ports = ports.map(|ports| {
-            (self.source_port.row(ports.source, words), self.destination_port.row(ports.destination, words))
-        });
-        let word = |row: &[u64], at: usize| row.get(at).copied().unwrap_or(0);
-        (0..words).flat_map(move |at| {
-            let mut bits = word(protocol, at) & word(source, at) & word(destination, at);
-            if let Some((source, destination)) = ports {
-                bits &= word(source, at) & word(destination, at);
-            }
+        if let Some(ports) = ip.key.ports.filter(|_| ip.fragment.is_none_or(Fragment::is_first)) {
+            row = and(row, self.source_port.row(ports.source));
+            row = and(row, self.destination_port.row(ports.destination));
+        }
+        let bits = row.into_iter().enumerate().flat_map(|(at, mut word)| {
             std::iter::from_fn(move || {
-                let bit = bits.trailing_zeros();
-                bits &= bits.wrapping_sub(1);
-                (bit < 64).then_some(at as u16 * 64 + bit as u16)
+                let bit = word.trailing_zeros() as usize;
+                word &= word.wrapping_sub(1);
+                (bit < 64).then_some(64 * at + bit)
             })
+        });
+        bits.filter_map(|bit| {
+            let group = self.groups.get(bit)?;
+            let (pdr, filters) = group.of(pdrs)?;
+            Some((group.rule, pdr, filters))
         })
     }
 }
 
-/// Words that have a bit for each rule.
-fn words(pdrs: &[Pdr]) -> usize {
-    pdrs.len().div_ceil(64).max(1)
-}
-
-/// One dimension of all rules; a rule without filters covers all of it.
-fn dimension<K: Coordinate>(
-    pdrs: &[Pdr],
-    words: usize,
-    covers: impl Fn(&SdfFilter) -> Vec<(K, K)>,
-) -> Dimension<K> {
-    let rules: Vec<Vec<(K, K)>> = pdrs
-        .iter()
-        .map(|pdr| {
-            if pdr.filters.is_empty() {
-                vec![(K::LEAST, K::GREATEST)]
-            } else {
-                pdr.filters.iter().flat_map(&covers).collect()
-            }
-        })
-        .collect();
-    Dimension::new(&rules, words)
+fn and(a: Row, b: Row) -> Row {
+    std::array::from_fn(|at| a.get(at).copied().unwrap_or(0) & b.get(at).copied().unwrap_or(0))
 }
 
 fn v4(prefix: Option<Prefix>) -> Vec<(u32, u32)> {
@@ -292,7 +321,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every rule that matches is among the candidates, in order; with one filter a rule and with ports, no other is.
+        /// Every filter that matches is among the candidates, in order of the rules.
         #[test]
         fn leaves_out_only_what_can_not_match(
             rules in prop::collection::vec(prop::collection::vec(filters(), 0..4), 0..150),
@@ -300,6 +329,7 @@ mod tests {
             ports in (prop::sample::select(vec![0_u16, 53, 54, 443, 65_535]), prop::sample::select(vec![0_u16, 80, 81, 65_535])),
             udp: bool,
         ) {
+            let shared = rules.iter().map(|filters| filters.len().max(1)).sum::<usize>() > BITS;
             let pdrs: Vec<Pdr> = rules.into_iter().enumerate().map(|(id, filters)| pdr(id as u16, filters)).collect();
             let builder = PacketBuilder::new().ip(source, destination);
             let bytes = if udp {
@@ -312,13 +342,21 @@ mod tests {
                 bytes
             };
             let ip = IpPacket::parse(&bytes).unwrap();
-            let found: Vec<u16> = Classifier::of(&pdrs).candidates(&ip).collect();
-            prop_assert!(found.is_sorted());
+            let classifier = Classifier::of(&pdrs).unwrap();
+            let found: Vec<_> = classifier.candidates(&pdrs, &ip).collect();
+            prop_assert!(found.is_sorted_by_key(|(index, ..)| *index));
             for (index, pdr) in pdrs.iter().enumerate() {
-                let does = pdr.filters.is_empty() || pdr.filters.iter().any(|filter| matches(filter, &ip));
-                let may = found.contains(&(index as u16));
-                prop_assert!(may || !does, "rule {index} matches");
-                prop_assert!(does || !may || pdr.filters.len() > 1 || !udp, "rule {index} can't match");
+                let mine = || found.iter().filter(|(other, ..)| usize::from(*other) == index);
+                let narrowed: Vec<_> = mine().flat_map(|(_, _, filters)| filters.iter()).collect();
+                for filter in &pdr.filters {
+                    let does = matches(filter, &ip);
+                    let may = narrowed.iter().any(|other| std::ptr::eq(*other, filter));
+                    prop_assert!(may || !does, "a filter of rule {index} matches");
+                    // With a bit for each filter and with ports, only what matches is left, but for ranges the wrong way round.
+                    let plain = filter.source_ports.len() < 2 && filter.destination_ports.len() < 2;
+                    prop_assert!(does || !may || !udp || !plain || shared, "a filter of rule {index} can't match");
+                }
+                prop_assert!(!pdr.filters.is_empty() || mine().count() == 1, "rule {index} takes all");
             }
         }
     }
@@ -328,6 +366,9 @@ mod tests {
         let rules = |count: usize| [pdr(1, vec![SdfFilter::default(); count])];
         assert!(Classifier::new(&rules(LEAST_FILTERS - 1)).is_none());
         assert!(Classifier::new(&rules(LEAST_FILTERS)).is_some());
-        assert!(Classifier::new(&rules(MOST)).is_some() && Classifier::new(&rules(MOST + 1)).is_none());
+        assert!(Classifier::new(&rules(MOST_FILTERS)).is_some());
+        assert!(Classifier::new(&rules(MOST_FILTERS + 1)).is_none());
+        let many: Vec<Pdr> = (0..=BITS as u16).map(|id| pdr(id, vec![SdfFilter::default()])).collect();
+        assert!(Classifier::new(&many).is_none() && Classifier::new(&many[1..]).is_some());
     }
 }
