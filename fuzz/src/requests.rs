@@ -6,12 +6,12 @@ use crate::Input;
 use packet::{Qfi, Teid};
 use pfcp::ie::{
     ApplyAction, BitRate, FSeid, FTeid, GateStatus, Interface, MeasurementInformation, MeasurementMethod,
-    NodeId, OuterHeaderCreation, OuterHeaderRemoval, PdnType, ReportingTriggers, SdfFilter, SmReqFlags,
-    UeIpAddress, VolumeLimit,
+    NodeId, OuterHeaderCreation, OuterHeaderRemoval, PdnType, ReportingTriggers, SNssai, SdfFilter,
+    SmReqFlags, UeIpAddress, VolumeLimit,
 };
 use pfcp::message::*;
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
-use session::config::{Config, Instance, Ipv4Range, LocalAddresses, PoolConfig};
+use session::config::{Config, Instance, Ipv4Range, LocalAddresses, PoolConfig, Slice};
 use session::network_instance::Name;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -23,6 +23,9 @@ pub const N3_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 1);
 pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 168, 10, 77);
 /// Another gNB.
 pub const GNB_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 0x77);
+
+/// The slice of sessions with every other group of four SEIDs.
+const SLICE: SNssai = SNssai { sst: 1, sd: None };
 
 /// A node with little of everything, so that a script of a few hundred bytes reaches its bounds.
 pub fn config() -> Config {
@@ -47,6 +50,7 @@ pub fn config() -> Config {
             },
         ],
         own: vec![[192, 168, 99, 1].into()],
+        slices: vec![Slice { s_nssai: Some(SLICE), names: Vec::new() }],
         seed: 7,
         ..Config::default()
     };
@@ -454,7 +458,9 @@ pub fn establishment<'a>(input: &mut Input<'a>) -> SessionEstablishmentRequest<'
         pdn_type: Some(PdnType::IPV4),
         apn_dnn: None,
         inactivity_timer: None,
+        s_nssai: None,
     };
+    request.s_nssai = (request.cp_fseid.seid.0 & 4 != 0).then_some(SLICE);
     let shape = input.below(4);
     if shape < 3 {
         everyday(input, &mut request);

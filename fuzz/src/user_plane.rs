@@ -5,7 +5,7 @@ use crate::frames::{self, GNB_MAC, N3_MAC, N6_MAC, Payload, ROUTER_MAC};
 use crate::requests::{GNB, GNB_IPV6, N3, N3_IPV6};
 use datapath::nat::{Filtering, Logging, Plan, Protocol, Settings, Static};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Command, Config, Counters, Datapath, Event, Outbox};
+use datapath::{Command, Config, Counters, Datapath, Event, Outbox, Slice};
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
 use packet::gtpu::MessageType;
@@ -19,7 +19,7 @@ use session::{SHARDS, ShardId};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use tables::Nanos;
+use tables::{MeterConfig, Nanos, SharedMarker};
 
 /// The UPF's address towards the data network.
 pub const N6: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
@@ -87,10 +87,8 @@ fn plan() -> Arc<Plan> {
         entry([192, 0, 2, 1], [10, 45, 0, 5], None),
         entry([192, 0, 2, 64], [10, 45, 0, 6], Some((Protocol::Udp, 5060, 5060))),
     ];
-    let prefixes = [(
-        "2001:db8:45::/58".parse().expect("a network"),
-        "2001:db8:7777::/58".parse().expect("a network"),
-    )];
+    let prefixes =
+        [("2001:db8:45::/58".parse().expect("a network"), "2001:db8:7777::/58".parse().expect("a network"))];
     Arc::new(Plan::new(&[settings], &statics, &prefixes).expect("a plan"))
 }
 
@@ -145,8 +143,13 @@ impl UserPlane {
             net.translate(Arc::clone(plan));
         }
         let view = net.view();
+        // Both workers draw on what there is of the slice: some packets are beyond it.
+        let meter = |rate_bps| MeterConfig { rate_bps, burst_bytes: 3_000 };
+        let shared = Arc::new(SharedMarker::new(meter(8_000), meter(64_000)));
+        let slice = Slice { uplink: Some(Arc::clone(&shared)), downlink: Some(shared) };
         let worker = |_| {
             let config = Config {
+                slices: vec![slice.clone()],
                 peers: FAR_ENDS,
                 neighbours: 16,
                 neighbour_queue: 2,
@@ -379,11 +382,15 @@ fn sent(
     };
     if port == 1 {
         let public = plan.is_some_and(|plan| plan.public().iter().any(|net| net.contains(&source)));
-        let private =
-            plan.is_some_and(|plan| plan.pools().any(|pool| pool.inside.iter().any(|net| source_in(*net, source))));
+        let private = plan.is_some_and(|plan| {
+            plan.pools().any(|pool| pool.inside.iter().any(|net| source_in(*net, source)))
+        });
         assert!(!private, "{source} left untranslated: {packet:02x?}");
         let known = || store.iter().any(|session| is_ues(session.rules(), source));
-        assert!(is_own(source) || is_local(source) || public || known(), "{source} has no session: {packet:02x?}");
+        assert!(
+            is_own(source) || is_local(source) || public || known(),
+            "{source} has no session: {packet:02x?}"
+        );
         assert!(!is_own(destination), "{source} reached {destination}");
         let IpAddr::V4(source) = source else { return None };
         let at = if protocol == IpProtocol::ICMPV4 { 4 } else { 0 };
