@@ -100,38 +100,23 @@ impl std::fmt::Display for UnknownDscp {
 
 impl std::error::Error for UnknownDscp {}
 
-/// A number, or a name in any letter case: CS0 to CS7 (RFC 2474 §4.2.2), AF11 to AF43 (RFC 2597 §6), EF (RFC 3246 §2.7), VA
-/// (RFC 5865 §2.3), LE (RFC 8622 §4).
+/// A number, or one of the names of [`Dscp::NAMED`] in any letter case.
 impl std::str::FromStr for Dscp {
     type Err = UnknownDscp;
 
     fn from_str(text: &str) -> Result<Self, UnknownDscp> {
-        let text = text.to_ascii_uppercase();
-        let value = match text.as_bytes() {
-            b"EF" => Some(46),
-            b"VA" => Some(44),
-            b"LE" => Some(1),
-            [b'C', b'S', class @ b'0'..=b'7'] => Some((class - b'0') << 3),
-            [b'A', b'F', class @ b'1'..=b'4', precedence @ b'1'..=b'3'] => {
-                Some((class - b'0') << 3 | (precedence - b'0') << 1)
-            }
-            _ => text.parse().ok(),
-        };
-        value.and_then(Self::new).ok_or(UnknownDscp)
+        let named = Self::NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        let number = || text.parse().ok().and_then(Self::new);
+        named.map(|(_, dscp)| *dscp).or_else(number).ok_or(UnknownDscp)
     }
 }
 
 /// Its name, or its number if it has none.
 impl std::fmt::Display for Dscp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (class, rest) = (self.0 >> 3, self.0 & 7);
-        match (class, rest) {
-            _ if self.0 == 46 => f.write_str("EF"),
-            _ if self.0 == 44 => f.write_str("VA"),
-            _ if self.0 == 1 => f.write_str("LE"),
-            (_, 0) => write!(f, "CS{class}"),
-            (1..=4, 2 | 4 | 6) => write!(f, "AF{class}{}", rest / 2),
-            _ => write!(f, "{}", self.0),
+        match Self::NAMED.iter().find(|(_, dscp)| dscp == self) {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "{}", self.0),
         }
     }
 }
