@@ -1,40 +1,32 @@
 //! Mirrored packets, byte for byte: what each target gets, which packets are chosen, and that users' packets don't change.
 #![allow(clippy::unwrap_used)]
 
+mod rig;
+
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::mirror::{
     CaptureRx, MAX_MIRRORS, Mirror, MirrorCounters, NETWORK_MAC, Order, Scope, Target, UE_MAC, capture,
 };
-use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Datapath, Outbox, Reason};
-use io::Frame;
-use io::mem::{FrameSize, MemFrame, MemPool};
+use datapath::net::Net;
+use datapath::{Config, Reason};
+use io::mem::{FrameSize, MemPool};
 use packet::erspan::{Direction, Erspan, Granularity};
 use packet::gtpu::MessageType;
 use packet::{
     ErspanView, EtherType, EthernetView, GreView, GtpuView, IpProtocol, Ipv4View, Ipv6View, MacAddr,
     PacketBuilder, Teid, UdpView,
 };
-use pfcp::{FarId, PdrId};
+use pfcp::PdrId;
+use rig::*;
 use session::rules::*;
-use session::{SessionRef, TeidRef};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::Nanos;
 
-const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
-const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
-const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
 const PROBE: MacAddr = MacAddr([2, 9, 0, 0, 0, 5]);
 const TAP: MacAddr = MacAddr([2, 0, 0, 0, 0, 3]);
-const GNB_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-const N3_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const N6_IP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 const PROBE_IP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 5);
-const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
-const OTHER_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
-const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 /// The port that copies leave through.
 const TAP_PORT: u16 = 2;
 
@@ -43,25 +35,8 @@ fn probe6() -> Ipv6Addr {
 }
 
 fn net(probes: bool) -> Net {
-    let mut net = Net::new();
-    let interface = |port, mac, addresses: [&str; 2], roles| Interface {
-        name: format!("if{port}"),
-        port,
-        vlan: None,
-        mac,
-        mtu: 1500,
-        roles,
-        addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
-        network_instances: Vec::new(),
-    };
-    let n3 = Roles { n3: true, ..Roles::default() };
-    let n6 = Roles { n6: true, ..Roles::default() };
-    net.add_interface(interface(0, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
-    net.add_interface(interface(1, N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
-    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
-    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
-    net.learn(0, GNB_IP.into(), GNB);
-    net.learn(1, "203.0.113.254".parse().unwrap(), ROUTER);
+    let mut net = network(None);
+    learn(&mut net);
     if probes {
         net.learn(1, PROBE_IP.into(), PROBE);
         net.learn(1, probe6().into(), PROBE);
@@ -69,45 +44,16 @@ fn net(probes: bool) -> Net {
     net
 }
 
-struct Worker {
-    datapath: Datapath<MemFrame>,
-    out: Outbox<MemFrame>,
-    pool: MemPool,
-    now: Nanos,
-}
-
 impl Worker {
     fn new(probes: bool) -> Self {
-        let mut datapath = Datapath::new(Config::new(net(probes).view()));
-        for id in session::ShardId::all() {
-            let shard = datapath.new_shard(id);
-            datapath.adopt(shard);
-        }
-        let pool = MemPool::new(1000, FrameSize::Jumbo);
-        let mut worker = Self { datapath, out: Outbox::new(3), pool, now: Nanos(Nanos::SECOND) };
-        worker.install(&rules(UE, 1, false));
-        worker.install(&rules(OTHER_UE, 1, false));
+        let mut worker = Self::of(Config::new(net(probes).view()), 3, |_| true);
+        worker.establish(&rules(UE, 1, false));
+        worker.establish(&rules(UE2, 1, false));
         worker
     }
 
-    fn process(&mut self, port: u16, frames: &[Vec<u8>]) {
-        let mut burst = frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect();
-        self.datapath.process(self.now, port, &mut burst, &mut self.out, &mut self.pool);
-        assert_eq!(self.datapath.counters().balance(), 0);
-    }
-
-    fn apply(&mut self, command: Command) {
-        self.datapath.apply(self.now, command, &mut self.out, &mut self.pool);
-        assert_eq!(self.datapath.counters().balance(), 0);
-    }
-
-    fn install(&mut self, rules: &Rules) {
-        self.apply(Command::Install {
-            token: Token(1),
-            rules: Arc::new(rules.clone()),
-            transition: Transition::default(),
-            query: Box::default(),
-        });
+    fn establish(&mut self, rules: &Rules) {
+        self.install(&Arc::new(rules.clone()), Transition::default());
         assert!(self.out.events.drain(..).any(|event| matches!(event, Event::Applied { .. })));
     }
 
@@ -126,10 +72,6 @@ impl Worker {
         self.apply(Command::Mirror(Order::Remove { number }));
     }
 
-    fn sent(&mut self, port: u16) -> Vec<Vec<u8>> {
-        self.out.transmit[port as usize].drain(..).map(|frame| frame.bytes().to_vec()).collect()
-    }
-
     fn counted(&self, number: u16) -> MirrorCounters {
         self.datapath.counters().mirrors[number as usize]
     }
@@ -143,58 +85,23 @@ impl Worker {
     }
 }
 
-fn place(ue: Ipv4Addr) -> SessionRef {
-    SessionRef { shard: Datapath::<MemFrame>::shard_of(ue.into()), slot: 0 }
-}
-
-fn teid(ue: Ipv4Addr) -> Teid {
-    TeidRef { shard: place(ue).shard, slot: 3 }.teid(1)
-}
-
 /// A session, the `generation`th in its place. `flows`: a second pair of rules with filters makes it look into packets.
 fn rules(ue: Ipv4Addr, generation: u32, flows: bool) -> Rules {
     let place = place(ue);
-    let dns = SdfFilter { protocol: Some(17), ..SdfFilter::default() };
-    let pdr = |id, precedence, source, tunnel: Option<Tunnel>, far| Pdr {
-        id: PdrId(id),
-        precedence,
-        source,
-        tunnel,
-        qfis: Box::default(),
-        filters: if precedence < 255 { [dns.clone()].into() } else { Box::default() },
-        outer_header_removal: true,
-        far,
-        qers: Box::default(),
-        urrs: Box::default(),
-    };
-    let tunnel = Some(Tunnel { teid: teid(ue), place: TeidRef { shard: place.shard, slot: 3 } });
-    let mut pdrs = vec![pdr(1, 255, Source::Access, tunnel, 0), pdr(2, 255, Source::Core, None, 1)];
+    let mut rules = session_at(place, Some(ue), to_gnb(77));
+    rules.seid = place.seid(generation);
     if flows {
-        pdrs.insert(0, pdr(3, 100, Source::Access, tunnel, 0));
-        pdrs.insert(1, pdr(4, 100, Source::Core, None, 1));
+        let dns = SdfFilter { protocol: Some(17), ..SdfFilter::default() };
+        let first = |id, pdr: &Pdr| Pdr {
+            id: PdrId(id),
+            precedence: 100,
+            filters: [dns.clone()].into(),
+            ..pdr.clone()
+        };
+        let [up, down] = [&rules.pdrs[0], &rules.pdrs[1]];
+        rules.pdrs = [first(3, up), first(4, down), up.clone(), down.clone()].into();
     }
-    let forward = |destination, outer_header| {
-        Action::Forward(Forward { destination, outer_header, transport_marking: None })
-    };
-    let gnb = OuterHeader { teid: Teid(77), peer: GNB_IP.into() };
-    Rules {
-        place,
-        seid: place.seid(generation),
-        ue_ipv4: Some(ue),
-        ue_ipv6: None,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: pdrs.into(),
-        fars: [
-            Far { id: FarId(1), action: forward(Destination::Core, None) },
-            Far { id: FarId(2), action: forward(Destination::Access, Some(gnb)) },
-        ]
-        .into(),
-        qers: Box::default(),
-        urrs: Box::default(),
-    }
+    rules
 }
 
 fn of_ue(ue: Ipv4Addr) -> Scope {
@@ -247,22 +154,22 @@ fn inner_downlink(size: usize) -> Vec<u8> {
 fn a_port_gets_both_directions() {
     for flows in [false, true] {
         let mut worker = Worker::new(true);
-        worker.install(&rules(UE, 1, flows));
+        worker.establish(&rules(UE, 1, flows));
         worker.add(mirror(0, to_port()));
         // Twice: the first packet of a flow goes another way than those that follow.
         for _ in 0..2 {
-            worker.process(0, &[uplink(UE, 53, 10), uplink(OTHER_UE, 53, 10)]);
-            worker.process(1, &[downlink(OTHER_UE, 53, 12), downlink(UE, 53, 12)]);
+            worker.process(0, &[uplink(UE, 53, 10), uplink(UE2, 53, 10)]);
+            worker.process(1, &[downlink(UE2, 53, 12), downlink(UE, 53, 12)]);
             let header = [&PROBE.0[..], &TAP.0, &[8, 0]].concat();
             let copies =
                 [[&header[..], &inner_uplink(10)].concat(), [&header[..], &inner_downlink(12)].concat()];
-            assert_eq!(worker.sent(TAP_PORT), copies);
+            assert_eq!(worker.sent(TAP_PORT.into()), copies);
         }
         assert_eq!((worker.counted(0).copied.packets, worker.counted(0).copied.bytes), (4, 2 * (38 + 40)));
         assert_eq!(worker.datapath.counters().originated, 4);
         worker.remove(0);
         worker.process(0, &[uplink(UE, 53, 10)]);
-        assert!(worker.sent(TAP_PORT).is_empty());
+        assert!(worker.sent(TAP_PORT.into()).is_empty());
     }
 }
 
@@ -274,7 +181,7 @@ fn a_port_may_want_a_vlan_tag_and_must_exist() {
     worker.add(mirror(1, tagged(9)));
     worker.process(0, &[uplink(UE, 53, 10)]);
     let header = [&PROBE.0[..], &TAP.0, &[0x81, 0, 0, 7, 8, 0]].concat();
-    assert_eq!(worker.sent(TAP_PORT), [[&header[..], &inner_uplink(10)].concat()]);
+    assert_eq!(worker.sent(TAP_PORT.into()), [[&header[..], &inner_uplink(10)].concat()]);
     assert_eq!((worker.counted(1).no_route, worker.counted(1).copied.packets), (1, 0));
     assert_eq!(worker.sent(1).len(), 1, "the user's packet goes its way");
 }
@@ -311,7 +218,7 @@ fn tunnels_carry_the_packet() {
     for (v6, destination) in [(false, IpAddr::V4(PROBE_IP)), (true, IpAddr::V6(probe6()))] {
         for flows in [false, true] {
             let mut worker = Worker::new(true);
-            worker.install(&rules(UE, 1, flows));
+            worker.establish(&rules(UE, 1, flows));
             worker.add(mirror(0, Target::Gtpu { destination, teid: Teid(0xabcd) }));
             worker.add(mirror(1, Target::Gre { destination, key: Some(99) }));
             worker.add(mirror(2, Target::Gre { destination, key: None }));
@@ -409,7 +316,7 @@ fn copies_are_cut_to_what_was_asked_for_and_to_what_fits() {
     worker.process(0, &[uplink(UE, 53, 20)]);
     assert_eq!(to_probe(&mut worker).len(), 4);
     assert!((0..5).all(|number| worker.counted(number).truncated == 0));
-    worker.sent(TAP_PORT);
+    worker.sent(TAP_PORT.into());
     worker.process(0, &[uplink(UE, 53, 1472)]);
     let packet = inner_uplink(1472);
     assert_eq!(packet.len(), 1500);
@@ -424,7 +331,7 @@ fn copies_are_cut_to_what_was_asked_for_and_to_what_fits() {
     assert_eq!(outer(gtpu, false, IpProtocol::UDP)[16..], packet[..1500 - 36]);
     assert_eq!(outer(gre, false, IpProtocol::GRE)[4..], packet[..1500 - 24]);
     assert!(copies.iter().all(|copy| copy.len() <= 1514));
-    assert_eq!(worker.sent(TAP_PORT)[0][14..], packet);
+    assert_eq!(worker.sent(TAP_PORT.into())[0][14..], packet);
     let truncated: Vec<_> = (0..5).map(|number| worker.counted(number).truncated).collect();
     assert_eq!(truncated, [1, 1, 1, 1, 0]);
     assert_eq!(worker.counted(0).copied.bytes, 48 + 60);
@@ -436,7 +343,7 @@ fn one_in_so_many_is_copied() {
     worker.add(Mirror { sample: 3, ..mirror(0, to_port()) });
     let sizes: Vec<_> = (0..10).collect();
     worker.process(0, &sizes.iter().map(|size| uplink(UE, 53, *size)).collect::<Vec<_>>());
-    let copied: Vec<_> = worker.sent(TAP_PORT).iter().map(|frame| frame.len() - 14 - 28).collect();
+    let copied: Vec<_> = worker.sent(TAP_PORT.into()).iter().map(|frame| frame.len() - 14 - 28).collect();
     assert_eq!(copied, [0, 3, 6, 9]);
     assert_eq!((worker.counted(0).copied.packets, worker.counted(0).sampled_out), (4, 6));
 }
@@ -458,7 +365,7 @@ fn direction_and_filters_choose() {
     worker.process(1, &[downlink(UE, 53, 10), downlink(UE, 80, 10)]);
     let copied: Vec<_> = (0..3).map(|number| worker.counted(number).copied.packets).collect();
     assert_eq!(copied, [2, 2, 2]);
-    assert_eq!(worker.sent(TAP_PORT).len(), 6);
+    assert_eq!(worker.sent(TAP_PORT.into()).len(), 6);
     // A later fragment has no ports; it goes with the flow that its addresses and protocol allow.
     let mut fragment = PacketBuilder::new().ethernet(N6, ROUTER).ipv4(HOST, UE).udp(1, 2).build(&[1; 16]);
     fragment[14 + 6..14 + 8].copy_from_slice(&[0, 4]);
@@ -473,17 +380,17 @@ fn direction_and_filters_choose() {
 fn all_sessions_at_once() {
     let mut worker = Worker::new(true);
     worker.add(Mirror { scope: Scope::All, ..mirror(0, to_port()) });
-    worker.process(0, &[uplink(UE, 53, 1), uplink(OTHER_UE, 53, 2)]);
-    worker.process(1, &[downlink(OTHER_UE, 53, 3)]);
-    assert_eq!(worker.sent(TAP_PORT).len(), 3);
+    worker.process(0, &[uplink(UE, 53, 1), uplink(UE2, 53, 2)]);
+    worker.process(1, &[downlink(UE2, 53, 3)]);
+    assert_eq!(worker.sent(TAP_PORT.into()).len(), 3);
     // From one UE to another: once for each.
-    let inner = PacketBuilder::new().ipv4(UE, OTHER_UE).udp(1, 2).build(&[7; 10]);
+    let inner = PacketBuilder::new().ipv4(UE, UE2).udp(1, 2).build(&[7; 10]);
     let frame = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(3333, 2152);
     worker.process(0, &[frame.gtpu_message(MessageType::G_PDU, teid(UE)).build(&inner)]);
-    assert_eq!(worker.sent(TAP_PORT).len(), 2);
+    assert_eq!(worker.sent(TAP_PORT.into()).len(), 2);
     worker.remove(0);
-    worker.process(0, &[uplink(UE, 53, 1), uplink(OTHER_UE, 53, 2)]);
-    assert!(worker.sent(TAP_PORT).is_empty());
+    worker.process(0, &[uplink(UE, 53, 1), uplink(UE2, 53, 2)]);
+    assert!(worker.sent(TAP_PORT.into()).is_empty());
 }
 
 #[test]
@@ -491,18 +398,18 @@ fn what_is_dropped_or_waits_is_not_copied() {
     let mut worker = Worker::new(true);
     let mut buffering = rules(UE, 1, false);
     buffering.fars[1].action = Action::Buffer { notify: false, packets: 5 };
-    worker.install(&buffering);
+    worker.establish(&buffering);
     worker.add(mirror(0, to_port()));
     worker.process(1, &[downlink(UE, 53, 1), downlink(UE, 53, 2)]);
-    assert!(worker.sent(TAP_PORT).is_empty());
+    assert!(worker.sent(TAP_PORT.into()).is_empty());
     // Still mirrored behind the change of rules that lets them go.
-    worker.install(&rules(UE, 1, false));
-    assert_eq!(worker.sent(TAP_PORT).len(), 2);
+    worker.establish(&rules(UE, 1, false));
+    assert_eq!(worker.sent(TAP_PORT.into()).len(), 2);
     let mut dropping = rules(UE, 1, false);
     dropping.fars[0].action = Action::Drop;
-    worker.install(&dropping);
+    worker.establish(&dropping);
     worker.process(0, &[uplink(UE, 53, 1)]);
-    assert!(worker.sent(TAP_PORT).is_empty());
+    assert!(worker.sent(TAP_PORT.into()).is_empty());
     assert_eq!(worker.datapath.counters().dropped(Reason::FarDrop), 1);
 }
 
@@ -519,9 +426,9 @@ fn a_mirror_ends_with_its_session() {
     worker.remove(5);
     assert!(worker.ended().is_empty());
     // The next session in the place is another's.
-    worker.install(&rules(UE, 2, false));
+    worker.establish(&rules(UE, 2, false));
     worker.process(0, &[uplink(UE, 53, 1)]);
-    assert!(worker.sent(TAP_PORT).is_empty());
+    assert!(worker.sent(TAP_PORT.into()).is_empty());
     worker.add(mirror(1, to_port()));
     assert_eq!(worker.ended(), [1], "its session is gone");
     // One that replaces another without removal takes no mirror over.
@@ -535,7 +442,7 @@ fn a_mirror_ends_with_its_session() {
     });
     assert_eq!(worker.ended(), [2]);
     worker.process(0, &[uplink(UE, 53, 1)]);
-    assert!(worker.sent(TAP_PORT).is_empty());
+    assert!(worker.sent(TAP_PORT.into()).is_empty());
     worker.add(Mirror { scope: Scope::All, ..mirror(MAX_MIRRORS, to_port()) });
     assert_eq!(worker.ended(), [MAX_MIRRORS], "a number that is none");
 }
@@ -552,7 +459,7 @@ fn a_mirror_moves_with_its_shard() {
     let shard = worker.datapath.release(place(UE).shard).unwrap();
     other.datapath.adopt(shard);
     other.process(0, &[uplink(UE, 53, 1)]);
-    assert_eq!(other.sent(TAP_PORT).len(), 1);
+    assert_eq!(other.sent(TAP_PORT.into()).len(), 1);
 }
 
 #[test]
@@ -621,14 +528,14 @@ fn users_packets_are_the_same_with_and_without() {
         [to_port(), Target::Gtpu { destination, teid: Teid(1) }, Target::Gre { destination, key: None }];
     let traffic: Vec<_> = (0..200usize)
         .map(|i| {
-            let ue = if i % 3 == 0 { OTHER_UE } else { UE };
+            let ue = if i % 3 == 0 { UE2 } else { UE };
             (i % 2 == 0, (i * 37) % 1400, if i % 5 == 0 { 53 } else { 80 }, ue)
         })
         .collect();
     for flows in [false, true] {
         let run = |mirrors: &[Mirror]| {
             let mut worker = Worker::new(true);
-            worker.install(&rules(UE, 1, flows));
+            worker.establish(&rules(UE, 1, flows));
             mirrors.iter().for_each(|mirror| worker.add(mirror.clone()));
             for up in [true, false] {
                 let of_direction = traffic.iter().filter(|packet| packet.0 == up);

@@ -1,35 +1,26 @@
 //! Packets through the translation on N6, one by one: both ways, hairpin, errors, fragments, static entries, NPTv6, workers.
 #![allow(clippy::unwrap_used)]
 
+mod rig;
+
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::nat::{Plan, Protocol, Settings, Static, Told};
-use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Datapath, Outbox, Reason};
-use io::Frame;
-use io::mem::{FrameSize, MemFrame, MemPool};
+use datapath::net::Net;
+use datapath::{Config, Datapath, Reason};
+use io::mem::MemFrame;
 use packet::checksum::{self, Sum};
 use packet::icmpv4::Echo;
 use packet::{
-    ArpView, GtpuView, Icmpv4View, IpProtocol, Ipv4View, Ipv6View, MacAddr, PacketBuilder, Teid, UdpView,
-    arp, icmpv6,
+    ArpView, GtpuView, Icmpv4View, IpProtocol, Ipv4View, Ipv6View, PacketBuilder, Teid, UdpView, arp, icmpv6,
 };
-use pfcp::{FarId, PdrId};
+use rig::*;
+use session::ShardId;
 use session::rules::*;
-use session::{SessionRef, ShardId, TeidRef};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::Nanos;
 
-const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
-const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
-const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
-const GNB_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-const N3_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
-const UE2: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 3);
-const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 const PUBLIC: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
 const FORWARDED: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 70);
 
@@ -49,74 +40,28 @@ fn plan() -> Arc<Plan> {
 }
 
 fn net() -> Net {
-    let mut net = Net::new();
-    let interface = |port, mac, addresses: [&str; 2], roles| Interface {
-        name: format!("if{port}"),
-        port,
-        vlan: None,
-        mac,
-        mtu: 1500,
-        roles,
-        addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
-        network_instances: Vec::new(),
-    };
-    let n3 = Roles { n3: true, ..Roles::default() };
-    let n6 = Roles { n6: true, ..Roles::default() };
-    net.add_interface(interface(0, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
-    net.add_interface(interface(1, N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
-    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
+    let mut net = network(None);
+    learn(&mut net);
     net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
-    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
     net.add_ue_pool("fd00:45::/48".parse().unwrap());
-    net.learn(0, GNB_IP.into(), GNB);
-    net.learn(1, "203.0.113.254".parse().unwrap(), ROUTER);
     net.learn(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
     net.translate(plan());
     net
 }
 
-struct Worker {
-    datapath: Datapath<MemFrame>,
-    out: Outbox<MemFrame>,
-    pool: MemPool,
-    now: Nanos,
-}
-
 impl Worker {
     fn new(shards: impl Fn(ShardId) -> bool) -> Self {
-        let mut datapath = Datapath::new(Config::new(net().view()));
-        for id in ShardId::all().filter(|id| shards(*id)) {
-            let shard = datapath.new_shard(id);
-            datapath.adopt(shard);
-        }
-        let pool = MemPool::new(1000, FrameSize::Jumbo);
-        Self { datapath, out: Outbox::new(2), pool, now: Nanos(Nanos::SECOND) }
+        Self::of(Config::new(net().view()), 2, shards)
     }
 
     /// With sessions for all three UEs.
     fn ready() -> Self {
         let mut worker = Self::new(|_| true);
         for (ue, tunnel) in [(UE, 77), (UE2, 78), (SERVER, 79)] {
-            worker.install(&rules(ue, tunnel));
+            worker.install(&rules(ue, tunnel), Transition::default());
         }
         worker.out.events.clear();
         worker
-    }
-
-    fn process(&mut self, port: u16, frames: &[Vec<u8>]) {
-        let mut burst = frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect();
-        self.datapath.process(self.now, port, &mut burst, &mut self.out, &mut self.pool);
-        assert_eq!(self.datapath.counters().balance(), 0);
-    }
-
-    fn install(&mut self, rules: &Arc<Rules>) {
-        let (token, transition) = (Token(1), Transition::default());
-        let command = Command::Install { token, rules: Arc::clone(rules), transition, query: Box::default() };
-        self.datapath.apply(self.now, command, &mut self.out, &mut self.pool);
-    }
-
-    fn sent(&mut self, port: usize) -> Vec<Vec<u8>> {
-        self.out.transmit[port].drain(..).map(|frame| frame.bytes().to_vec()).collect()
     }
 
     /// A UE sends; what leaves on N6 (without Ethernet), if something does.
@@ -145,10 +90,6 @@ impl Worker {
         Some((teid, packet))
     }
 
-    fn dropped(&self, reason: Reason) -> u64 {
-        self.datapath.counters().dropped(reason)
-    }
-
     fn told(&mut self) -> Vec<Told> {
         let told = self.out.events.drain(..).filter_map(|event| match event {
             Event::Nat(told) => Some(told),
@@ -158,60 +99,13 @@ impl Worker {
     }
 }
 
-fn place(ue: IpAddr) -> SessionRef {
-    SessionRef { shard: Datapath::<MemFrame>::shard_of(ue), slot: 0 }
-}
-
 fn rules(ue: Ipv4Addr, tunnel: u32) -> Arc<Rules> {
-    let place = place(ue.into());
-    rules_at(place, Some(ue), None, tunnel)
-}
-
-fn teid_at(place: SessionRef) -> Teid {
-    TeidRef { shard: place.shard, slot: 3 }.teid(1)
-}
-
-fn rules_at(place: SessionRef, v4: Option<Ipv4Addr>, v6: Option<ipnet::Ipv6Net>, tunnel: u32) -> Arc<Rules> {
-    let pdr = |id, source, tunnel: Option<Tunnel>, far| Pdr {
-        id: PdrId(id),
-        precedence: 255,
-        source,
-        tunnel,
-        qfis: Box::default(),
-        filters: Box::default(),
-        outer_header_removal: true,
-        far,
-        qers: Box::default(),
-        urrs: Box::default(),
-    };
-    let forward = |destination, outer_header| {
-        Action::Forward(Forward { destination, outer_header, transport_marking: None })
-    };
-    let own = Tunnel { teid: teid_at(place), place: TeidRef { shard: place.shard, slot: 3 } };
-    let outer = OuterHeader { teid: Teid(tunnel), peer: GNB_IP.into() };
-    Arc::new(Rules {
-        place,
-        seid: place.seid(1),
-        ue_ipv4: v4,
-        ue_ipv6: v6,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: [pdr(1, Source::Access, Some(own), 0), pdr(2, Source::Core, None, 1)].into(),
-        fars: [
-            Far { id: FarId(1), action: forward(Destination::Core, None) },
-            Far { id: FarId(2), action: forward(Destination::Access, Some(outer)) },
-        ]
-        .into(),
-        qers: Box::default(),
-        urrs: Box::default(),
-    })
+    Arc::new(session_at(place(ue), Some(ue), to_gnb(tunnel)))
 }
 
 fn uplink(ue: Ipv4Addr, packet: &[u8]) -> Vec<u8> {
     let builder = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(3333, 2152);
-    builder.gtpu(teid_at(place(ue.into()))).build(packet)
+    builder.gtpu(teid(ue)).build(packet)
 }
 
 fn ethernet(packet: &[u8]) -> Vec<u8> {
@@ -485,12 +379,18 @@ fn static_entries_lead_both_ways() {
 fn prefixes_are_exchanged() {
     let mut worker = Worker::new(|_| true);
     let ue: Ipv6Addr = "fd00:45:0:7::1".parse().unwrap();
-    let place = place(ue.into());
-    worker.install(&rules_at(place, None, Some("fd00:45:0:7::/64".parse().unwrap()), 80));
+    let place = place(ue);
+    worker.install(
+        &Arc::new(Rules {
+            ue_ipv6: Some("fd00:45:0:7::/64".parse().unwrap()),
+            ..session_at(place, None, to_gnb(80))
+        }),
+        Transition::default(),
+    );
     let host: Ipv6Addr = "2a00::1".parse().unwrap();
     let up = |packet: &[u8]| {
         let builder = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(3333, 2152);
-        builder.gtpu(teid_at(place)).build(packet)
+        builder.gtpu(tunnel_at(place).teid).build(packet)
     };
     let mut public = Ipv6Addr::UNSPECIFIED;
     for ping in [false, true] {
@@ -537,7 +437,7 @@ fn the_owner_of_the_port_translates() {
     let shard = Datapath::<MemFrame>::shard_of(UE.into());
     let mut owner = Worker::new(|id| id == shard);
     let mut other = Worker::new(|id| id != shard);
-    owner.install(&rules(UE, 77));
+    owner.install(&rules(UE, 77), Transition::default());
     let (address, port, ..) = ends(&owner.up(UE, &udp((UE, 4000), (HOST, 53))).unwrap());
     assert_eq!(other.down(&udp((HOST, 53), (address, port))), None);
     let handed: Vec<_> = other.out.hand_off.drain(..).collect();
@@ -557,13 +457,13 @@ fn the_owner_of_the_port_translates() {
 fn the_end_of_a_session_ends_its_translations() {
     let mut worker = Worker::ready();
     let (address, port, ..) = ends(&worker.up(UE, &udp((UE, 4000), (HOST, 53))).unwrap());
-    worker.install(&rules(UE, 90));
+    worker.install(&rules(UE, 90), Transition::default());
     assert!(worker.down(&udp((HOST, 53), (address, port))).is_some(), "a change of rules keeps them");
     worker.told();
-    let command = Command::Remove { token: Token(1), session: place(UE.into()) };
+    let command = Command::Remove { token: Token(1), session: place(UE) };
     worker.datapath.apply(worker.now, command, &mut worker.out, &mut worker.pool);
     assert!(matches!(worker.told()[..], [Told::Block { taken: false, inside: UE, .. }]));
-    worker.install(&rules(UE, 91));
+    worker.install(&rules(UE, 91), Transition::default());
     assert_eq!(worker.down(&udp((HOST, 53), (address, port))), None, "who comes next isn't who was meant");
 }
 

@@ -2,8 +2,10 @@
 //! neither: what leaves their wires, what their books say and what they report must agree.
 #![allow(clippy::unwrap_used)]
 
+mod rig;
+
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::net::{Interface, Net, Roles};
+use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
 use datapath::{Config, Datapath, Outbox, SessionSnapshot};
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
@@ -14,49 +16,25 @@ use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, VlanId, VlanTa
 use pfcp::{FarId, PdrId, QerId, UrrId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, datapath_of, learn, network};
 use session::rules::*;
 use session::usage::{Trigger, Usage, Volume};
-use session::{SessionRef, ShardId, TeidRef};
+use session::{SessionRef, TeidRef};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::Nanos;
 
-const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
-const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
-const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
-const N3_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const GNB_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
 const GNB_IP6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 7);
-const ROUTER_IP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
-const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 const HOST6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 99, 0, 0, 0, 0, 8);
 const MILLI: u64 = 1_000_000;
 
 fn net() -> Net {
-    let mut net = Net::new();
-    let interface = |port, vlan, mac, addresses: [&str; 2], roles| Interface {
-        name: format!("if{port}"),
-        port,
-        vlan,
-        mac,
-        mtu: 1500,
-        roles,
-        addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
-        network_instances: Vec::new(),
-    };
-    let n3 = Roles { n3: true, ..Roles::default() };
-    let n6 = Roles { n6: true, ..Roles::default() };
-    net.add_interface(interface(0, None, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
-    net.add_interface(interface(1, Some(100), N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
-    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ROUTER_IP.into())).unwrap();
+    let mut net = network(Some(100));
+    learn(&mut net);
     net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::99".parse().unwrap())).unwrap();
-    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
     net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
-    net.learn(0, GNB_IP.into(), GNB);
     net.learn(0, GNB_IP6.into(), GNB);
-    net.learn(1, ROUTER_IP.into(), ROUTER);
     net.learn(1, "2001:db8:6::99".parse().unwrap(), ROUTER);
     net
 }
@@ -96,11 +74,7 @@ struct Side {
 impl Side {
     fn new(table: Option<&FlowTableConfig>, policy: Policy) -> Self {
         let config = Config { flow_idle: 1, ..Config::new(net().view()) };
-        let mut datapath = Datapath::new(config);
-        for id in ShardId::all() {
-            let shard = datapath.new_shard(id);
-            datapath.adopt(shard);
-        }
+        let datapath = datapath_of(config, |_| true);
         let switch = MemSwitch::new(table.cloned().unwrap_or_default());
         let (mut ports, mut wires) = (Vec::new(), Vec::new());
         for mac in [N3, N6] {

@@ -2,86 +2,37 @@
 //! hand-off between workers, and shards that move.
 #![allow(clippy::unwrap_used)]
 
+mod rig;
+
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Datapath, Outbox, Reason, Refusal};
-use io::Frame;
-use io::mem::{FrameSize, MemFrame, MemPool};
+use datapath::net::Net;
+use datapath::{Config, Reason, Refusal};
 use packet::gtpu::MessageType;
 use packet::{
-    ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi,
-    Teid, UdpView, arp, ndp, pdu_session,
+    ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, PacketBuilder, PduSession, Qfi, Teid,
+    UdpView, arp, ndp, pdu_session,
 };
 use pfcp::{FarId, PdrId, UrrId};
+use rig::*;
+use session::ShardId;
 use session::rules::*;
 use session::usage::{Trigger, Volume};
-use session::{SessionRef, ShardId, TeidRef};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::Nanos;
 
-const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
-const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
-const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
-const GNB_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
-const N3_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
-const UE2: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
-const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
-
+/// N6 is a VLAN.
 fn net(neighbours: bool) -> Net {
-    let mut net = Net::new();
-    let interface = |port, vlan, mac, addresses: [&str; 2], roles| Interface {
-        name: format!("if{port}"),
-        port,
-        vlan,
-        mac,
-        mtu: 1500,
-        roles,
-        addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
-        network_instances: Vec::new(),
-    };
-    let n3 = Roles { n3: true, ..Roles::default() };
-    let n6 = Roles { n6: true, ..Roles::default() };
-    net.add_interface(interface(0, None, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
-    net.add_interface(interface(1, Some(100), N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
-    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
-    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
+    let mut net = network(Some(100));
     if neighbours {
-        net.learn(0, GNB_IP.into(), GNB);
-        net.learn(1, "203.0.113.254".parse().unwrap(), ROUTER);
+        learn(&mut net);
     }
     net
 }
 
-struct Worker {
-    datapath: Datapath<MemFrame>,
-    out: Outbox<MemFrame>,
-    pool: MemPool,
-    now: Nanos,
-}
-
 impl Worker {
     fn new(mut net: Net, shards: impl Fn(ShardId) -> bool) -> Self {
-        let mut datapath = Datapath::new(Config::new(net.view()));
-        for id in ShardId::all().filter(|id| shards(*id)) {
-            let shard = datapath.new_shard(id);
-            datapath.adopt(shard);
-        }
-        let pool = MemPool::new(1000, FrameSize::Jumbo);
-        Self { datapath, out: Outbox::new(2), pool, now: Nanos(Nanos::SECOND) }
-    }
-
-    fn process(&mut self, port: u16, frames: &[Vec<u8>]) {
-        let mut burst = frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect();
-        self.datapath.process(self.now, port, &mut burst, &mut self.out, &mut self.pool);
-        assert_eq!(self.datapath.counters().balance(), 0);
-    }
-
-    fn apply(&mut self, command: Command) {
-        self.datapath.apply(self.now, command, &mut self.out, &mut self.pool);
-        assert_eq!(self.datapath.counters().balance(), 0);
+        Self::of(Config::new(net.view()), 2, shards)
     }
 
     fn tick(&mut self, seconds: u64) {
@@ -90,75 +41,13 @@ impl Worker {
         assert_eq!(self.datapath.counters().balance(), 0);
     }
 
-    fn install(&mut self, rules: &Arc<Rules>, transition: Transition) {
-        let command =
-            Command::Install { token: Token(1), rules: Arc::clone(rules), transition, query: Box::default() };
-        self.apply(command);
-    }
-
-    fn sent(&mut self, port: usize) -> Vec<Vec<u8>> {
-        self.out.transmit[port].drain(..).map(|frame| frame.bytes().to_vec()).collect()
-    }
-
     fn events(&mut self) -> Vec<Event> {
         self.out.events.drain(..).collect()
     }
-
-    fn dropped(&self, reason: Reason) -> u64 {
-        self.datapath.counters().dropped(reason)
-    }
-}
-
-fn place(ue: Ipv4Addr) -> SessionRef {
-    SessionRef { shard: Datapath::<MemFrame>::shard_of(ue.into()), slot: 0 }
-}
-
-fn teid(ue: Ipv4Addr) -> Teid {
-    TeidRef { shard: place(ue).shard, slot: 3 }.teid(1)
-}
-
-fn forward(destination: Destination, outer: Option<(u32, IpAddr)>) -> Action {
-    let outer_header = outer.map(|(teid, peer)| OuterHeader { teid: Teid(teid), peer });
-    Action::Forward(Forward { destination, outer_header, transport_marking: None })
 }
 
 fn rules(ue: Ipv4Addr, downlink: Action) -> Arc<Rules> {
-    let place = place(ue);
-    let pdr = |id, source, tunnel: Option<Tunnel>, far| Pdr {
-        id: PdrId(id),
-        precedence: 255,
-        source,
-        tunnel,
-        qfis: Box::default(),
-        filters: Box::default(),
-        outer_header_removal: true,
-        far,
-        qers: Box::default(),
-        urrs: Box::default(),
-    };
-    let tunnel = Tunnel { teid: teid(ue), place: TeidRef { shard: place.shard, slot: 3 } };
-    Arc::new(Rules {
-        place,
-        seid: place.seid(1),
-        ue_ipv4: Some(ue),
-        ue_ipv6: None,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)].into(),
-        fars: [
-            Far { id: FarId(1), action: forward(Destination::Core, None) },
-            Far { id: FarId(2), action: downlink },
-        ]
-        .into(),
-        qers: Box::default(),
-        urrs: Box::default(),
-    })
-}
-
-fn to_gnb(teid: u32) -> Action {
-    forward(Destination::Access, Some((teid, GNB_IP.into())))
+    Arc::new(session_at(place(ue), Some(ue), downlink))
 }
 
 fn gtpu(kind: MessageType, teid: Teid) -> PacketBuilder {
@@ -650,12 +539,7 @@ fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
 fn with_flows(limits: impl FnOnce(&mut Config)) -> (Worker, impl Fn(u16) -> Vec<u8>) {
     let mut config = Config::new(net(true).view());
     limits(&mut config);
-    let mut worker = Worker::new(net(true), |_| true);
-    worker.datapath = Datapath::new(config);
-    for id in ShardId::all() {
-        let shard = worker.datapath.new_shard(id);
-        worker.datapath.adopt(shard);
-    }
+    let mut worker = Worker::of(config, 2, |_| true);
     let mut filtered = (*rules(UE, to_gnb(77))).clone();
     for pdr in filtered.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none()) {
         pdr.qfis = Box::default();

@@ -1,0 +1,172 @@
+//! One worker between a gNB and a router, and an everyday session: what tests of the packet path share.
+#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(clippy::unwrap_used)]
+
+use datapath::command::{Command, Token, Transition};
+use datapath::net::{Interface, Net, Roles};
+use datapath::{Config, Datapath, Outbox, Reason};
+use io::Frame;
+use io::mem::{FrameSize, MemFrame, MemPool};
+use packet::{MacAddr, Teid};
+use pfcp::{FarId, PdrId};
+use session::rules::*;
+use session::{SessionRef, ShardId, TeidRef};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use tables::Nanos;
+
+pub const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+pub const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+pub const GNB: MacAddr = MacAddr([2, 9, 0, 0, 0, 7]);
+pub const ROUTER: MacAddr = MacAddr([2, 9, 0, 0, 0, 9]);
+pub const N3_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+pub const GNB_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 7);
+pub const ROUTER_IP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
+pub const UE: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 1);
+pub const UE2: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
+pub const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
+
+/// N3 on port 0, N6 on port 1, and a router there for all that is not near. Nobody's MAC address is known.
+pub fn network(n6_vlan: Option<u16>) -> Net {
+    let mut net = Net::new();
+    let interface = |port, vlan, mac, addresses: [&str; 2], roles| Interface {
+        name: format!("if{port}"),
+        port,
+        vlan,
+        mac,
+        mtu: 1500,
+        roles,
+        addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+        network_instances: Vec::new(),
+    };
+    let n3 = Roles { n3: true, ..Roles::default() };
+    let n6 = Roles { n6: true, ..Roles::default() };
+    net.add_interface(interface(0, None, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
+    net.add_interface(interface(1, n6_vlan, N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
+    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ROUTER_IP.into())).unwrap();
+    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
+    net
+}
+
+/// Makes gNB and router known.
+pub fn learn(net: &mut Net) {
+    net.learn(0, GNB_IP.into(), GNB);
+    net.learn(1, ROUTER_IP.into(), ROUTER);
+}
+
+/// A datapath with these shards.
+pub fn datapath_of(config: Config, shards: impl Fn(ShardId) -> bool) -> Datapath<MemFrame> {
+    let mut datapath = Datapath::new(config);
+    for id in ShardId::all().filter(|id| shards(*id)) {
+        let shard = datapath.new_shard(id);
+        datapath.adopt(shard);
+    }
+    datapath
+}
+
+pub struct Worker {
+    pub datapath: Datapath<MemFrame>,
+    pub out: Outbox<MemFrame>,
+    pub pool: MemPool,
+    pub now: Nanos,
+}
+
+impl Worker {
+    /// After every step no frame is lost.
+    pub fn of(config: Config, ports: usize, shards: impl Fn(ShardId) -> bool) -> Self {
+        let pool = MemPool::new(1000, FrameSize::Jumbo);
+        Self {
+            datapath: datapath_of(config, shards),
+            out: Outbox::new(ports),
+            pool,
+            now: Nanos(Nanos::SECOND),
+        }
+    }
+
+    pub fn process(&mut self, port: u16, frames: &[Vec<u8>]) {
+        let mut burst = frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect();
+        self.datapath.process(self.now, port, &mut burst, &mut self.out, &mut self.pool);
+        assert_eq!(self.datapath.counters().balance(), 0);
+    }
+
+    pub fn apply(&mut self, command: Command) {
+        self.datapath.apply(self.now, command, &mut self.out, &mut self.pool);
+        assert_eq!(self.datapath.counters().balance(), 0);
+    }
+
+    pub fn install(&mut self, rules: &Arc<Rules>, transition: Transition) {
+        let command =
+            Command::Install { token: Token(1), rules: Arc::clone(rules), transition, query: Box::default() };
+        self.apply(command);
+    }
+
+    pub fn sent(&mut self, port: usize) -> Vec<Vec<u8>> {
+        self.out.transmit[port].drain(..).map(|frame| frame.bytes().to_vec()).collect()
+    }
+
+    pub fn dropped(&self, reason: Reason) -> u64 {
+        self.datapath.counters().dropped(reason)
+    }
+}
+
+/// Where a UE's session is.
+pub fn place(ue: impl Into<IpAddr>) -> SessionRef {
+    SessionRef { shard: Datapath::<MemFrame>::shard_of(ue.into()), slot: 0 }
+}
+
+/// The tunnel of the session in a place.
+pub fn tunnel_at(place: SessionRef) -> Tunnel {
+    let at = TeidRef { shard: place.shard, slot: 3 };
+    Tunnel { teid: at.teid(1), place: at }
+}
+
+pub fn teid(ue: Ipv4Addr) -> Teid {
+    tunnel_at(place(ue)).teid
+}
+
+pub fn forward(destination: Destination, outer: Option<(u32, IpAddr)>) -> Action {
+    let outer_header = outer.map(|(teid, peer)| OuterHeader { teid: Teid(teid), peer });
+    Action::Forward(Forward { destination, outer_header, transport_marking: None })
+}
+
+pub fn to_gnb(teid: u32) -> Action {
+    forward(Destination::Access, Some((teid, GNB_IP.into())))
+}
+
+/// A rule for all packets of a direction.
+pub fn pdr(id: u16, source: Source, tunnel: Option<Tunnel>, far: u16) -> Pdr {
+    Pdr {
+        id: PdrId(id),
+        precedence: 255,
+        source,
+        tunnel,
+        qfis: Box::default(),
+        filters: Box::default(),
+        outer_header_removal: true,
+        far,
+        qers: Box::default(),
+        urrs: Box::default(),
+    }
+}
+
+/// A session in a place: uplink to the data network by PDR 1 and FAR 1, downlink as FAR 2 says by PDR 2.
+pub fn session_at(place: SessionRef, ue_ipv4: Option<Ipv4Addr>, downlink: Action) -> Rules {
+    Rules {
+        place,
+        seid: place.seid(1),
+        ue_ipv4,
+        ue_ipv6: None,
+        framed_ipv4: Box::default(),
+        framed_ipv6: Box::default(),
+        slice: None,
+        classifier: None,
+        pdrs: [pdr(1, Source::Access, Some(tunnel_at(place)), 0), pdr(2, Source::Core, None, 1)].into(),
+        fars: [
+            Far { id: FarId(1), action: forward(Destination::Core, None) },
+            Far { id: FarId(2), action: downlink },
+        ]
+        .into(),
+        qers: Box::default(),
+        urrs: Box::default(),
+    }
+}
