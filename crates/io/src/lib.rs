@@ -43,6 +43,7 @@
 //!
 //! - [`mem`]: a NIC in memory with several queues, receive-side scaling, a redirection table, overflow, link state and a
 //!   wire that can be made faulty. Demo, tests and the engine's experiments run on it.
+//! - [`redirection`]: which receive queue by hash, changed while traffic runs.
 //! - [`steering`]: which receive queue by protocol and code point, ahead of RSS.
 //! - [`replay`]: packets made from templates on the worker's own thread and a sink: the port of benchmarks.
 //! - [`pcap`]: capture files as a port, and a recorder around any port.
@@ -70,9 +71,11 @@ pub mod mem;
 pub mod offload;
 pub mod pcap;
 pub mod port;
+pub mod redirection;
 pub mod replay;
 pub mod steering;
 pub mod tun;
 
 pub use frame::{Frame, FramePool};
 pub use port::{BURST, Port, PortInfo, PortStats, RxQueue, TxQueue};
+pub use redirection::{RedirectError, Redirection};

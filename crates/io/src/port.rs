@@ -2,6 +2,7 @@
 
 use crate::frame::{Frame, FramePool};
 use crate::offload::{FlowOffload, NoOffload};
+use crate::redirection::Redirection;
 use crate::steering::{Duty, Steering};
 use packet::MacAddr;
 
@@ -22,6 +23,11 @@ pub trait TxQueue: Send {
     type Frame: Frame;
     /// Takes from the front of `frames` what can be sent now, in order, and says how many; the rest stays. Never blocks.
     fn tx_burst(&mut self, frames: &mut Vec<Self::Frame>) -> usize;
+    /// Frames taken that are not on the wire yet, as far as the device tells; those of a device that can't tell count as sent.
+    /// What another queue takes while this is zero leaves later.
+    fn unsent(&self) -> usize {
+        0
+    }
 }
 
 /// What is known of a port before traffic starts.
@@ -92,6 +98,11 @@ pub trait Port: Send {
     fn link_up(&self) -> bool;
     /// The device's own counters.
     fn stats(&self) -> PortStats;
+    /// A handle on the device's redirection table, if it hashes the subscriber's address, so that an entry is a shard, and can
+    /// change the table while traffic runs. Each worker takes one; `None`: packets reach their shard's owner by software.
+    fn redirection(&mut self) -> Option<Box<dyn Redirection>> {
+        None
+    }
     /// A handle on the device's flow table, for rules on what arrives here. Each worker takes one; most ports have none.
     fn offload(&mut self) -> Box<dyn FlowOffload> {
         Box::new(NoOffload)

@@ -351,3 +351,56 @@ fn steering_comes_ahead_of_rss() {
     assert_eq!((0..5).map(missed).collect::<Vec<_>>(), [2, 2, 0, 0, 0]);
     assert_eq!((nic.stats().rx_packets, nic.stats().rx_missed), (12, 4));
 }
+
+/// A generator deals out numbered frames of every entry while entries are moved to and fro. Once the change has settled and the
+/// queue they left has run empty, no frame of theirs turns up there any more.
+#[test]
+fn after_a_redirection_has_settled_the_old_queue_gets_nothing_more() {
+    use io::BURST;
+    use io::redirection::ENTRIES;
+    let config = MemConfig { queues: 2, descriptors: 256, ..MemConfig::default() };
+    let (mut nic, mut wire) = MemNic::new(config).unwrap();
+    let mut redirection = nic.redirection().expect("its hash is the subscriber's");
+    let (mut queues, mut burst) = (Vec::new(), Vec::with_capacity(BURST));
+    for queue in 0..2 {
+        queues.push(nic.take_queue(queue).unwrap().0);
+    }
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut address = 0u32;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let mut frames: Vec<MemFrame> = (0..32)
+                    .map(|_| {
+                        address = address.wrapping_add(1);
+                        let builder = packet::PacketBuilder::new()
+                            .ethernet(packet::MacAddr([2; 6]), packet::MacAddr([4; 6]))
+                            .ipv4([192, 0, 2, 1].into(), address.into())
+                            .udp(1, 2);
+                        MemFrame::copy_of(&builder.build(&[])).unwrap()
+                    })
+                    .collect();
+                wire.inject(&mut frames);
+            }
+        });
+        let entries: Vec<u16> = (0..ENTRIES as u16).collect();
+        for round in 0..400u16 {
+            let (to, from) = (round % 2, usize::from(1 - round % 2));
+            redirection.redirect(&entries, to).unwrap();
+            while !redirection.settled() {
+                std::hint::spin_loop();
+            }
+            while queues[from].rx_burst(&mut burst, BURST) == BURST {
+                burst.clear();
+            }
+            burst.clear();
+            for _ in 0..20 {
+                assert_eq!(queues[from].rx_burst(&mut burst, BURST), 0, "round {round}");
+                queues[1 - from].rx_burst(&mut burst, BURST);
+                burst.clear();
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(redirection.redirect(&[1], 2), Err(io::RedirectError::Queue { queue: 2, queues: 2 }));
+}

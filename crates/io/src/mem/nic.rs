@@ -7,10 +7,11 @@ use super::wire::MemWire;
 use crate::frame::Frame;
 use crate::offload::{FlowOffload, NoOffload};
 use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use crate::redirection::{RedirectError, Redirection};
 use crate::steering::{Duty, Steering};
 use packet::MacAddr;
 use rtrb::{Consumer, Producer, RingBuffer};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 /// How a [`MemNic`] is built.
@@ -129,6 +130,8 @@ pub struct QueueStats {
 #[derive(Debug)]
 pub(super) struct Registers {
     reta: Box<[AtomicU16]>,
+    /// Odd while the wire deals out frames by the table, and another number each time.
+    dealing: AtomicU64,
     pub(super) queues: u16,
     /// Longest Ethernet frame carried: the MTU, the Ethernet header and two VLAN tags.
     pub(super) longest: usize,
@@ -153,6 +156,18 @@ impl Registers {
     /// The switch that may have rules for frames from the wire.
     pub(super) fn switch(&self) -> Option<&(Arc<Shared>, u16)> {
         self.switch.get().filter(|(switch, _)| switch.is_live())
+    }
+
+    /// The wire begins to deal out frames.
+    pub(super) fn deal(&self) {
+        self.dealing.store(self.dealing.load(Ordering::Relaxed) | 1, Ordering::Relaxed);
+        // Either a redirection sees this, or what follows sees the redirection.
+        fence(Ordering::SeqCst);
+    }
+
+    /// All of them are in their queues.
+    pub(super) fn dealt(&self) {
+        self.dealing.store(self.dealing.load(Ordering::Relaxed).wrapping_add(1) & !1, Ordering::Release);
     }
 
     /// The queue that the redirection table names for a hash.
@@ -248,6 +263,33 @@ impl MemControl {
     }
 }
 
+/// Changes the table of a NIC whose hash is the subscriber's.
+#[derive(Debug)]
+struct MemRedirection {
+    registers: Arc<Registers>,
+    /// What the wire was dealing when the table changed; even: nothing.
+    dealing: u64,
+}
+
+impl Redirection for MemRedirection {
+    fn redirect(&mut self, entries: &[u16], queue: u16) -> Result<(), RedirectError> {
+        let queues = self.registers.queues;
+        if queue >= queues {
+            return Err(RedirectError::Queue { queue, queues });
+        }
+        for entry in entries.iter().filter_map(|&entry| self.registers.reta.get(usize::from(entry))) {
+            entry.store(queue, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+        self.dealing = self.registers.dealing.load(Ordering::Acquire);
+        Ok(())
+    }
+
+    fn settled(&mut self) -> bool {
+        self.dealing.is_multiple_of(2) || self.registers.dealing.load(Ordering::Acquire) != self.dealing
+    }
+}
+
 /// A receive queue of a [`MemNic`].
 #[derive(Debug)]
 pub struct MemRx {
@@ -311,6 +353,10 @@ impl TxQueue for MemTx {
         }
         n
     }
+
+    fn unsent(&self) -> usize {
+        if self.ring.is_abandoned() { 0 } else { self.ring.buffer().capacity() - self.ring.slots() }
+    }
 }
 
 /// A NIC in memory: queue pairs on this side, a [`MemWire`] on the other.
@@ -318,6 +364,7 @@ impl TxQueue for MemTx {
 pub struct MemNic {
     info: PortInfo,
     registers: Arc<Registers>,
+    rss: RssMode,
     pairs: Vec<Option<(MemRx, MemTx)>>,
     steering: Steering,
     /// In the order of [`Steering::place`].
@@ -340,6 +387,7 @@ impl MemNic {
         }
         let receive_queues = usize::from(queues) + steering.extra_queues(queues);
         let registers = Arc::new(Registers {
+            dealing: AtomicU64::new(0),
             reta: (0..RETA_SIZE as u16).map(|entry| AtomicU16::new(entry % queues)).collect(),
             queues,
             longest: usize::from(mtu) + 14 + 8,
@@ -368,7 +416,7 @@ impl MemNic {
         let wire = MemWire::new(rss, steering.clone(), Arc::clone(&registers), to_host, from_host);
         let pool = MemPool::new(pool_frames, FrameSize::for_mtu(mtu));
         let info = PortInfo { name, mac, mtu, queues, driver: "memory".into() };
-        Ok((Self { info, registers, pairs, steering, steered, pool }, wire))
+        Ok((Self { info, registers, rss, pairs, steering, steered, pool }, wire))
     }
 
     /// The registers, for whoever turns the knobs while workers own the queues.
@@ -424,6 +472,11 @@ impl Port for MemNic {
 
     fn stats(&self) -> PortStats {
         self.registers.stats()
+    }
+
+    fn redirection(&mut self) -> Option<Box<dyn Redirection>> {
+        let registers = Arc::clone(&self.registers);
+        (self.rss == RssMode::InnerIp).then(|| Box::new(MemRedirection { registers, dealing: 0 }) as _)
     }
 
     fn offload(&mut self) -> Box<dyn FlowOffload> {

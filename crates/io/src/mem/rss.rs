@@ -6,8 +6,7 @@ use packet::rss::{MAX_INPUT_LEN, SYMMETRIC_KEY, Toeplitz, ue_hash_ipv4, ue_hash_
 /// The hash of mode [`RssMode::Outer`], with a key that gives both directions of a flow one value.
 static OUTER: Toeplitz = Toeplitz::new(&SYMMETRIC_KEY);
 
-/// Entries in the redirection table, as many as there are shards.
-pub const RETA_SIZE: usize = 512;
+pub use crate::redirection::ENTRIES as RETA_SIZE;
 
 /// What a NIC hashes to choose a receive queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -258,6 +258,7 @@ impl MemWire {
     }
 
     fn open(&mut self) {
+        self.registers.deal();
         for lane in &mut self.to_host {
             lane.free = lane.ring.slots();
             lane.reserved = 0;
@@ -280,6 +281,7 @@ impl MemWire {
             sent += n;
             (lane.bytes, lane.missed, lane.errors) = (0, 0, 0);
         }
+        self.registers.dealt();
         sent
     }
 }
