@@ -208,6 +208,11 @@ impl Counters {
         self.add_drops(reason, frames);
     }
 
+    /// Frames that were received or handed in, and lost before anything could become of them.
+    pub fn lose(&mut self, reason: Reason, frames: u64) {
+        self.add_drops(reason, frames);
+    }
+
     fn add_drops(&mut self, reason: Reason, frames: u64) {
         if let Some(n) = self.drops.get_mut(reason.index()) {
             *n += frames;
