@@ -41,7 +41,10 @@
 pub mod egress;
 pub mod idle;
 pub mod placement;
+pub mod plan;
+pub mod topology;
 pub mod waker;
+pub mod watchdog;
 pub mod worker;
 
 mod control;
