@@ -172,6 +172,11 @@ impl Topology {
         &self.problems
     }
 
+    /// The same, when the topology has served.
+    pub fn into_problems(self) -> Vec<SysfsError> {
+        self.problems
+    }
+
     /// The NUMA node that a device is on, if it is known: virtual devices have none, nor has any device of a machine with
     /// one node.
     pub fn port_node(&self, device: &PortDevice) -> Result<Option<usize>, SysfsError> {
