@@ -2,6 +2,7 @@
 //! hand-off between workers, and shards that move.
 #![allow(clippy::unwrap_used)]
 
+mod export;
 mod rig;
 
 use datapath::command::{Command, Event, Token, Transition};
