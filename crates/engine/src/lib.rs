@@ -45,6 +45,7 @@ pub mod waker;
 pub mod worker;
 
 mod control;
+mod records;
 
 pub use control::{Engine, EngineConfig, EngineError, Fence, OnThreadStart};
 pub use idle::IdlePolicy;

@@ -3,6 +3,7 @@
 use crate::egress::{ClassCounters, Scheduler};
 use crate::idle::Idle;
 use crate::placement::ShardMap;
+use crate::records;
 use crate::waker::Waker;
 use datapath::command::{Command, Event};
 use datapath::offload::{Offload, OffloadReport};
@@ -202,6 +203,7 @@ impl<P: Port> Worker<P> {
                 if let Some(offload) = &mut self.offload {
                     offload.stop(now, &mut self.datapath, &mut self.out);
                 }
+                self.close_flows();
                 self.finish();
                 return self.report();
             }
@@ -326,7 +328,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.
-    fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let ports = self.out.transmit.iter_mut().zip(&mut self.queues).zip(&mut self.egress);
         for ((frames, (_, tx)), waiting) in ports {
             if frames.is_empty() {
@@ -352,6 +354,12 @@ impl<P: Port> Worker<P> {
             }
         }
         for event in self.out.events.drain(..) {
+            if let Event::Flows(records) = &event
+                && !records::have_room(&self.answers, &self.backlog, 1)
+            {
+                self.datapath.counters_mut().lost_records(records.len() as u64);
+                continue;
+            }
             let is_answer = matches!(
                 event,
                 Event::Applied { .. }
@@ -381,7 +389,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Passes answers and events to control.
-    fn answer(&mut self) -> usize {
+    pub(crate) fn answer(&mut self) -> usize {
         let mut work = 0;
         while let Some(answer) = self.backlog.pop_front() {
             if let Err(rtrb::PushError::Full(answer)) = self.answers.push(answer) {
