@@ -45,6 +45,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         marking: file.marking.clone(),
         mirrors,
         nat,
+        flow_log: file.flow_log.clone(),
         workers,
         memory: file.workers.memory,
         qos,
