@@ -166,6 +166,11 @@ impl CtlBackend for Fake {
         Ok(vec![line])
     }
 
+    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError> {
+        let value = request.bytes.unwrap_or(0);
+        Ok(vec![FlowCounterLine { counter: "marked".into(), meaning: "Reached.".into(), value }])
+    }
+
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
         Ok(vec![SliceLine {
             name: "video".into(),
@@ -257,6 +262,12 @@ fn ctl_asks_a_running_upf() {
         ends(&ask(&["ctl", "flows"]), 0).0,
         "COUNT  COUNTER  MEANING\n    3  live     Flows known now.\n"
     );
+    assert_eq!(
+        ends(&ask(&["ctl", "flows", "--watermark-bytes", "1024"]), 0).0,
+        "COUNT  COUNTER  MEANING\n 1024  marked   Reached.\n"
+    );
+    assert!(ends(&ask(&["ctl", "flows", "--no-watermarks"]), 0).0.contains("    0  marked "));
+    ends(&ask(&["ctl", "flows", "--no-watermarks", "--watermark-packets", "1"]), 2);
     assert_eq!(
         ends(&ask(&["ctl", "slices"]), 0).0,
         "SLICE  DIRECTION     GUARANTEED  MAXIMUM  PACKETS  BYTES  BEYOND GUARANTEE  DROPPED\n\

@@ -68,6 +68,25 @@ fn offload_counters() {
     page("offload-counters.md", &text);
 }
 
+/// The end of a page that is written by hand otherwise.
+#[test]
+fn flow_counters() {
+    const HEADING: &str = "## Counters\n\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/flows.md");
+    let written = std::fs::read_to_string(path).unwrap();
+    let by_hand = written.split(HEADING).next().unwrap();
+    let rows = datapath::FlowCounters::default().each();
+    let text = format!(
+        "{by_hand}{HEADING}\
+         `millrace ctl flows` shows these, all workers together, and with a flow log `log-lines` and `log-lines-lost`: lines that were\n\
+         written and lines that were not.\n\n\
+         {}\n\
+         This list is written from `datapath::FlowCounters` by `{HOW}`.\n",
+        table("counter", rows.map(|(name, meaning, _)| (name, meaning)))
+    );
+    page("flows.md", &text);
+}
+
 #[test]
 fn counters() {
     let (node, n4) = (NodeCounters::default(), N4Counters::default());

@@ -63,8 +63,18 @@ enum Command {
     Peers,
     /// Show what N4 counts, and its associations.
     N4,
-    /// Show what became of flows: known, learned, evicted.
-    Flows,
+    /// Show what became of flows, known, learned, evicted, and of the flow log; or set other watermarks.
+    Flows {
+        /// Tell of flows that have carried so many bytes. A watermark that isn't named is taken back.
+        #[arg(long, value_name = "BYTES")]
+        watermark_bytes: Option<u64>,
+        /// Tell of flows that have carried so many packets.
+        #[arg(long, value_name = "PACKETS")]
+        watermark_packets: Option<u32>,
+        /// Take both watermarks back.
+        #[arg(long, conflicts_with_all = ["watermark_bytes", "watermark_packets"])]
+        no_watermarks: bool,
+    },
     /// Show what each slice's packets came to.
     Slices,
     /// Show what waits to be sent, sent and dropped by class at busy ports, and receive queues ahead of RSS.
@@ -97,7 +107,12 @@ impl Command {
             Self::Workers => Request::Workers,
             Self::Peers => Request::Peers,
             Self::N4 => Request::N4,
-            Self::Flows => Request::Flows,
+            Self::Flows { watermark_bytes: None, watermark_packets: None, no_watermarks: false } => {
+                Request::Flows
+            }
+            Self::Flows { watermark_bytes, watermark_packets, .. } => {
+                Request::FlowMarks(FlowMarksRequest { bytes: *watermark_bytes, packets: *watermark_packets })
+            }
             Self::Slices => Request::Slices,
             Self::Qos => Request::Qos,
             Self::Mirror(command) => Request::Mirror(command.request()),

@@ -1,8 +1,12 @@
-//! Mirrors from `ctl` to the wire and to the disk: a whole UPF on in-memory ports, with a session that an SMF established.
+//! Mirrors and the flow log, from `ctl` to the wire and to the disk: a whole UPF on in-memory ports, with a session that an SMF
+//! established.
 #![allow(clippy::unwrap_used)]
 
 use control::config;
-use control::ctl::{CtlBackend, ErrorCode, MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
+use control::ctl::{
+    CtlBackend, ErrorCode, FlowMarksRequest, MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection,
+    SessionQuery,
+};
 use control::upf::{Backend, Options, Upf};
 use io::Frame;
 use io::mem::{MemConfig, MemFrame, MemNic, MemWire};
@@ -94,11 +98,17 @@ struct Rig {
 
 impl Rig {
     fn start(name: &str, workers: u16) -> Self {
+        Self::start_with(name, &[format!("workers.count={workers}")], Shape::default())
+    }
+
+    /// With further configuration for files in its directory, `DIR`, and sessions of a shape.
+    fn start_with(name: &str, set: &[String], shape: Shape) -> Self {
         let directory = std::env::temp_dir().join(format!("millrace-mirrors-{name}-{}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
-        let set = [format!("workers.count={workers}")];
+        let set: Vec<_> = set.iter().map(|set| set.replace("DIR", directory.to_str().unwrap())).collect();
         let config =
             config::parse("test", &configuration(&directory), &[], &set).map_err(|e| e.to_string()).unwrap();
+        let workers = config.workers.workers();
         let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
         let (ports, wires): (Vec<_>, Vec<_>) = MACS.into_iter().map(nic).unzip();
         let options = Options { no_ctl: true, reply_to_source_port: true, ..Options::default() };
@@ -111,7 +121,7 @@ impl Rig {
             assert!(reports.iter().all(|report| report.counters.balance() == 0));
         });
         let mut smf = Smf::bind(SmfConfig {
-            shape: Shape { gnb_at_once: true, ..Shape::default() },
+            shape: Shape { gnb_at_once: true, ..shape },
             ..SmfConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)), n4)
         })
         .unwrap();
@@ -321,4 +331,67 @@ fn what_can_not_be_is_said() {
     assert_eq!(code, ErrorCode::Unavailable);
     assert!(message.contains("can't write"), "{message}");
     rig.stop();
+}
+
+fn json(path: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A flow that reaches a watermark, one that is told of because it ended, and one that lives until the UPF stops.
+#[test]
+fn flows_are_told_from_the_first_to_the_last() {
+    let set = ["flow-log.file=DIR/flows.jsonl", "flow-log.watermark-packets=3", "limits.flow-idle-seconds=1"];
+    let shape = Shape { filtered_pairs: 1, ..Shape::default() };
+    let mut rig = Rig::start_with("flows", &set.map(Into::into), shape);
+    let path = rig.directory.join("flows.jsonl");
+    let (up, down) = (rig.uplink(53), rig.downlink(53));
+    for _ in 0..4 {
+        rig.send(0, &up);
+        rig.receive(1, 1);
+    }
+    rig.send(1, &down);
+    rig.receive(0, 1);
+    let value = |rig: &Rig, name: &str| {
+        let lines = rig.backend.flows().unwrap();
+        lines.iter().find(|line| line.counter == name).map_or(0, |line| line.value)
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while value(&rig, "log-lines") < 3 {
+        assert!(Instant::now() < deadline, "{:?}", rig.backend.flows());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((value(&rig, "learned"), value(&rig, "expired"), value(&rig, "marked")), (2, 2, 1));
+    // Another watermark, and what can't be one.
+    let marks = |packets| FlowMarksRequest { bytes: None, packets: Some(packets) };
+    assert_eq!(rig.backend.flow_marks(&marks(0)).unwrap_err().code, ErrorCode::BadRequest);
+    assert!(rig.backend.flow_marks(&marks(1)).is_ok());
+    rig.send(1, &down);
+    rig.receive(0, 1);
+    let (ue, seid) =
+        (rig.ue().to_string(), rig.backend.sessions(&SessionQuery::default()).unwrap().sessions[0].seid);
+    let directory = rig.stop();
+    let lines = json(&path);
+    let brief: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line["event"].as_str().unwrap(),
+                line["direction"].as_str().unwrap(),
+                line["packets"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(brief[0], ("flow-watermark", "uplink", 3));
+    let mut ended = brief[1..3].to_vec();
+    ended.sort_unstable();
+    assert_eq!(ended, [("flow-ended", "downlink", 1), ("flow-ended", "uplink", 4)]);
+    assert_eq!(brief[3..], [("flow-watermark", "downlink", 1), ("flow-ended", "downlink", 1)]);
+    let reasons: Vec<_> = lines.iter().filter_map(|line| line["reason"].as_str()).collect();
+    assert_eq!(reasons, ["idle-timeout", "idle-timeout", "forced-end"]);
+    assert!(lines.iter().all(|line| line["seid"] == seid.to_string()));
+    let last = &lines[4];
+    assert_eq!((&last["source"], &last["destination"]), (&HOST.to_string().into(), &ue.into()));
+    assert_eq!((&last["source_port"], &last["destination_port"]), (&53.into(), &4000.into()));
+    std::fs::remove_dir_all(directory).unwrap();
 }

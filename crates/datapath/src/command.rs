@@ -87,6 +87,8 @@ pub enum Command {
     Net(Arc<crate::net::NetView>),
     /// Sent to every worker: a mirror begins or ends.
     Mirror(crate::mirror::Order),
+    /// Sent to every worker: flows are told of when they have counted so much.
+    FlowMarks(crate::export::Marks),
 }
 
 impl Command {
@@ -101,7 +103,8 @@ impl Command {
             | Self::AddressDirectory { .. }
             | Self::FindTunnel { .. }
             | Self::Net(_)
-            | Self::Mirror(_) => None,
+            | Self::Mirror(_)
+            | Self::FlowMarks(_) => None,
         }
     }
 }
@@ -183,6 +186,8 @@ pub enum Event {
     },
     /// A translation began or ended: for the log of bindings.
     Nat(crate::nat::Told),
+    /// What there is to tell of single flows.
+    Flows(Box<[crate::export::FlowRecord]>),
     /// A device that forwards flows by itself has failed: software forwards them again, and the device is tried again later.
     OffloadFailed {
         /// The port.

@@ -27,6 +27,8 @@ pub struct Config {
     pub new_flows_in_overload: u32,
     /// Seconds without a packet after which a flow is forgotten.
     pub flow_idle: u16,
+    /// What is told of single flows; `None`: nothing.
+    pub export: Option<crate::export::Policy>,
     /// Mappings of NAT in each shard.
     pub mappings_per_shard: u32,
     /// Far ends of tunnels, of all workers with the same numbers together.
@@ -73,6 +75,7 @@ impl Config {
             flows_per_burst: 32,
             new_flows_in_overload: 1,
             flow_idle: 30,
+            export: None,
             mappings_per_shard: 1 << 13,
             peers: 8192,
             peer_numbers: Arc::default(),

@@ -57,18 +57,34 @@ pub struct FlowCounters {
     pub expired: u64,
     /// Forgotten to make room for another.
     pub evicted: u64,
+    /// Live when their worker stopped.
+    pub closed: u64,
     /// Not entered: the session's or the burst's limit was reached, or no place was found.
     pub refused: u64,
+    /// Records handed to control.
+    pub exported: u64,
+    /// Records that were due while the rate was exceeded, or for which there was no room.
+    pub unexported: u64,
+    /// Records of flows that are not in the sample.
+    pub unsampled: u64,
+    /// Records due of flows that go on.
+    pub interim: u64,
+    /// Watermarks that flows have reached.
+    pub marked: u64,
+    /// Of these, watermarks that were set when the flow was beyond them.
+    pub marked_late: u64,
+    /// Flows whose counters began anew because they were full.
+    pub full: u64,
 }
 
 impl FlowCounters {
     /// Flows known now; of one worker an estimate, since shards that move take their flows with them.
     pub const fn live(&self) -> u64 {
-        self.learned.saturating_sub(self.expired + self.evicted)
+        self.learned.saturating_sub(self.expired + self.evicted + self.closed)
     }
 
     /// Label, meaning and value of each, for whoever shows them.
-    pub const fn each(&self) -> [(&'static str, &'static str, u64); 7] {
+    pub const fn each(&self) -> [(&'static str, &'static str, u64); 15] {
         [
             ("live", "Flows known now.", self.live()),
             ("served", "Packets that a known flow served.", self.served),
@@ -76,11 +92,27 @@ impl FlowCounters {
             ("revised", "Flows classified again, because their session's filters had changed.", self.revised),
             ("expired", "Flows forgotten after a silence.", self.expired),
             ("evicted", "Flows forgotten to make room for others: the limit is too low.", self.evicted),
+            ("closed", "Flows that were live when their worker stopped.", self.closed),
             (
                 "refused",
                 "Packets whose flow was not entered: their session has too many flows, or their burst too many new ones.",
                 self.refused,
             ),
+            ("exported", "Records of flows given to the flow log.", self.exported),
+            (
+                "unexported",
+                "Records of flows not given to the flow log: its rate was exceeded, or it doesn't keep up.",
+                self.unexported,
+            ),
+            ("unsampled", "Records of flows that are not in the flow log's sample.", self.unsampled),
+            ("interim", "Records due of flows that go on after the active timeout.", self.interim),
+            ("marked", "Watermarks that flows have reached.", self.marked),
+            (
+                "marked-late",
+                "Of these, watermarks that were set when the flow was beyond them.",
+                self.marked_late,
+            ),
+            ("full", "Flows told as ended and begun anew because their counters were full.", self.full),
         ]
     }
 
@@ -91,7 +123,15 @@ impl FlowCounters {
             revised: self.revised + other.revised,
             expired: self.expired + other.expired,
             evicted: self.evicted + other.evicted,
+            closed: self.closed + other.closed,
             refused: self.refused + other.refused,
+            exported: self.exported + other.exported,
+            unexported: self.unexported + other.unexported,
+            unsampled: self.unsampled + other.unsampled,
+            interim: self.interim + other.interim,
+            marked: self.marked + other.marked,
+            marked_late: self.marked_late + other.marked_late,
+            full: self.full + other.full,
         }
     }
 }
@@ -211,6 +251,12 @@ impl Counters {
     /// Frames that were received or handed in, and lost before anything could become of them.
     pub fn lose(&mut self, reason: Reason, frames: u64) {
         self.add_drops(reason, frames);
+    }
+
+    /// Records of flows that found no room on their way to control.
+    pub const fn lost_records(&mut self, records: u64) {
+        self.flows.exported -= records;
+        self.flows.unexported += records;
     }
 
     fn add_drops(&mut self, reason: Reason, frames: u64) {

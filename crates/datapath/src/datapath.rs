@@ -5,6 +5,7 @@ use crate::command::{Command, Event, SessionSnapshot};
 use crate::compile;
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
+use crate::export::{Export, Ledger};
 use crate::flow::{Lookup, NO_RULE};
 use crate::forward::Link;
 use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
@@ -85,6 +86,8 @@ pub struct Datapath<F: Frame> {
     /// Flows that may still be added in this burst.
     pub(crate) flow_budget: u32,
     overload: Overload,
+    /// What is told of flows.
+    pub(crate) export: Export,
     /// Its shares of slices, uplink and downlink of each in turn.
     pub(crate) slices: Vec<Share>,
     /// Shards whose flows are looked over next.
@@ -130,6 +133,7 @@ impl<F: Frame> Datapath<F> {
             divided: 0,
             flow_budget: 0,
             overload: Overload::default(),
+            export: Export::new(config.export),
             slices: Share::of(&config.slices),
             sweep: 0,
             links: Vec::with_capacity(4 * BURST),
@@ -645,6 +649,7 @@ impl<F: Frame> Datapath<F> {
                 self.error_indicated(cx.out, peer, teid);
             }
             Command::Mirror(order) => self.change_mirrors(&mut cx, order),
+            Command::FlowMarks(marks) => self.set_marks(marks),
             Command::Net(view) => {
                 self.network.replace(&mut cx, &mut self.counters, view);
                 self.size_counters();
@@ -731,7 +736,8 @@ impl<F: Frame> Datapath<F> {
         self.reassembly.expire(now, &mut self.counters);
         for _ in 0..SWEPT {
             if let Some(Some(shard)) = self.shards.get_mut(self.sweep) {
-                shard.expire_flows(now, &mut self.counters.flows);
+                let (export, counters) = (&mut self.export, &mut self.counters.flows);
+                shard.sweep_flows(&mut Ledger { now, export, counters });
                 if let Some(state) = &mut shard.nat {
                     let (events, counters) = (&mut cx.out.events, &mut self.counters.nat);
                     state.expire(&mut nat::Ledger { now, events, counters });
@@ -739,6 +745,8 @@ impl<F: Frame> Datapath<F> {
             }
             self.sweep = (self.sweep + 1) % SHARDS;
         }
+        self.look_back(now);
+        self.export.flush(&mut cx.out.events);
     }
 }
 

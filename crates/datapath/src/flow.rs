@@ -7,11 +7,12 @@
 //! new version, and a flow of an older one is classified again by its next packet.
 
 use crate::compile::only_link_local;
-use crate::parse::{Kind, Meta};
+use crate::parse::{Kind, Meta, NO_QFI};
 use crate::police::{guarantees, limited_qers};
 use crate::record::{coarse, from_coarse};
-use packet::IpProtocol;
+use packet::{IpProtocol, Qfi};
 use session::rules::{Pdr, Rules, SdfFilter};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tables::Nanos;
 use tables::flow::{FlowId, FlowKey, FlowProbe, FlowValue};
 use tables::hash::mix;
@@ -88,6 +89,46 @@ impl Key {
     pub const fn place(&self) -> (u32, bool) {
         (self.place, self.rest & TUNNEL != 0)
     }
+
+    /// What people know a flow by. `prefix`: the upper half of the UE's IPv6 address.
+    pub fn tuple(&self, prefix: u64) -> Tuple {
+        let [ue, _] = self.ue;
+        let [remote, ..] = self.remote;
+        let (ue, remote) = if self.rest & IPV6 != 0 {
+            let [u0, u1] = self.ue.map(u32::to_ne_bytes).map(u32::from_be_bytes);
+            let upper = u128::from(prefix) << 64;
+            let ue = Ipv6Addr::from_bits(upper | u128::from(u0) << 32 | u128::from(u1));
+            let words = self.remote.map(u32::to_ne_bytes).map(u32::from_be_bytes);
+            let remote = words.iter().fold(0, |all, word| all << 32 | u128::from(*word));
+            (IpAddr::V6(ue), IpAddr::V6(Ipv6Addr::from_bits(remote)))
+        } else {
+            (Ipv4Addr::from(ue.to_ne_bytes()).into(), Ipv4Addr::from(remote.to_ne_bytes()).into())
+        };
+        let (source, destination) = if self.rest & TUNNEL != 0 { (ue, remote) } else { (remote, ue) };
+        let [protocol, _, qfi, _] = self.rest.to_be_bytes();
+        Tuple {
+            source,
+            destination,
+            ports: IpProtocol(protocol).has_ports().then_some(((self.ports >> 16) as u16, self.ports as u16)),
+            protocol: IpProtocol(protocol),
+            qfi: (qfi != NO_QFI).then(|| Qfi::from_wire(qfi)),
+        }
+    }
+}
+
+/// Who speaks to whom, as the packet travels.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tuple {
+    /// Where packets come from.
+    pub source: IpAddr,
+    /// Where they go.
+    pub destination: IpAddr,
+    /// Source and destination port, of protocols that have them.
+    pub ports: Option<(u16, u16)>,
+    /// What they carry.
+    pub protocol: IpProtocol,
+    /// The QFI that they come with.
+    pub qfi: Option<Qfi>,
 }
 
 const fn halves([a, b, c, d, e, f, g, h]: [u32; 8]) -> ([u32; 4], [u32; 4]) {
@@ -136,50 +177,143 @@ pub struct Flow {
     pub rule: u32,
     /// The classification that found it.
     pub version: u32,
-    /// Packets forwarded.
-    pub packets: u32,
-    /// Their bytes, of the UE's own packets; lower word first, so that the line has no gap.
-    bytes: [u32; 2],
-    /// When the last of them passed, see [`coarse`].
+    /// Packets forwarded since `first`.
+    packets: u32,
+    /// One number, lower word first so that the line has no gap: the bytes of these packets (the UE's own), [`TOLD_BYTES`],
+    /// [`TOLD_PACKETS`], and the seconds without a packet after which the flow is forgotten.
+    sums: [u32; 2],
+    /// When the first of them passed, see [`coarse`].
+    first: u32,
+    /// When the last of them passed.
     last: u32,
-    /// Seconds without a packet after which it is forgotten.
-    idle: u16,
+}
+
+/// Bits of [`Flow::sums`] that count bytes: 70 TB.
+const BYTES: u64 = (1 << 46) - 1;
+/// The flow was told to have reached its watermark in bytes.
+const TOLD_BYTES: u64 = 1 << 46;
+/// The same in packets.
+const TOLD_PACKETS: u64 = 1 << 47;
+const IDLE_SHIFT: u32 = 48;
+
+/// Counts at which a flow is told of, once each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Marks {
+    /// Bytes, at most [`Marks::NONE`]'s.
+    pub bytes: u64,
+    /// Packets, likewise.
+    pub packets: u32,
+}
+
+impl Marks {
+    /// The counts at which a flow's counters are full. It is told as ended then, and begins anew: half of what fits, so that
+    /// nothing is lost before somebody looks.
+    pub const NONE: Self = Self { bytes: 1 << 45, packets: 1 << 31 };
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// Which of its marks a flow has reached, and was not told of before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reached {
+    /// The watermark in bytes.
+    pub bytes: bool,
+    /// The watermark in packets.
+    pub packets: bool,
+    /// The end of what can be counted.
+    pub full: bool,
 }
 
 impl Flow {
     /// A flow whose first packet passes now.
     pub fn new(rule: u32, version: u32, idle: u16, now: Nanos) -> Self {
-        Self { rule, version, idle, last: coarse(now), ..Self::default() }
+        let sums = u64::from(idle) << IDLE_SHIFT;
+        let now = coarse(now);
+        Self { rule, version, packets: 0, sums: words(sums), first: now, last: now }
     }
 
     /// One more packet.
     #[inline(always)]
     pub const fn count(&mut self, bytes: u16, now: Nanos) {
         self.packets = self.packets.wrapping_add(1);
-        let sum = self.bytes() + bytes as u64;
-        self.bytes = [sum as u32, (sum >> 32) as u32];
+        self.sums = words(self.sums() + bytes as u64);
         self.last = coarse(now);
     }
 
-    /// More packets, forwarded by a device.
-    pub const fn count_more(&mut self, packets: u64, bytes: u64, now: Nanos) {
-        self.packets = self.packets.wrapping_add(packets as u32);
-        let sum = self.bytes() + bytes;
-        self.bytes = [sum as u32, (sum >> 32) as u32];
+    /// More packets, forwarded by a device: at most [`Flow::MORE`] at a time, and then the flow's marks are looked at.
+    pub const fn count_more(&mut self, packets: u32, bytes: u64, now: Nanos) {
+        self.packets = self.packets.wrapping_add(packets);
+        let most = packets as u64 * u16::MAX as u64;
+        self.sums = words(self.sums() + if bytes < most { bytes } else { most });
         self.last = coarse(now);
+    }
+
+    /// See [`Flow::count_more`]: what always fits between the marks' limits and the counters'.
+    pub const MORE: u32 = 1 << 28;
+
+    /// Whether it has reached a mark that it was not told of.
+    #[inline(always)]
+    pub const fn is_due(&self, marks: &Marks) -> bool {
+        let sums = self.sums();
+        let bytes = if sums & TOLD_BYTES == 0 { marks.bytes } else { Marks::NONE.bytes };
+        let packets = if sums & TOLD_PACKETS == 0 { marks.packets } else { Marks::NONE.packets };
+        sums & BYTES >= bytes || self.packets >= packets
+    }
+
+    /// Which marks it has reached; they are told now.
+    pub const fn reach(&mut self, marks: &Marks) -> Reached {
+        let sums = self.sums();
+        let full = self.bytes() >= Marks::NONE.bytes || self.packets >= Marks::NONE.packets;
+        let bytes = sums & TOLD_BYTES == 0 && marks.bytes < Marks::NONE.bytes && self.bytes() >= marks.bytes;
+        let packets =
+            sums & TOLD_PACKETS == 0 && marks.packets < Marks::NONE.packets && self.packets >= marks.packets;
+        let told = if bytes { TOLD_BYTES } else { 0 } | if packets { TOLD_PACKETS } else { 0 };
+        self.sums = words(sums | told);
+        Reached { bytes, packets, full }
+    }
+
+    /// Counts from zero again.
+    pub const fn begin_anew(&mut self, now: Nanos) {
+        self.packets = 0;
+        self.sums = words(self.sums() & !BYTES);
+        self.first = coarse(now);
+    }
+
+    /// Packets forwarded.
+    pub const fn packets(&self) -> u32 {
+        self.packets
     }
 
     /// Bytes of the packets forwarded.
     #[inline(always)]
     pub const fn bytes(&self) -> u64 {
-        let [low, high] = self.bytes;
+        self.sums() & BYTES
+    }
+
+    /// When the first packet passed, and the last one.
+    pub const fn times(&self) -> (Nanos, Nanos) {
+        (from_coarse(self.first), from_coarse(self.last))
+    }
+
+    #[inline(always)]
+    const fn sums(&self) -> u64 {
+        let [low, high] = self.sums;
         low as u64 | (high as u64) << 32
     }
 }
 
+#[inline(always)]
+const fn words(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
+}
+
 impl FlowValue for Flow {
     fn deadline(&self) -> Nanos {
-        from_coarse(self.last + 1).plus(self.idle as u64 * Nanos::SECOND)
+        from_coarse(self.last + 1).plus((self.sums() >> IDLE_SHIFT) * Nanos::SECOND)
     }
 }
 
@@ -232,4 +366,103 @@ pub fn same_classification(before: &Rules, after: &Rules) -> bool {
         && before.pdrs.iter().zip(&after.pdrs).all(same)
         && (before.ue_ipv4, before.ue_ipv6) == (after.ue_ipv4, after.ue_ipv6)
         && (&before.framed_ipv4, &before.framed_ipv6) == (&after.framed_ipv4, &after.framed_ipv6)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Reason;
+    use packet::PacketBuilder;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_key_says_who_speaks_to_whom() {
+        let (ue, host) = (Ipv4Addr::new(10, 45, 0, 1), Ipv4Addr::new(8, 8, 4, 4));
+        let packet = PacketBuilder::new().ipv4(ue, host).udp(4000, 53).build(b"?");
+        let meta = Meta {
+            kind: Kind::Tunnel,
+            len: packet.len() as u16,
+            inner: 0,
+            qfi: 9,
+            slot: 3,
+            ..Meta::bad(Reason::Malformed)
+        };
+        let key = Key::of(&packet, &meta, 0, 0).unwrap();
+        let tuple = Tuple {
+            source: ue.into(),
+            destination: host.into(),
+            ports: Some((4000, 53)),
+            protocol: IpProtocol::UDP,
+            qfi: Some(Qfi::from_wire(9)),
+        };
+        assert_eq!(key.tuple(0), tuple);
+        // Downlink, IPv6, without ports: the UE is the destination.
+        let echo = packet::icmpv4::Echo { request: true, identifier: 1, sequence: 2 };
+        let (ue, host) = ("2001:db8:45:7::a:b".parse().unwrap(), "2001:db8::53".parse().unwrap());
+        let packet = PacketBuilder::new().ipv6(host, ue).icmpv6_echo(echo).build(b"?");
+        let prefix = 0x2001_0db8_0045_0007;
+        let meta =
+            Meta { kind: Kind::Plain, v6: true, key: prefix, qfi: NO_QFI, len: packet.len() as u16, ..meta };
+        let key = Key::of(&packet, &meta, prefix, 0).unwrap();
+        let tuple = Tuple {
+            source: host.into(),
+            destination: ue.into(),
+            ports: None,
+            protocol: IpProtocol::ICMPV6,
+            qfi: None,
+        };
+        assert_eq!(key.tuple(prefix), tuple);
+    }
+
+    #[test]
+    fn a_flow_whose_counters_are_full_begins_anew_before_it_loses_anything() {
+        let mut flow = Flow::new(1, 2, 30, Nanos(Nanos::SECOND));
+        let mut sum = 0;
+        while !flow.is_due(&Marks::NONE) {
+            flow.count_more(Flow::MORE, u64::from(Flow::MORE) * 60_000, Nanos(2 * Nanos::SECOND));
+            sum += u64::from(Flow::MORE);
+        }
+        assert_eq!((u64::from(flow.packets()), flow.bytes()), (sum, sum * 60_000));
+        let reached = flow.reach(&Marks::NONE);
+        assert_eq!(reached, Reached { bytes: false, packets: false, full: true });
+        flow.begin_anew(Nanos(3 * Nanos::SECOND));
+        assert_eq!((flow.packets(), flow.bytes()), (0, 0));
+        assert_eq!(
+            flow.deadline(),
+            from_coarse(coarse(Nanos(2 * Nanos::SECOND)) + 1).plus(30 * Nanos::SECOND)
+        );
+    }
+
+    proptest! {
+        /// Against plain numbers: counts are exact, each watermark is told once, at the first packet that reaches it.
+        #[test]
+        fn counts_and_marks_are_as_plain_numbers_say(
+            packets in prop::collection::vec(20..=u16::MAX, 1..200),
+            bytes in prop::option::of(1_u64..4_000_000),
+            count in prop::option::of(1_u32..150),
+            idle: u16,
+        ) {
+            let marks = Marks {
+                bytes: bytes.unwrap_or(Marks::NONE.bytes),
+                packets: count.unwrap_or(Marks::NONE.packets),
+            };
+            let mut flow = Flow::new(7, 8, idle, Nanos(0));
+            let (mut sum, mut told) = (0_u64, (false, false));
+            for (number, length) in (1..).zip(&packets) {
+                flow.count(*length, Nanos(number * Nanos::SECOND));
+                sum += u64::from(*length);
+                prop_assert_eq!((flow.packets(), flow.bytes()), (number as u32, sum));
+                let now = (!told.0 && bytes.is_some_and(|at| sum >= at), !told.1 && count.is_some_and(|at| number >= at.into()));
+                prop_assert_eq!(flow.is_due(&marks), now.0 || now.1);
+                if flow.is_due(&marks) {
+                    let reached = flow.reach(&marks);
+                    prop_assert_eq!((reached.bytes, reached.packets, reached.full), (now.0, now.1, false));
+                    told = (told.0 || now.0, told.1 || now.1);
+                }
+                let last = from_coarse(coarse(Nanos(number * Nanos::SECOND)) + 1);
+                prop_assert_eq!(flow.deadline(), last.plus(u64::from(idle) * Nanos::SECOND));
+            }
+        }
+    }
 }

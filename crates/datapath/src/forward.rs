@@ -7,6 +7,7 @@ use crate::Reason;
 use crate::counters::Traffic;
 use crate::datapath::{Datapath, destination6};
 use crate::egress::Egress;
+use crate::export::Ledger;
 use crate::flow::Lookup;
 use crate::nat::{self, packet_of};
 use crate::net::{HopId, NetView};
@@ -330,6 +331,12 @@ impl<F: Frame> Datapath<F> {
         if let Some(flow) = flow {
             flow.count(meta.len, now);
             self.counters.flows.served += 1;
+            if flow.is_due(&self.export.marks)
+                && let Some(lookup) = lookup
+            {
+                let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+                shard.flow_due(&lookup.key, (1, meta.len.into()), &mut ledger);
+            }
         }
         self.counters.forwarded(uplink, meta.len, colour);
         Some(Link { interface: egress.interface, port: egress.port })

@@ -81,7 +81,7 @@
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
 //! - [`offload`]: flows that a NIC forwards by itself.
-//! - What is told: [`counters`], [`Reason`], [`Event`].
+//! - What is told: [`counters`], [`Reason`], [`Event`], and of single flows [`export`].
 //!
 //! # Cost
 //!
@@ -105,6 +105,7 @@ pub mod counters;
 mod datapath;
 mod directory;
 mod egress;
+pub mod export;
 mod flow;
 mod forward;
 mod fragment;

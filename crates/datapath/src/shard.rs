@@ -3,7 +3,7 @@
 use crate::Reason;
 use crate::account::{self, Books};
 use crate::compile::{compile, remote, rule_record, tunnel_of};
-use crate::counters::FlowCounters;
+use crate::export::{self, End, Formers, Ledger};
 use crate::flow::{self, Flow, Key, Lookup};
 use crate::forward::enforce;
 use crate::parse::{Kind, Meta};
@@ -49,6 +49,8 @@ pub struct Session<F> {
     pub(crate) versions: (u32, u32),
     /// Its flows.
     pub flows: u32,
+    /// Those of the version in force.
+    pub(crate) current: u32,
     /// Its mirrors, by number.
     pub(crate) mirrors: Vec<u16>,
     drops: Vec<(Reason, u64)>,
@@ -120,6 +122,10 @@ pub struct Shard<F> {
     pub(crate) nat: Option<Box<crate::nat::State>>,
     /// What is known of single flows.
     pub(crate) flows: FlowTable<Key, Flow>,
+    /// Whose flows of former versions are.
+    pub(crate) formers: Formers,
+    /// When its flows were last looked over.
+    swept: Nanos,
     /// The version that the next classification gets.
     next_version: u32,
     /// By session slot.
@@ -139,7 +145,7 @@ pub struct Shard<F> {
     live: usize,
     /// See [`Shard::divided`].
     divided: usize,
-    /// Reused by [`Shard::expire_flows`].
+    /// Reused by [`Shard::sweep_flows`].
     ended: Vec<(Key, Flow)>,
     max_sessions: u32,
     /// Depth of a meter's bucket, in nanoseconds.
@@ -159,6 +165,8 @@ impl<F> Shard<F> {
             markers: Runs::new(),
             nat: None,
             flows: FlowTable::new(seed.rotate_left(16), max_flows, Nanos(0)),
+            formers: Formers::new(),
+            swept: Nanos(0),
             next_version: 0,
             sessions: Vec::new(),
             by_ipv4: BulkMap::new(seed),
@@ -309,58 +317,66 @@ impl<F> Shard<F> {
         lookup: &Lookup,
         flow: Flow,
         per_session: u32,
-        counters: &mut FlowCounters,
+        ledger: &mut Ledger<'_>,
     ) {
-        let Some(session) = self.session_of(&lookup.key) else { return };
+        let key = lookup.key;
+        let Some(session) = self.session_of_mut(&key) else { return };
         if session.flows >= per_session {
-            counters.refused += 1;
+            ledger.counters.refused += 1;
             return;
         }
         session.flows += 1;
-        let Ok(evicted) = self.flows.enter(lookup.probe, lookup.key, flow) else {
-            counters.refused += 1;
-            self.flow_ended(&lookup.key, &flow);
+        session.current += 1;
+        let Ok(evicted) = self.flows.enter(lookup.probe, key, flow) else {
+            ledger.counters.refused += 1;
+            self.discount(&key, &flow);
             return;
         };
-        counters.learned += 1;
+        ledger.counters.learned += 1;
         if let Some((key, flow)) = evicted {
-            counters.evicted += 1;
-            self.flow_ended(&key, &flow);
+            ledger.counters.evicted += 1;
+            self.flow_ended(&key, &flow, End::LackOfResources, ledger);
+        }
+        if flow.is_due(&ledger.export.marks) {
+            self.flow_due(&key, (flow.packets(), flow.bytes()), ledger);
         }
     }
 
-    /// Forgets flows after a silence.
-    pub(crate) fn expire_flows(&mut self, now: Nanos, counters: &mut FlowCounters) {
+    /// Forgets flows after a silence, and tells of those that have gone on for long.
+    pub(crate) fn sweep_flows(&mut self, ledger: &mut Ledger<'_>) {
+        let before = std::mem::replace(&mut self.swept, ledger.now);
         if self.flows.is_empty() {
             return;
         }
         let mut ended = std::mem::take(&mut self.ended);
-        self.flows.expire(now, &mut |key, flow| ended.push((key, flow)));
+        self.flows.expire(ledger.now, &mut |key, flow| ended.push((key, flow)));
         for (key, flow) in ended.drain(..) {
-            counters.expired += 1;
-            self.flow_ended(&key, &flow);
+            ledger.counters.expired += 1;
+            self.flow_ended(&key, &flow, End::IdleTimeout, ledger);
         }
         self.ended = ended;
+        self.tell_active(before, ledger);
     }
 
-    fn flow_ended(&mut self, key: &Key, flow: &Flow) {
-        // The place may be another session's by now, whose flows are all younger.
-        if let Some(session) = self.session_of(key)
-            && flow.version >= session.versions.0
-        {
-            session.flows = session.flows.saturating_sub(1);
+    /// The slot of the session that is now in a flow's place.
+    fn slot_of(&self, key: &Key) -> Option<u32> {
+        match key.place() {
+            (slot, true) => {
+                let record = self.tunnels.get(slot as usize).filter(|record| record.has(flag::LIVE))?;
+                Some(record.session.into())
+            }
+            (slot, false) => Some(slot),
         }
     }
 
     /// The session that is now in a flow's place.
-    fn session_of(&mut self, key: &Key) -> Option<&mut Session<F>> {
-        let slot = match key.place() {
-            (slot, true) => {
-                u32::from(self.tunnels.get(slot as usize).filter(|record| record.has(flag::LIVE))?.session)
-            }
-            (slot, false) => slot,
-        };
-        self.session_mut(slot)
+    pub(crate) fn session_of(&self, key: &Key) -> Option<&Session<F>> {
+        self.session(self.slot_of(key)?)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn session_of_mut(&mut self, key: &Key) -> Option<&mut Session<F>> {
+        self.session_mut(self.slot_of(key)?)
     }
 
     /// The session that sends into this tunnel.
@@ -490,7 +506,7 @@ impl<F> Shard<F> {
         let per_rule = flow::needs_rule_records(rules);
         let mut rule_records = Run::default();
         let version = self.next_version;
-        let (mut versions, mut flows, mut mirrors) = ((version, version), 0, Vec::new());
+        let (mut versions, mut flows, mut current, mut mirrors) = ((version, version), 0, 0, Vec::new());
         if let Some(before) = before {
             let mut before = *before;
             self.unlink(slot, &before);
@@ -516,6 +532,7 @@ impl<F> Shard<F> {
                 // Flows know a rule by its number: as long as all numbers mean the same, they stay in force.
                 if per_rule && flow::same_classification(&before.rules, rules) {
                     versions.1 = before.versions.1;
+                    current = std::mem::take(&mut before.current);
                     rule_records = std::mem::take(&mut before.rule_records);
                 }
                 installed.usage.append(&mut usage);
@@ -527,6 +544,7 @@ impl<F> Shard<F> {
                 installed.replaced = true;
                 installed.mirrors = std::mem::take(&mut before.mirrors);
             }
+            export::retire(&mut self.formers, &before);
             self.meters.free(before.meters);
             self.markers.free(before.markers);
             self.rules.free(before.rule_records);
@@ -550,6 +568,7 @@ impl<F> Shard<F> {
             rule_records,
             versions,
             flows,
+            current,
             mirrors,
             drops,
         };
@@ -584,6 +603,7 @@ impl<F> Shard<F> {
         self.fold(slot);
         let session = self.sessions.get_mut(slot as usize).and_then(Option::take)?;
         self.unlink(slot, &session);
+        export::retire(&mut self.formers, &session);
         self.meters.free(session.meters);
         self.markers.free(session.markers);
         self.rules.free(session.rule_records);

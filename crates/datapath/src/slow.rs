@@ -10,6 +10,7 @@ use crate::command::Event;
 use crate::compile::candidates;
 use crate::datapath::Datapath;
 use crate::egress::Egress;
+use crate::export::Ledger;
 use crate::flow::Lookup;
 use crate::forward::{self, Encapsulation, Routed};
 use crate::icmp::Trouble;
@@ -339,7 +340,6 @@ impl<F: Frame> Datapath<F> {
     /// Enters the flow of a packet that passed, so that those that follow are spared all this.
     fn learn(&mut self, now: Nanos, meta: &Meta, lookup: Option<&Lookup>, frame: &F, shard: u16, pdr: u16) {
         let Some(Some(shard)) = self.shards.get_mut(shard as usize) else { return };
-        let counters = &mut self.counters.flows;
         let lookup = match lookup {
             Some(lookup) => *lookup,
             // A packet that waited.
@@ -349,15 +349,15 @@ impl<F: Frame> Datapath<F> {
             },
         };
         let Some(flow) = shard.flow_of(meta, pdr, self.config.flow_idle, now) else { return };
-        if let Some(known) = shard.flows.confirm(lookup.probe, lookup.found, &lookup.key) {
-            (known.rule, known.version) = (flow.rule, flow.version);
-            known.count(meta.len, now);
-            counters.revised += 1;
-        } else if self.flow_budget > 0 {
+        let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+        if shard.revise(&lookup, &flow, &mut ledger) {
+            return;
+        }
+        if self.flow_budget > 0 {
             self.flow_budget -= 1;
-            shard.add_flow(&lookup, flow, self.config.flows_per_session, counters);
+            shard.add_flow(&lookup, flow, self.config.flows_per_session, &mut ledger);
         } else {
-            counters.refused += 1;
+            ledger.counters.refused += 1;
         }
     }
 

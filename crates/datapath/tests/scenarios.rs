@@ -2,6 +2,8 @@
 //! hand-off between workers, and shards that move.
 #![allow(clippy::unwrap_used)]
 
+mod export;
+
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;

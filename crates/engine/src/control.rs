@@ -558,32 +558,50 @@ impl Engine {
     /// Stops the workers and returns their final counters.
     ///
     /// Errors: a worker died (panicked) before; the others are stopped all the same.
-    pub fn stop(mut self) -> Result<Vec<WorkerReport>, EngineError> {
+    pub fn stop(self) -> Result<Vec<WorkerReport>, EngineError> {
+        self.stop_with(|_, _| {})
+    }
+
+    /// The same, and hands over what workers tell meanwhile, to the last event.
+    pub fn stop_with(mut self, mut take: impl FnMut(usize, Event)) -> Result<Vec<WorkerReport>, EngineError> {
+        for (worker, event) in self.early.drain(..) {
+            take(worker, event);
+        }
+        let mut empty = |worker: usize, seat: &mut Seat| {
+            while let Ok(answer) = seat.answers.pop() {
+                if let Answer::Event(event) = answer {
+                    take(worker, event);
+                }
+            }
+        };
         for seat in &mut self.seats {
             seat.waiting.push_back(Order::Stop);
         }
-        let mut reports = Vec::with_capacity(self.seats.len());
-        let mut dead = None;
-        for (worker, mut seat) in std::mem::take(&mut self.seats).into_iter().enumerate() {
-            // A full ring drains while the worker lives, so this ends; answers must not hold it up.
-            while !seat.waiting.is_empty() && !seat.orders.is_abandoned() {
+        // They end side by side. A full ring drains while its worker lives, and answers must not hold it up, so this ends.
+        let mut running = true;
+        while running {
+            running = false;
+            for (worker, seat) in self.seats.iter_mut().enumerate() {
                 seat.push_waiting();
-                while seat.answers.pop().is_ok() {}
-                std::thread::yield_now();
+                empty(worker, seat);
+                running |= seat.thread.as_ref().is_some_and(|thread| !thread.is_finished());
             }
+            if running {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        let (mut reports, mut dead) = (Vec::with_capacity(self.seats.len()), None);
+        for (worker, mut seat) in std::mem::take(&mut self.seats).into_iter().enumerate() {
             if let Some(last) = seat.last.take() {
                 reports.push(last);
                 continue;
             }
             let Some(thread) = seat.thread.take() else { continue };
-            while !thread.is_finished() {
-                while seat.answers.pop().is_ok() {}
-                std::thread::sleep(Duration::from_micros(100));
-            }
             match thread.join() {
                 Ok(report) => reports.push(report),
                 Err(_) => dead = Some(worker),
             }
+            empty(worker, &mut seat);
         }
         dead.map_or(Ok(reports), |worker| Err(EngineError::WorkerDead(worker)))
     }

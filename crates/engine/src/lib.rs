@@ -52,6 +52,7 @@ mod mesh;
 mod model;
 mod moves;
 mod owners;
+mod records;
 mod regulate;
 mod relocate;
 mod report;

@@ -7,6 +7,7 @@ use crate::mesh::{Mesh, Passed};
 use crate::moves::{Move, Moved, Mover};
 use crate::owners::Owners;
 use crate::plan::ewma::Ewma;
+use crate::records;
 use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::sending::{Flush, SendMark};
 use crate::waker::{Roster, Waker};
@@ -191,6 +192,7 @@ impl<P: Port> Worker<P> {
                 if let Some(offload) = &mut self.offload {
                     offload.stop(now, &mut self.datapath, &mut self.out);
                 }
+                self.close_flows();
                 self.finish();
                 return self.report();
             }
@@ -411,6 +413,12 @@ impl<P: Port> Worker<P> {
             self.publish();
         }
         for event in self.out.events.drain(..) {
+            if let Event::Flows(records) = &event
+                && !records::have_room(&self.answers, &self.backlog, 1)
+            {
+                self.datapath.counters_mut().lost_records(records.len() as u64);
+                continue;
+            }
             let is_answer = matches!(
                 event,
                 Event::Applied { .. }

@@ -1,12 +1,12 @@
 //! Shards move between running workers under traffic: every packet of every session carries a number, and all come out, in order.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use crate::rig::{N3_MAC, N6_MAC, SESSIONS, downlink, install, network, packet, tunnel, ue, wait};
 use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, Model, Scaling, Sender, WorkerReport};
 use io::Frame;
 use io::mem::{MemConfig, MemFrame, MemNic, MemWire, RssMode};
 use packet::MacAddr;
-use crate::rig::{N3_MAC, N6_MAC, SESSIONS, downlink, install, network, packet, tunnel, ue, wait};
 use session::ShardId;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

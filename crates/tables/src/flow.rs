@@ -368,6 +368,13 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
         self.entries.iter().map(|entry| (&entry.key, &entry.value))
     }
 
+    /// Shows the flows with these numbers, of 0 to [`Self::len`]. A number is good until a flow leaves: the last one gets its number.
+    pub fn visit(&self, numbers: std::ops::Range<u32>, mut show: impl FnMut(&K, &V)) {
+        for entry in numbers.map_while(|id| self.entries.get(id)) {
+            show(&entry.key, &entry.value);
+        }
+    }
+
     #[inline(always)]
     fn probe(&self, key: &K) -> FlowProbe {
         let hash = key.hash(self.seed);

@@ -46,6 +46,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         marking: file.marking.clone(),
         mirrors,
         nat,
+        flow_log: file.flow_log.clone(),
         workers,
         pin: file.workers.pin,
         scaling: file.scaling.clone(),

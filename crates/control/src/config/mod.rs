@@ -29,6 +29,7 @@
 //! makes the loader panic.
 
 mod check;
+mod flow_log;
 mod mirrors;
 pub mod nat;
 mod offload;
@@ -42,6 +43,7 @@ mod tree;
 mod typed;
 pub mod units;
 
+pub use flow_log::FlowLogSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use offload::{OffloadMode, OffloadSection};
 pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};

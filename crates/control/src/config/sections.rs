@@ -1,6 +1,7 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
+use super::flow_log::FlowLogSection;
 use super::mirrors::MirrorSection;
 use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
 use super::offload::OffloadSection;
@@ -48,6 +49,8 @@ pub struct File {
     pub nptv6: Vec<Nptv6Section>,
     /// The log of bindings.
     pub nat_log: NatLogSection,
+    /// What is told of single flows.
+    pub flow_log: FlowLogSection,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// How many of them own shards, and whether shards move between them.

@@ -1,5 +1,6 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
+use super::flow_log::FlowLogSection;
 use super::mirrors::Mirror;
 use super::nat::Nat;
 use super::offload::OffloadSection;
@@ -41,6 +42,8 @@ pub struct Config {
     pub mirrors: Vec<Mirror>,
     /// What is translated on N6; [`Nat::plan`] succeeds.
     pub nat: Nat,
+    /// What is told of single flows.
+    pub flow_log: FlowLogSection,
     /// Where workers run.
     pub workers: Placement,
     /// Whether workers that are only counted are pinned.

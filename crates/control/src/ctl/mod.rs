@@ -23,6 +23,7 @@
 //! `"0x0000000200000001"`, so that `jq` and JavaScript don't round them.
 
 mod client;
+mod flows;
 mod mirror;
 mod nat;
 mod offload;
@@ -31,6 +32,7 @@ mod qos;
 mod server;
 
 pub use client::{CtlClient, CtlClientError};
+pub use flows::FlowMarksRequest;
 pub use mirror::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
 pub use nat::{NatPoolLine, NatStatus};
 pub use offload::*;

@@ -114,6 +114,8 @@ pub enum Request {
     N4,
     /// What became of flows.
     Flows,
+    /// Other watermarks for single flows.
+    FlowMarks(super::FlowMarksRequest),
     /// What each slice's packets came to.
     Slices,
     /// What waits to be sent, by class, and receive queues ahead of RSS.
@@ -185,7 +187,7 @@ pub enum Answer {
     },
     /// To [`Request::N4`].
     N4(N4Status),
-    /// To [`Request::Flows`].
+    /// To [`Request::Flows`] and [`Request::FlowMarks`].
     Flows {
         /// In the order of the documentation.
         flows: Vec<FlowCounterLine>,

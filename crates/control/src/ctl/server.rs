@@ -1,5 +1,6 @@
 //! The side that answers.
 
+use super::flows::FlowMarksRequest;
 use super::mirror::{MirrorLine, MirrorRequest};
 use super::nat::NatStatus;
 use super::protocol::*;
@@ -34,6 +35,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn n4(&self) -> Result<N4Status, CtlError>;
     /// Counters of flows.
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
+    /// Sets other watermarks for single flows; then as [`Self::flows`].
+    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError>;
     /// All slices.
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError>;
     /// What waits to be sent, and receive queues ahead of RSS.
@@ -270,6 +273,7 @@ impl Server {
             Request::Peers => Answer::Peers { peers: backend.peers()? },
             Request::N4 => Answer::N4(backend.n4()?),
             Request::Flows => Answer::Flows { flows: backend.flows()? },
+            Request::FlowMarks(request) => Answer::Flows { flows: backend.flow_marks(&request)? },
             Request::Slices => Answer::Slices { slices: backend.slices()? },
             Request::Qos => Answer::Qos(backend.qos()?),
             Request::Mirror(request) => Answer::Mirrors { mirrors: backend.mirror(&request)? },

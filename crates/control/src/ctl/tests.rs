@@ -51,6 +51,10 @@ impl CtlBackend for Fake {
         let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
         Ok(vec![line])
     }
+    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError> {
+        let value = request.bytes.unwrap_or(0) + u64::from(request.packets.unwrap_or(0));
+        Ok(vec![FlowCounterLine { counter: "marked".into(), meaning: "Reached.".into(), value }])
+    }
     fn qos(&self) -> Result<QosReport, CtlError> {
         let line =
             ClassLine { port: "p0".into(), class: "voice".into(), dropped_red: 4, ..ClassLine::default() };
@@ -189,6 +193,8 @@ fn questions_are_answered_in_order() {
     assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
     assert!(matches!(client.ask(&Request::Nat).unwrap(), Answer::Nat(nat) if nat.pools[0].blocks_used == 2));
     assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
+    let marks = Request::FlowMarks(FlowMarksRequest { bytes: Some(40), packets: Some(2) });
+    assert!(matches!(client.ask(&marks).unwrap(), Answer::Flows { flows } if flows[0].value == 42));
     assert!(
         matches!(client.ask(&Request::Slices).unwrap(), Answer::Slices { slices } if slices[0].bytes == 900)
     );

@@ -277,6 +277,7 @@ impl N4 {
             | Event::Unresolved { .. }
             | Event::MirrorsEnded { .. }
             | Event::Nat(_)
+            | Event::Flows(_)
             | Event::OffloadFailed { .. } => {}
         }
     }

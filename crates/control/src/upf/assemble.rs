@@ -179,6 +179,12 @@ pub(super) fn wall_clock(clock: &Tsc) -> WallClock {
     WallClock { ntp_at_zero: (NTP_AT_1970 + now).saturating_sub(clock.now().0 / Nanos::SECOND) }
 }
 
+/// When the clock's zero was, since 1970.
+pub(super) fn epoch(clock: &Tsc) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(Duration::from_nanos(clock.now().0))
+}
+
 /// The address in F-SEIDs: where N4 listens, or else the Node ID.
 pub(super) fn n4_address(config: &Config, listen: IpAddr) -> Option<IpAddr> {
     let node = match config.node_id {
@@ -204,6 +210,7 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
         flows_per_shard: config.limits.flows.div_ceil(session::SHARDS as u32),
         flows_per_session: config.limits.flows_per_session,
         flow_idle: config.limits.flow_idle_seconds,
+        export: super::flow_log::policy(&config.flow_log, workers),
         new_flows_in_overload: config.limits.new_flows_in_overload,
         mappings_per_shard: config.limits.nat_mappings.div_ceil(session::SHARDS as u32),
         neighbours: config.limits.neighbours as usize,

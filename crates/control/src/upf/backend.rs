@@ -1,9 +1,9 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
-use super::{Upf, describe, describe_qos, mirrors};
+use super::{Upf, describe, describe_qos, flow_log, mirrors};
 use crate::ctl::{
-    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, MirrorLine, MirrorRequest, N4Status,
-    NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage,
+    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, MirrorLine, MirrorRequest,
+    N4Status, NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage,
     SessionQuery, SliceLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
@@ -111,7 +111,12 @@ impl CtlBackend for Backend {
     }
 
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
-        self.ask(describe::flows)
+        self.ask(flow_log::counters)
+    }
+
+    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError> {
+        let request = *request;
+        self.ask(move |upf| flow_log::mark(upf, &request))
     }
 
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {

@@ -1,5 +1,8 @@
 //! PFCP's seconds as people write time.
 
+use std::fmt::Write;
+use std::time::Duration;
+
 /// NTP seconds (since 1900) of 1970-01-01.
 pub(super) const NTP_AT_1970: u64 = 2_208_988_800;
 
@@ -28,6 +31,14 @@ pub(super) fn utc(ntp: u32) -> String {
     }
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", days + 1)
+}
+
+/// Time since 1970 as UTC to the millisecond.
+pub(super) fn utc_millis(since_1970: Duration) -> String {
+    let mut text = utc((NTP_AT_1970 + since_1970.as_secs()) as u32);
+    text.pop();
+    let _ = write!(text, ".{:03}Z", since_1970.subsec_millis());
+    text
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use super::bindings::Bindings;
 use super::calendar::utc;
 use crate::config::SliceSection;
 use crate::ctl::{
-    CtlError, DropLine, ErrorCode, FarLine, FlowCounterLine, N4CounterLine, N4Layer, N4PeerLine, N4Status,
-    NatPoolLine, NatStatus, OffloadStatus, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail,
-    SessionLine, SessionPage, SessionQuery, SliceLine, TunnelEnd, UrrLine, Version, WorkerLine,
+    CtlError, DropLine, ErrorCode, FarLine, N4CounterLine, N4Layer, N4PeerLine, N4Status, NatPoolLine,
+    NatStatus, OffloadStatus, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine,
+    SessionPage, SessionQuery, SliceLine, TunnelEnd, UrrLine, Version, WorkerLine,
 };
 use datapath::{Counters, SliceTraffic};
 use engine::WorkerReport;
@@ -252,15 +252,6 @@ pub(super) fn counters(upf: &mut Upf) -> Result<Counters, CtlError> {
 
 pub(super) fn drops(upf: &mut Upf) -> Result<Vec<DropLine>, CtlError> {
     Ok(counters(upf)?.drops().map(|(reason, packets)| DropLine::new(reason, packets)).collect())
-}
-
-pub(super) fn flows(upf: &mut Upf) -> Result<Vec<FlowCounterLine>, CtlError> {
-    let line = |(counter, meaning, value): (&str, &str, u64)| FlowCounterLine {
-        counter: counter.into(),
-        meaning: meaning.into(),
-        value,
-    };
-    Ok(counters(upf)?.flows.each().map(line).into())
 }
 
 pub(super) fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {

@@ -12,6 +12,8 @@ mod capture;
 pub mod cores;
 mod describe;
 mod describe_qos;
+mod flow_log;
+mod journal;
 mod mirrors;
 mod offload;
 
@@ -25,6 +27,7 @@ use datapath::command::{Command, Event, SessionSnapshot, Token};
 use datapath::net::{Net, NetError};
 use engine::topology::{NotEnoughCores, SYSFS};
 use engine::{Engine, EngineError, Fence, IdlePolicy, OnThreadStart, WorkerReport};
+use flow_log::FlowLog;
 use io::Port;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use session::store::DirectoryChange;
@@ -94,6 +97,14 @@ pub enum UpfError {
         /// Why.
         source: std::io::Error,
     },
+    /// The log of flows can't be written.
+    #[error("can't write to {path}: {source}; see [flow-log] file", path = path.display())]
+    FlowLog {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// UE address pools that can't be.
     #[error("UE address pools: {0}")]
     Pool(PoolError),
@@ -137,6 +148,7 @@ pub struct Upf {
     started: Instant,
     /// The log of the translation on N6.
     bindings: Option<Bindings>,
+    flow_log: Option<FlowLog>,
     snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
     inspections: u64,
     /// Requests whose answer waits until all workers have passed a fence, in order.
@@ -166,9 +178,14 @@ impl Upf {
         let bindings = config.nat.log.as_deref().map(|path| {
             let pools = config.nat.pools.iter().map(|pool| pool.name.clone()).collect();
             let failed = |source| UpfError::NatLog { path: path.to_owned(), source };
-            Bindings::open(path, pools).map_err(failed)
+            bindings::open(path, pools).map_err(failed)
         });
         let bindings = bindings.transpose()?;
+        let flow_log = config.flow_log.file.as_deref().map(|path| {
+            let failed = |source| UpfError::FlowLog { path: path.to_owned(), source };
+            flow_log::open(path, config.flow_log.max_bytes, assemble::epoch(&clock)).map_err(failed)
+        });
+        let flow_log = flow_log.transpose()?;
         let socket = listen(config.n4.listen)?;
         let address = assemble::n4_address(config, socket.local_addr()?.ip()).ok_or(UpfError::NoAddress)?;
         let store =
@@ -205,6 +222,7 @@ impl Upf {
             clock,
             started: Instant::now(),
             bindings,
+            flow_log,
             snapshot: None,
             inspections: 0,
             fenced: VecDeque::new(),
@@ -248,7 +266,13 @@ impl Upf {
         drop(self.ctl.take());
         self.n4.leave(self.clock.now());
         self.send();
-        let reports = self.engine.stop();
+        let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
+        let reports = self.engine.stop_with(|_, event| match (event, &bindings, &flow_log) {
+            (Event::Nat(told), Some(bindings), _) => bindings.tell(told),
+            // Nobody waits for control any more.
+            (Event::Flows(records), _, Some(log)) => log.tell_patiently(records),
+            _ => {}
+        });
         self.mirrors.finish();
         Ok(reports?)
     }
@@ -289,7 +313,7 @@ impl Upf {
         let mut learned = false;
         let mut ended = Vec::new();
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
-        let bindings = self.bindings.as_ref();
+        let (bindings, flow_log) = (self.bindings.as_ref(), self.flow_log.as_ref());
         self.engine.drain(|_, event| {
             events += 1;
             match event {
@@ -298,6 +322,11 @@ impl Upf {
                 Event::Nat(told) => {
                     if let Some(bindings) = bindings {
                         bindings.tell(told);
+                    }
+                }
+                Event::Flows(records) => {
+                    if let Some(log) = flow_log {
+                        log.tell(records);
                     }
                 }
                 Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {

@@ -5,6 +5,7 @@ use super::sight::Sighting;
 use crate::Reason;
 use crate::command::Event;
 use crate::datapath::Datapath;
+use crate::export::Ledger;
 use crate::forward::Encapsulation;
 use crate::network::Way;
 use crate::outbox::Outbox;
@@ -208,8 +209,9 @@ impl<F: Frame> Datapath<F> {
         if shard.session(plan.session).is_none_or(|session| session.rules.seid != plan.seid) {
             return;
         }
-        if let Some(flow) = sighting.key.as_ref().and_then(|key| shard.flows.get_mut(key)) {
-            flow.count_more(packets, bytes, now);
+        if let Some(key) = &sighting.key {
+            let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+            shard.count_offloaded(key, packets, bytes, &mut ledger);
         }
         shard.fold(plan.session);
         let mut reports = Vec::new();
