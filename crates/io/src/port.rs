@@ -115,6 +115,10 @@ pub trait Port: Send {
     fn members(&self) -> Vec<Member> {
         Vec::new()
     }
+    /// For people: what the device does of what it was asked to, and what it doesn't and why.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The device's own counters.
     fn stats(&self) -> PortStats;
     /// A handle on the device's redirection table, if it hashes the subscriber's address, so that an entry is a shard, and can

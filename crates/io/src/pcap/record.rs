@@ -180,6 +180,10 @@ impl<P: Port> Port for RecordedPort<P> {
         self.port.members()
     }
 
+    fn remarks(&self) -> Vec<String> {
+        self.port.remarks()
+    }
+
     fn stats(&self) -> PortStats {
         self.port.stats()
     }
