@@ -50,7 +50,7 @@ const STATIC: &[&str] = &[
 /// What those need of the system.
 const SYSTEM: &[&str] = &["numa", "pcap", "xdp", "bpf", "bsd", "elf", "z", "m", "dl", "pthread"];
 /// What the shim itself refers to.
-const DYNAMIC: &[&str] = &["eal", "ethdev", "mbuf", "mempool", "ring", "kvargs", "net"];
+const DYNAMIC: &[&str] = &["eal", "ethdev", "mbuf", "mempool", "ring", "kvargs", "net", "net_bond"];
 
 fn fail(why: &str) -> ! {
     println!("cargo::error=DPDK is needed to build this crate, but {why}");
@@ -103,7 +103,10 @@ fn main() {
         );
     }
     let mut build = cc::Build::new();
-    build.file("shim/shim.c").file("shim/flow.c").opt_level(3).warnings(true).flag("-Wno-unused-parameter");
+    for source in ["shim.c", "bond.c", "flow.c"] {
+        build.file(format!("shim/{source}"));
+    }
+    build.opt_level(3).warnings(true).flag("-Wno-unused-parameter");
     for flag in pkg_config(&["--cflags"]) {
         // DPDK's own headers are not ours to warn about.
         match flag.strip_prefix("-I") {

@@ -389,7 +389,43 @@ fn ports(ports: &[PortLine]) -> String {
             port.tx_errors.to_string(),
         ]);
     }
-    table.to_string()
+    let mut text = table.to_string();
+    if ports.iter().any(|port| !port.members.is_empty()) {
+        let _ = write!(text, "\n{}", members(ports));
+    }
+    if ports.iter().any(|port| !port.remarks.is_empty()) {
+        let mut table = Table::new(&[("PORT", Left), ("WHAT ITS DEVICE DOES", Left)]);
+        for (port, remark) in ports.iter().flat_map(|port| port.remarks.iter().map(move |r| (port, r))) {
+            table.row([port.name.clone(), remark.clone()]);
+        }
+        let _ = write!(text, "\n{table}");
+    }
+    text
+}
+
+/// The devices of aggregated ports.
+fn members(ports: &[PortLine]) -> Table {
+    let mut table = Table::new(&[
+        ("PORT", Left),
+        ("DEVICE", Left),
+        ("LINK", Left),
+        ("MBIT/S", Right),
+        ("CARRIES", Left),
+        ("PARTNER", Left),
+    ]);
+    for port in ports {
+        for member in &port.members {
+            table.row([
+                port.name.clone(),
+                member.device.clone(),
+                if member.link_up { "up" } else { "down" }.into(),
+                member.mbps.map_or("-".into(), |mbps| mbps.to_string()),
+                if member.active { "yes" } else { "no" }.into(),
+                member.partner.clone().unwrap_or_else(|| "-".into()),
+            ]);
+        }
+    }
+    table
 }
 
 fn drops(drops: &[DropLine]) -> String {
@@ -712,6 +748,22 @@ mod tests {
             driver: "net_ice".into(),
             mtu: 9000,
             link_up: true,
+            members: vec![
+                MemberLine {
+                    device: "0000:01:00.0".into(),
+                    mbps: Some(100_000),
+                    link_up: true,
+                    ..MemberLine::default()
+                },
+                MemberLine {
+                    device: "0000:01:00.1".into(),
+                    active: true,
+                    link_up: true,
+                    partner: Some("02:00:00:00:00:bb".into()),
+                    ..MemberLine::default()
+                },
+            ],
+            remarks: vec!["its redirection table can't be changed".into()],
             ..PortLine::default()
         };
         let worker = WorkerLine {

@@ -143,6 +143,7 @@ fn frames(config: &Config, port: &control::config::Port) -> u32 {
 #[cfg(feature = "dpdk")]
 fn device_spec(config: &Config, port: &control::config::Port) -> dpdk::DeviceSpec {
     dpdk::DeviceSpec {
+        bond: port.bond.as_ref().map(bond),
         queues: port.queues,
         rx_descriptors: port.rx_descriptors,
         tx_descriptors: port.tx_descriptors,
@@ -153,12 +154,43 @@ fn device_spec(config: &Config, port: &control::config::Port) -> dpdk::DeviceSpe
 }
 
 #[cfg(feature = "dpdk")]
+fn bond(bond: &control::config::Bond) -> dpdk::bond::Bond {
+    use control::config::{BondMode, BondTransmit};
+    use dpdk::bond::{Mode, Transmit};
+
+    dpdk::bond::Bond {
+        mode: match bond.mode {
+            BondMode::ActiveBackup => Mode::ActiveBackup,
+            BondMode::Balance => Mode::Balance,
+            BondMode::RoundRobin => Mode::RoundRobin,
+            BondMode::Lacp => Mode::Lacp,
+        },
+        members: bond.members.iter().map(ToString::to_string).collect(),
+        transmit: match bond.transmit {
+            BondTransmit::L2 => Transmit::L2,
+            BondTransmit::L23 => Transmit::L23,
+            BondTransmit::L34 => Transmit::L34,
+        },
+        primary: bond.primary,
+    }
+}
+
+#[cfg(feature = "dpdk")]
 fn eal_config(config: &Config) -> dpdk::EalConfig {
     use control::config::Memory;
 
-    let devices: Vec<String> = config.ports.iter().map(|port| port.device.to_string()).collect();
+    let names = |port: &control::config::Port| match &port.bond {
+        Some(bond) => bond.members.iter().map(ToString::to_string).collect(),
+        None => vec![port.device.to_string()],
+    };
+    let devices: Vec<String> = config.ports.iter().flat_map(names).collect();
     // Headroom, private data and alignment come to less than 800 bytes a buffer.
-    let bytes = |port| u64::from(frames(config, port)) * (u64::from(port.mtu) + 800);
+    let bytes = |port: &control::config::Port| {
+        // For LACP's own packets, each member of a port has about a kilobyte per transmit descriptor.
+        let members = port.bond.as_ref().map_or(0, |bond| bond.members.len() as u64);
+        let descriptors = u64::from(port.queues) * u64::from(port.tx_descriptors) + 256;
+        u64::from(frames(config, port)) * (u64::from(port.mtu) + 800) + members * descriptors * 1024
+    };
     let megabytes = config.ports.iter().map(bytes).sum::<u64>() * 5 / 4 / (1 << 20) + 64;
     dpdk::EalConfig {
         memory: match config.memory {

@@ -56,6 +56,14 @@ pub enum DpdkError {
         /// What DPDK logged.
         log: Log,
     },
+    /// Devices that can't be one port.
+    #[error("the aggregated port {device} can't be: {why}")]
+    Bond {
+        /// The port's device.
+        device: String,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// More queues than the device has.
     #[error("device {device} has {available} queue pairs, {wanted} are configured")]
     Queues {

@@ -85,6 +85,48 @@ pub(crate) struct RawStats {
     pub(crate) tx_errors: u64,
 }
 
+/// `struct mr_bond_config`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BondConfig {
+    pub(crate) mode: u8,
+    pub(crate) policy: u8,
+    pub(crate) has_primary: u8,
+    pub(crate) members: u8,
+    pub(crate) primary: u16,
+    pub(crate) poll_ms: u16,
+    pub(crate) ports: [u16; crate::bond::MAX_MEMBERS],
+}
+const _: () = assert!(std::mem::size_of::<BondConfig>() == 24);
+
+/// `struct mr_member`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RawMember {
+    pub(crate) mbps: u32,
+    pub(crate) link_up: u8,
+    pub(crate) active: u8,
+    _actor_state: u8,
+    _partner_state: u8,
+    pub(crate) partner: [u8; 6],
+    _reserved: [u8; 2],
+}
+const _: () = assert!(std::mem::size_of::<RawMember>() == 16);
+
+unsafe extern "C" {
+    pub(crate) fn mr_bond_create(
+        name: *const c_char,
+        config: *const BondConfig,
+        descriptors: u32,
+        socket: c_int,
+        bond: *mut u16,
+        step: *mut *const c_char,
+    ) -> c_int;
+    pub(crate) fn mr_bond_watch(bond: u16, config: *const BondConfig) -> c_int;
+    pub(crate) fn mr_bond_unwatch(bond: u16);
+    pub(crate) fn mr_bond_member(bond: u16, mode: u8, member: u16, out: *mut RawMember);
+}
+
 unsafe extern "C" {
     pub(crate) fn mr_log_capture(echo: c_int) -> c_int;
     pub(crate) fn mr_log_take(into: *mut u8, room: usize) -> usize;

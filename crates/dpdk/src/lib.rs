@@ -45,6 +45,7 @@
 //!
 //! For tests, replays and a first look, [`io::mem`] and `io::pcap` need no EAL, no privilege and no C compiler.
 
+pub mod bond;
 mod eal;
 mod error;
 mod ffi;

@@ -1,5 +1,6 @@
 //! A DPDK Ethernet device as a [`Port`].
 
+use crate::bond::{self, Bond, Bonded, Pump, Turn};
 use crate::eal::{Eal, ThreadGuard, alone, libc_errno, take_log};
 use crate::error::{DpdkError, cause};
 use crate::ffi::{self, PortConfig, RawPortInfo, RawStats};
@@ -7,9 +8,9 @@ use crate::flow::RteFlow;
 use crate::mbuf::{Mbuf, MempoolPool};
 use crate::pool::PoolHandle;
 use io::offload::FlowOffload;
-use io::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use io::{Member, Port, PortInfo, PortStats, RxQueue, TxQueue};
 use packet::MacAddr;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,6 +31,8 @@ pub struct DeviceSpec {
     pub mtu: u16,
     /// Whether frames for other MAC addresses are received too.
     pub promiscuous: bool,
+    /// The devices behind an aggregated port, whose own `device` is `net_bonding` and a number; `None`: `device` is one.
+    pub bond: Option<Bond>,
     /// Packet buffers; by default enough for the descriptors, the threads' caches and 4,096 packets held elsewhere.
     pub frames: Option<u32>,
 }
@@ -45,8 +48,16 @@ impl DeviceSpec {
             tx_descriptors: 1024,
             mtu: 1500,
             promiscuous: true,
+            bond: None,
             frames: None,
         }
+    }
+
+    /// The devices that are opened: the members of an aggregated port, or the one.
+    fn devices(&self) -> Vec<Self> {
+        let members = self.bond.as_ref().map_or(std::slice::from_ref(&self.device), |bond| &bond.members);
+        let spec = |device: &String| Self { device: device.clone(), bond: None, ..self.clone() };
+        members.iter().map(spec).collect()
     }
 
     /// What DPDK knows the device by: the part before the first comma.
@@ -116,6 +127,8 @@ pub(crate) fn is_pci(device: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Device {
     port: u16,
+    /// Of an aggregated port.
+    bonded: Option<Bonded>,
     chained_lost: AtomicU64,
     /// Receive queues take buffers from it: it goes after the port is closed.
     _pool: PoolHandle,
@@ -131,8 +144,14 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: the port was attached by us and no queue is left that could be polled.
-        alone(|| unsafe { ffi::mr_port_close(self.port) });
+        // Its drop ends the watch over the members, which looks at ports.
+        let members: Vec<u16> = self.bonded.take().iter().flat_map(Bonded::ports).collect();
+        alone(|| {
+            for port in std::iter::once(self.port).chain(members) {
+                // SAFETY: the port was attached by us and no queue is left that could be polled.
+                unsafe { ffi::mr_port_close(port) };
+            }
+        });
     }
 }
 
@@ -148,49 +167,42 @@ pub struct DpdkPort {
 }
 
 impl DpdkPort {
-    /// Attaches, configures and starts a device.
+    /// Attaches, configures and starts a device, or several as one port.
     pub fn open(eal: &Eal, spec: &DeviceSpec) -> Result<Self, DpdkError> {
-        let id = spec.id();
-        if !(is_pci(id) || id.starts_with("net_") || id.starts_with("eth_")) {
-            return Err(DpdkError::Device(spec.device.clone()));
+        if let Some(bond) = &spec.bond {
+            bond::check(spec.id(), bond)?;
         }
-        let device = |_| DpdkError::Device(spec.device.clone());
-        let devargs = CString::new(spec.devargs()).map_err(device)?;
-        let name = CString::new(id).map_err(device)?;
-        if let Some(mtu) = kernel_mtu(spec)
-            && mtu < spec.mtu
-        {
-            return Err(DpdkError::Mtu {
-                device: spec.device.clone(),
-                wanted: spec.mtu,
-                least: 68,
-                most: mtu,
-            });
+        let devices = spec.devices();
+        for device in &devices {
+            let id = device.id();
+            if !(is_pci(id) || id.starts_with("net_") || id.starts_with("eth_")) {
+                return Err(DpdkError::Device(device.device.clone()));
+            }
+            if let Some(most) = kernel_mtu(device).filter(|&mtu| mtu < spec.mtu) {
+                let (device, wanted) = (device.device.clone(), spec.mtu);
+                return Err(DpdkError::Mtu { device, wanted, least: 68, most });
+            }
         }
-        alone(|| Self::open_alone(eal, spec, &devargs, &name))
+        alone(|| Self::open_alone(eal, spec, &devices))
     }
 
-    fn open_alone(eal: &Eal, spec: &DeviceSpec, devargs: &CStr, name: &CStr) -> Result<Self, DpdkError> {
-        let mut port = 0;
-        // SAFETY: C strings; EAL runs.
-        let errno = unsafe { ffi::mr_port_probe(devargs.as_ptr(), name.as_ptr(), &raw mut port) };
-        if errno != 0 {
-            return Err(DpdkError::Probe {
-                device: spec.device.clone(),
-                // Drivers that fail with a bare -1 don't mean EPERM by it.
-                cause: if errno == libc_errno::EPERM { "its driver refused".into() } else { cause(errno) },
-                remedy: probe_remedy(errno, spec),
-                log: take_log(),
-            });
+    fn open_alone(eal: &Eal, spec: &DeviceSpec, devices: &[DeviceSpec]) -> Result<Self, DpdkError> {
+        // From here on an early return closes the ports again.
+        let mut started = Started(Vec::new());
+        for device in devices {
+            started.0.push(attach(device)?);
         }
-        // From here on an early return closes the port again; `close_alone` because the lock is held.
-        let mut started = Started { port: Some(port) };
+        let bonded = match &spec.bond {
+            Some(bond) => Some(aggregate(spec, bond, &mut started)?),
+            None => None,
+        };
+        let port = started.0.last().copied().unwrap_or_default();
         let raw = raw_info(port).map_err(|errno| failed(spec, "asking for its capabilities", errno))?;
         let available = raw.max_rx_queues.min(raw.max_tx_queues);
         if spec.queues == 0 || spec.queues > available {
             return Err(DpdkError::Queues { device: spec.device.clone(), wanted: spec.queues, available });
         }
-        let virtual_device = !is_pci(spec.id());
+        let virtual_device = !devices.iter().any(|device| is_pci(device.id()));
         let most = greatest_mtu(&raw);
         if !virtual_device && !(raw.min_mtu..=most).contains(&spec.mtu) {
             let (wanted, least) = (spec.mtu, raw.min_mtu);
@@ -211,17 +223,20 @@ impl DpdkPort {
         // SAFETY: the port exists, `config` is read only during the call, the pool lives as long as the device.
         let errno = unsafe { ffi::mr_port_start(port, &raw const config, pool.raw(), &raw mut step) };
         if errno != 0 {
-            let step = if step.is_null() {
-                String::from("starting it")
-            } else {
-                // SAFETY: the shim sets `step` to string constants.
-                unsafe { CStr::from_ptr(step) }.to_string_lossy().into_owned()
-            };
-            return Err(failed(spec, &step, errno));
+            return Err(failed(spec, &self::step(step), errno));
         }
         // The MAC address of some devices is known only now.
         let raw = raw_info(port).unwrap_or(raw);
-        started.port = None;
+        let running = |bonded: &Bonded| {
+            bond::one_system(&spec.device, bonded, raw.mac)?;
+            bonded.watch().map_err(|errno| failed(spec, "watching its members", errno))
+        };
+        if let Some(Err(error)) = bonded.as_ref().map(running) {
+            // The port's queues hold buffers of the pool, which can go only when it is full.
+            drop(started);
+            return Err(error);
+        }
+        started.0.clear();
         let driver = raw.driver.split(|&byte| byte == 0).next().unwrap_or_default();
         let info = PortInfo {
             name: spec.name.clone(),
@@ -230,8 +245,13 @@ impl DpdkPort {
             queues: spec.queues,
             driver: String::from_utf8_lossy(driver).into_owned(),
         };
-        let device =
-            Arc::new(Device { port, chained_lost: AtomicU64::new(0), _pool: pool.clone(), eal: eal.clone() });
+        let device = Arc::new(Device {
+            port,
+            bonded,
+            chained_lost: AtomicU64::new(0),
+            _pool: pool.clone(),
+            eal: eal.clone(),
+        });
         Ok(Self { info, device, pool, taken: vec![false; usize::from(spec.queues)], ports: Arc::default() })
     }
 
@@ -272,21 +292,57 @@ impl DpdkPort {
     }
 }
 
-/// Closes a port that was attached but didn't get as far as a [`Device`].
-struct Started {
-    port: Option<u16>,
-}
+/// Ports that were attached but didn't get as far as a [`Device`]: closes them, the last first.
+struct Started(Vec<u16>);
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if let Some(port) = self.port {
+        for port in self.0.drain(..).rev() {
             // SAFETY: attached by us, never polled.
             unsafe { ffi::mr_port_close(port) };
         }
     }
 }
 
-fn raw_info(port: u16) -> Result<RawPortInfo, i32> {
+/// Plugs one device in.
+fn attach(spec: &DeviceSpec) -> Result<u16, DpdkError> {
+    let text = |text: &str| CString::new(text).map_err(|_| DpdkError::Device(spec.device.clone()));
+    let (devargs, name) = (text(&spec.devargs())?, text(spec.id())?);
+    let mut port = 0;
+    // SAFETY: C strings; EAL runs.
+    let errno = unsafe { ffi::mr_port_probe(devargs.as_ptr(), name.as_ptr(), &raw mut port) };
+    if errno == 0 {
+        return Ok(port);
+    }
+    Err(DpdkError::Probe {
+        device: spec.device.clone(),
+        // Drivers that fail with a bare -1 don't mean EPERM by it.
+        cause: if errno == libc_errno::EPERM { "its driver refused".into() } else { cause(errno) },
+        remedy: probe_remedy(errno, spec),
+        log: take_log(),
+    })
+}
+
+/// Makes one port of those that were attached, and adds it to them.
+fn aggregate(spec: &DeviceSpec, bond: &Bond, started: &mut Started) -> Result<Bonded, DpdkError> {
+    let members = started.0.clone();
+    let name = CString::new(spec.id()).map_err(|_| DpdkError::Device(spec.device.clone()))?;
+    let socket = members.first().and_then(|&port| raw_info(port).ok()).map_or(0, |raw| raw.socket);
+    let descriptors = u32::from(spec.queues) * u32::from(spec.tx_descriptors);
+    bond::create(&name, bond, &members, descriptors, socket, |port| started.0.push(port))
+        .map_err(|(step, errno)| failed(spec, &step, errno))
+}
+
+/// What the shim was doing.
+pub(crate) fn step(step: *const c_char) -> String {
+    if step.is_null() {
+        return String::from("starting it");
+    }
+    // SAFETY: the shim points to string constants.
+    unsafe { CStr::from_ptr(step) }.to_string_lossy().into_owned()
+}
+
+pub(crate) fn raw_info(port: u16) -> Result<RawPortInfo, i32> {
     let mut raw = std::mem::MaybeUninit::zeroed();
     // SAFETY: room for one struct; all-zero is a valid value of it.
     match unsafe { ffi::mr_port_info(port, raw.as_mut_ptr()) } {
@@ -357,6 +413,8 @@ fn failed(spec: &DeviceSpec, step: &str, errno: i32) -> DpdkError {
 pub struct DpdkRx {
     device: Arc<Device>,
     queue: u16,
+    /// Queue 0's of an aggregated port that speaks LACP.
+    pump: Option<Pump>,
 }
 
 impl RxQueue for DpdkRx {
@@ -364,6 +422,9 @@ impl RxQueue for DpdkRx {
 
     #[inline]
     fn rx_burst(&mut self, into: &mut Vec<Mbuf>, max: usize) -> usize {
+        if let Some(pump) = &mut self.pump {
+            pump.look(self.device.port, self.queue);
+        }
         let max = max.min(usize::from(u16::MAX));
         into.reserve(max);
         let mut lost = 0;
@@ -387,6 +448,8 @@ impl RxQueue for DpdkRx {
 pub struct DpdkTx {
     device: Arc<Device>,
     queue: u16,
+    /// Where the receive half transmits too.
+    turn: Option<Turn>,
 }
 
 impl TxQueue for DpdkTx {
@@ -399,9 +462,12 @@ impl TxQueue for DpdkTx {
         if offered == 0 {
             return 0;
         }
+        if let Some(turn) = &self.turn {
+            turn.take();
+        }
         // SAFETY: `offered` pointers to live mbufs. DPDK owns the first `n` afterwards, so the vector forgets them
         // without dropping and moves the rest to the front.
-        unsafe {
+        let sent = unsafe {
             let at = frames.as_mut_ptr();
             let n = ffi::mr_tx(self.device.port, self.queue, at.cast(), offered);
             let n = usize::from(n).min(len);
@@ -409,7 +475,11 @@ impl TxQueue for DpdkTx {
             std::ptr::copy(at.add(n), at, len - n);
             frames.set_len(len - n);
             n
+        };
+        if let Some(turn) = &self.turn {
+            turn.give();
         }
+        sent
     }
 }
 
@@ -429,7 +499,10 @@ impl Port for DpdkPort {
             return None;
         }
         let device = Arc::clone(&self.device);
-        Some((DpdkRx { device: Arc::clone(&device), queue }, DpdkTx { device, queue }))
+        let calls = device.bonded.as_ref().is_some_and(Bonded::wants_calls);
+        let turn = (calls && queue == 0).then(Turn::default);
+        let pump = turn.clone().map(Pump::new);
+        Some((DpdkRx { device: Arc::clone(&device), queue, pump }, DpdkTx { device, queue, turn }))
     }
 
     fn pool(&mut self, _queue: u16) -> MempoolPool {
@@ -438,6 +511,10 @@ impl Port for DpdkPort {
 
     fn link_up(&self) -> bool {
         self.link().0
+    }
+
+    fn members(&self) -> Vec<Member> {
+        self.device.bonded.as_ref().map(Bonded::look).unwrap_or_default()
     }
 
     fn offload(&mut self) -> Box<dyn FlowOffload> {

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::common::{alone, open, sh, start};
+use dpdk::bond::{Bond, Mode, Transmit};
 use dpdk::{DeviceSpec, DpdkError, DpdkPort, DpdkRx, DpdkTx, Eal, EalConfig, Memory, MempoolPool};
 use io::conformance::{self, Expect, FarSide, Wiring};
 use io::{Frame, FramePool, Port, RxQueue, TxQueue};
@@ -317,6 +318,301 @@ fn tap_body() {
     let directory = format!("/var/run/dpdk/millrace{}", std::process::id());
     drop((port, eal));
     assert!(!std::path::Path::new(&directory).exists(), "{directory} was left behind");
+}
+
+/// A port of several devices.
+fn bonded(number: u8, mode: Mode, primary: Option<usize>, members: &[&str]) -> DeviceSpec {
+    let members = members.iter().map(|&member| member.to_owned()).collect();
+    let bond = Bond { mode, members, transmit: Transmit::L34, primary };
+    DeviceSpec { bond: Some(bond), ..DeviceSpec::new("lag", &format!("net_bonding{number}")) }
+}
+
+/// An IPv4 UDP packet of a flow, numbered.
+fn numbered(flow: u8, number: u16) -> Vec<u8> {
+    let mut packet = vec![0xff; 60];
+    packet[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+    packet[12..42].copy_from_slice(&[
+        8, 0, 0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x20, flow, 8, 0x68, 0,
+        26, 0, 0,
+    ]);
+    packet[42..44].copy_from_slice(&number.to_be_bytes());
+    packet
+}
+
+/// The flow and number of one of those, among whatever else the kernel sends.
+fn number_of(packet: &[u8]) -> Option<(u8, u16)> {
+    let ours = packet.len() >= 60 && packet[6..14] == [2, 0, 0, 0, 0, 9, 8, 0];
+    ours.then(|| (packet[35], u16::from_be_bytes([packet[42], packet[43]])))
+}
+
+fn carries(port: &DpdkPort) -> Vec<bool> {
+    port.members().iter().map(|member| member.active).collect()
+}
+
+/// Polls until the members that carry packets are these; says how long that took.
+fn until_carried_by(port: &DpdkPort, expected: &[bool], mut poll: impl FnMut()) -> Duration {
+    let start = Instant::now();
+    while carries(port) != expected {
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", port.members());
+        poll();
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    start.elapsed()
+}
+
+#[test]
+fn bond_active_backup() {
+    alone("bond_active_backup_body", true);
+}
+
+#[test]
+#[ignore = "run by `bond_active_backup` in a namespace of its own"]
+fn bond_active_backup_body() {
+    let devices = ["net_tap0,iface=left", "net_tap1,iface=right"];
+    let eal = start(&devices);
+    let mut port = match DpdkPort::open(&eal, &bonded(0, Mode::ActiveBackup, Some(0), &devices)) {
+        Ok(port) => port,
+        Err(error) => {
+            println!("skipped bond_active_backup: {error}");
+            return;
+        }
+    };
+    assert_eq!(port.info().driver, "net_bonding");
+    sh("for i in left right; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; ip link set $i up; done");
+    until_carried_by(&port, &[true, false], || ());
+    let far = |number: u8, iface: &str| {
+        let device = format!("net_af_packet{number},iface={iface}");
+        Peer::new(open(&eal, &DeviceSpec::new("far", &device)))
+    };
+    let mut far = [far(0, "left"), far(1, "right")];
+    let (mut rx, mut tx) = port.take_queue(0).unwrap();
+    let mut pool = port.pool(0);
+
+    // 2,000 packets/s out; a cable is pulled a quarter of the way and put back at three quarters.
+    let (mut got, mut sent, mut changed) = ([Vec::new(), Vec::new()], 0, Vec::new());
+    let began = Instant::now();
+    while sent < 4_000 {
+        match sent {
+            1_000 => sh("ip link set left down"),
+            3_000 => sh("ip link set left up"),
+            _ => {}
+        }
+        let due = began + Duration::from_micros(500) * u32::from(sent);
+        while Instant::now() < due {
+            std::thread::yield_now();
+        }
+        let mut frame = pool.alloc().unwrap();
+        assert!(frame.append(60));
+        frame.bytes_mut().copy_from_slice(&numbered(1, sent));
+        tx.tx_burst(&mut vec![frame]);
+        sent += 1;
+        let now = carries(&port);
+        if changed.last().is_none_or(|(_, last)| *last != now) {
+            changed.push((sent, now));
+        }
+        for (far, got) in far.iter_mut().zip(&mut got) {
+            got.extend(far.collect().iter().filter_map(|packet| number_of(packet)).map(|(_, number)| number));
+        }
+    }
+    let deadline = Instant::now() + Duration::from_millis(100);
+    while Instant::now() < deadline {
+        for (far, got) in far.iter_mut().zip(&mut got) {
+            got.extend(far.collect().iter().filter_map(|packet| number_of(packet)).map(|(_, number)| number));
+        }
+    }
+    let [left, right] = &got;
+    let lost = usize::from(sent) - left.len() - right.len();
+    println!("members that carry packets, from packet on: {changed:?}");
+    println!("sent {sent}, by the left {}, by the right {}, lost {lost}", left.len(), right.len());
+    let carriers: Vec<_> =
+        changed.into_iter().map(|(_, carriers)| carriers).filter(|c| c.contains(&true)).collect();
+    assert_eq!(carriers, [[true, false], [false, true], [true, false]]);
+    assert!(left.is_sorted() && right.is_sorted(), "reordered");
+    assert!(right.len() > 1_500 && left.contains(&999) && left.contains(&3_999));
+    // Both links are looked at every 10 ms: 20 packets each time, and the machine is shared.
+    assert!(lost <= 400, "{lost} lost");
+
+    // The way back: what comes in by the member in use arrives. A socket's first packet after its interface was down only
+    // learns of that.
+    let mut frames = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while !frames.iter().any(|frame: &dpdk::Mbuf| number_of(frame.bytes()) == Some((2, 7))) {
+        assert!(Instant::now() < deadline, "nothing came in");
+        far[0].inject(&numbered(2, 7));
+        std::thread::sleep(Duration::from_millis(1));
+        rx.rx_burst(&mut frames, 64);
+    }
+    assert!(port.link_up());
+}
+
+#[test]
+fn bond_balance() {
+    alone("bond_balance_body", true);
+}
+
+/// Two veth pairs `near0`-`far0` and `near1`-`far1`; both ends of a side have the same MAC address.
+fn two_veths() {
+    for pair in 0..2 {
+        sh(&format!(
+            "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6
+             ip link add near{pair} address 02:00:00:00:00:aa type veth peer name far{pair} address 02:00:00:00:00:bb
+             ip link set near{pair} up; ip link set far{pair} up"
+        ));
+    }
+}
+
+#[test]
+#[ignore = "run by `bond_balance` in a namespace of its own"]
+fn bond_balance_body() {
+    two_veths();
+    let eal = start(&[]);
+    let near = ["net_af_packet0,iface=near0", "net_af_packet1,iface=near1"];
+    let far = |iface: &str| {
+        let device = format!("net_af_packet{},iface={iface}", 10 + iface.len());
+        Peer::new(open(&eal, &DeviceSpec::new("far", &device)))
+    };
+    let mut far = [far("far0"), Peer::new(open(&eal, &DeviceSpec::new("far", "net_af_packet9,iface=far1")))];
+    for mode in [Mode::Balance, Mode::RoundRobin] {
+        let mut port = open(&eal, &bonded(3, mode, None, &near));
+        assert_eq!(port.members().iter().map(|member| member.link_up).collect::<Vec<_>>(), [true; 2]);
+        until_carried_by(&port, &[true, true], || ());
+        let (mut rx, mut tx) = port.take_queue(0).unwrap();
+        let mut pool = port.pool(0);
+        for number in 0..8 {
+            for flow in 0..33 {
+                let mut frame = pool.alloc().unwrap();
+                assert!(frame.append(60));
+                frame.bytes_mut().copy_from_slice(&numbered(flow, number));
+                assert_eq!(tx.tx_burst(&mut vec![frame]), 1);
+            }
+        }
+        let mut by = [[0_u16; 2]; 33];
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while by.iter().flatten().sum::<u16>() < 264 && Instant::now() < deadline {
+            for (member, far) in far.iter_mut().enumerate() {
+                for (flow, number) in far.collect().iter().filter_map(|packet| number_of(packet)) {
+                    let seen = &mut by[usize::from(flow)];
+                    assert!(mode == Mode::RoundRobin || seen[member] == number, "flow {flow} reordered");
+                    seen[member] += 1;
+                }
+            }
+        }
+        let total = by.iter().fold([0; 2], |sum, by| [sum[0] + by[0], sum[1] + by[1]]);
+        println!("{mode:?}: {total:?} by member");
+        assert_eq!(total[0] + total[1], 264, "lost some");
+        let together = by.iter().filter(|by| by.contains(&0)).count();
+        match mode {
+            Mode::Balance => assert!(together == 33 && total.iter().all(|&n| n >= 32), "{by:?}"),
+            _ => assert_eq!((together, total), (0, [132, 132]), "{by:?}"),
+        }
+        // What comes in by either arrives.
+        far.iter_mut().for_each(|far| far.inject(&numbered(40, 1)));
+        let mut frames = Vec::new();
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let came =
+            |frames: &[dpdk::Mbuf]| frames.iter().filter(|f| number_of(f.bytes()) == Some((40, 1))).count();
+        while came(&frames) < 2 && Instant::now() < deadline {
+            rx.rx_burst(&mut frames, 64);
+        }
+        assert_eq!(came(&frames), 2);
+        let (sum, members) = (port.stats(), port.members());
+        assert!(sum.tx_packets == 264 && members.iter().all(|member| member.partner.is_none()), "{sum:?}");
+    }
+}
+
+#[test]
+fn bond_lacp() {
+    alone("bond_lacp_body", true);
+}
+
+#[test]
+#[ignore = "run by `bond_lacp` in a namespace of its own"]
+fn bond_lacp_body() {
+    let taps = ["net_tap0,iface=left", "net_tap1,iface=right"];
+    let eal = start(&taps);
+    let mut near = match DpdkPort::open(&eal, &bonded(0, Mode::Lacp, None, &taps)) {
+        Ok(port) => port,
+        Err(error) => {
+            println!("skipped bond_lacp: {error}");
+            return;
+        }
+    };
+    // The kernel's ends of the cables belong to another system.
+    sh("for i in left right; do
+            echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6
+            ip link set $i address 02:00:00:00:00:bb; ip link set $i up
+        done");
+    let sockets = ["net_af_packet0,iface=left", "net_af_packet1,iface=right"];
+    let mut far = open(&eal, &bonded(1, Mode::Lacp, None, &sockets));
+    let ((mut near_rx, mut near_tx), (mut far_rx, _far_tx)) =
+        (near.take_queue(0).unwrap(), far.take_queue(0).unwrap());
+    let mut frames = Vec::new();
+    // Neither side sends anything of its own: LACP's packets are the receive halves' doing.
+    let mut poll = || {
+        near_rx.rx_burst(&mut frames, 64);
+        far_rx.rx_burst(&mut frames, 64);
+        frames.clear();
+    };
+    assert_eq!(carries(&near), [false, false], "nobody has agreed yet");
+    let took = until_carried_by(&near, &[true, true], &mut poll);
+    until_carried_by(&far, &[true, true], &mut poll);
+    println!("both sides agreed after {took:?}: {:?}", near.members());
+    let partner = |port: &DpdkPort| port.members()[0].partner;
+    assert_eq!((partner(&near), partner(&far)), (Some(far.info().mac), Some(near.info().mac)));
+    assert!(near.link_up() && far.link_up());
+
+    // Flows spread over both cables; when one is pulled, all go on over the other.
+    let mut pool = near.pool(0);
+    let mut exchange = |flows: u8| {
+        for flow in 0..flows {
+            let mut frame = pool.alloc().unwrap();
+            assert!(frame.append(60));
+            frame.bytes_mut().copy_from_slice(&numbered(flow, 0));
+            assert_eq!(near_tx.tx_burst(&mut vec![frame]), 1);
+        }
+        let (mut got, mut frames) = (0, Vec::new());
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while got < usize::from(flows) && Instant::now() < deadline {
+            far_rx.rx_burst(&mut frames, 64);
+            got += frames.drain(..).filter(|frame| number_of(frame.bytes()).is_some()).count();
+        }
+        got
+    };
+    let before = near.stats().tx_packets;
+    assert_eq!(exchange(64), 64);
+    assert!(near.stats().tx_packets >= before + 64);
+    sh("ip link set left down");
+    let took = until_carried_by(&near, &[false, true], || ());
+    println!("a pulled cable was left out after {took:?}");
+    assert_eq!(exchange(64), 64);
+    assert!(near.members()[1].link_up && !near.members()[0].link_up && near.link_up());
+}
+
+#[test]
+fn bond_errors() {
+    alone("bond_errors_body", true);
+}
+
+#[test]
+#[ignore = "run by `bond_errors` in a namespace of its own"]
+fn bond_errors_body() {
+    two_veths();
+    let eal = start(&[]);
+    let near = ["net_af_packet0,iface=near0", "net_af_packet1,iface=near1"];
+    let missing = [near[0], "net_af_packet2,iface=nowhere"];
+    let error = DpdkPort::open(&eal, &bonded(0, Mode::Balance, None, &missing)).unwrap_err();
+    assert!(matches!(&error, DpdkError::Probe { device, .. } if device.contains("nowhere")), "{error}");
+    // Members that are two systems can't speak LACP as one, and this driver sets no addresses.
+    sh("ip link set near1 address 02:00:00:00:00:cc");
+    let error = DpdkPort::open(&eal, &bonded(0, Mode::Lacp, None, &near)).unwrap_err();
+    assert!(matches!(error, DpdkError::Bond { .. }) && error.to_string().contains("one MAC"), "{error}");
+    // What failed left nothing behind.
+    for _ in 0..2 {
+        let port = open(&eal, &bonded(0, Mode::ActiveBackup, None, &near));
+        assert_eq!(port.members().len(), 2);
+    }
+    let port = open(&eal, &DeviceSpec::new("one", near[0]));
+    assert!(port.members().is_empty());
 }
 
 #[test]

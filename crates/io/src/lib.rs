@@ -77,5 +77,5 @@ pub mod steering;
 pub mod tun;
 
 pub use frame::{Frame, FramePool};
-pub use port::{BURST, Port, PortInfo, PortStats, RxQueue, TxQueue};
+pub use port::{BURST, Member, Port, PortInfo, PortStats, RxQueue, TxQueue};
 pub use redirection::{RedirectError, Redirection};

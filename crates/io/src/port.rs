@@ -64,6 +64,21 @@ pub struct PortStats {
     pub tx_errors: u64,
 }
 
+/// One of the devices that are one port together (link aggregation).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The device.
+    pub name: String,
+    /// Whether its link is up.
+    pub link_up: bool,
+    /// Whether packets go out by it: its link is up, it is not just a stand-in, and, with LACP, the other end agrees.
+    pub active: bool,
+    /// Its link's speed in Mbit/s, if known.
+    pub mbps: Option<u32>,
+    /// The system at the other end, as LACP heard of it (IEEE 802.1AX §6.3.2).
+    pub partner: Option<MacAddr>,
+}
+
 /// A network port that has been configured and started.
 ///
 /// Queues and pools are taken out once each and moved to the worker that polls them; the port itself stays with
@@ -96,6 +111,14 @@ pub trait Port: Send {
     fn pool(&mut self, queue: u16) -> Self::Pool;
     /// Whether the link is up.
     fn link_up(&self) -> bool;
+    /// The devices that are this port together; empty: it is one.
+    fn members(&self) -> Vec<Member> {
+        Vec::new()
+    }
+    /// For people: what the device does of what it was asked to, and what it doesn't and why.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The device's own counters.
     fn stats(&self) -> PortStats;
     /// A handle on the device's redirection table, if it hashes the subscriber's address, so that an entry is a shard, and can

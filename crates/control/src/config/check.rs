@@ -152,19 +152,29 @@ impl Check<'_> {
                     continue;
                 }
             };
+            let bond = section.bond.as_ref().map(super::bond::BondSection::examined).transpose();
+            let bond = bond.unwrap_or_else(|(what, help)| {
+                let wrong = Wrong::Device { port: section.name.clone(), what, help };
+                self.wrong(&way!["port", index, "bond"], wrong);
+                None
+            });
             // Two names of one kernel interface are one device: what counts is what is opened.
-            let identity = match (&section.driver, &section.iface, &device) {
-                (_, Some(iface), _) => iface.clone(),
-                (_, _, DeviceName::Vdev { name, .. }) => name.clone(),
-                (_, _, DeviceName::Pci(address)) => address.to_string(),
+            let identity = |device: &DeviceName| match device {
+                DeviceName::Vdev { name, .. } => name.clone(),
+                DeviceName::Pci(address) => address.to_string(),
             };
-            if let Some(first) = devices.insert(identity.clone(), index) {
-                let wrong = Wrong::DuplicateDevice { device: identity };
-                self.wrong_with(&way!["port", index], wrong, &way!["port", first], "the other port");
+            let members = bond.iter().flat_map(|bond| &bond.members);
+            let opened = std::iter::once(&device).chain(members).map(identity);
+            for identity in section.iface.iter().cloned().chain(opened) {
+                if let Some(first) = devices.insert(identity.clone(), index) {
+                    let wrong = Wrong::DuplicateDevice { device: identity };
+                    self.wrong_with(&way!["port", index], wrong, &way!["port", first], "the other port");
+                }
             }
             ports.push(Port {
                 name: section.name.clone(),
                 device,
+                bond,
                 queues,
                 mtu: section.mtu,
                 rx_descriptors: section.rx_descriptors,
@@ -592,6 +602,13 @@ fn is_log_filter(filter: &str) -> bool {
 fn device(section: &PortSection, index: usize, queues: u16) -> Result<DeviceName, Wrong> {
     let port = section.name.clone();
     let wrong = |what, help| Err(Wrong::Device { port, what, help });
+    if section.bond.is_some() {
+        return if section.device.is_some() || section.driver.is_some() || section.iface.is_some() {
+            wrong("its device twice", "keep either `bond`, or `device`, or `driver` and `iface`")
+        } else {
+            Ok(DeviceName::Vdev { name: format!("net_bonding{index}"), arguments: String::new() })
+        };
+    }
     let driver = match (&section.device, section.driver) {
         (Some(_), Some(_)) => {
             return wrong("its device twice", "keep either `device`, or `driver` and `iface`");
@@ -603,7 +620,7 @@ fn device(section: &PortSection, index: usize, queues: u16) -> Result<DeviceName
         (None, None) => {
             return wrong(
                 "no device",
-                "add device = \"0000:01:00.0\", or driver = \"af_packet\" and iface = \"eth1\"",
+                "add device = \"0000:01:00.0\", or bond, or driver = \"af_packet\" and iface = \"eth1\"",
             );
         }
         (None, Some(driver)) => driver,

@@ -28,6 +28,7 @@
 //! **Bounds.** A file has at most [`MAX_FILE_BYTES`], a report at most [`MAX_PROBLEMS`] problems; nothing that a file says
 //! makes the loader panic.
 
+mod bond;
 mod check;
 mod flow_log;
 mod mirrors;
@@ -43,6 +44,7 @@ mod tree;
 mod typed;
 pub mod units;
 
+pub use bond::{Bond, BondMode, BondSection, BondTransmit};
 pub use flow_log::FlowLogSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use offload::{OffloadMode, OffloadSection};

@@ -175,7 +175,7 @@ pub enum Wrong {
         help: &'static str,
     },
     /// Two ports on one device.
-    #[error("the device `{device}` is used by two ports")]
+    #[error("the device `{device}` is used twice")]
     DuplicateDevice {
         /// As DPDK knows it.
         device: String,

@@ -1,6 +1,7 @@
 //! The sections of the file, as serde reads them. The documentation comments are the schema's descriptions, the
 //! `range` attributes the bounds that the loader enforces.
 
+use super::bond::BondSection;
 use super::flow_log::FlowLogSection;
 use super::mirrors::MirrorSection;
 use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
@@ -188,6 +189,9 @@ pub struct PortSection {
     /// The kernel interface that `driver` uses (for `tap`: creates).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iface: Option<String>,
+    /// Several devices as one port (link aggregation), instead of `device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bond: Option<BondSection>,
     /// Pairs of receive and transmit queues. Default: one per worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 256))]

@@ -113,6 +113,41 @@ fn jumbo_frames_get_room_in_the_ring() {
 }
 
 #[test]
+fn several_devices_are_one_port() {
+    let port = |bond: &str| format!("port.1={{name='lag', {bond}}}");
+    let two = "members=['0000:01:00.0', '01:00.1']";
+    let good = port(&format!("bond={{mode='active-backup', {two}, primary='0000:01:00.1'}}"));
+    let config = with(&[&good]).unwrap();
+    let lag = &config.ports[1];
+    assert_eq!(lag.device.to_string(), "net_bonding1");
+    let bond = lag.bond.as_ref().unwrap();
+    assert_eq!(
+        (bond.mode, bond.transmit, bond.primary),
+        (BondMode::ActiveBackup, BondTransmit::L34, Some(1))
+    );
+    assert_eq!(bond.members[1].to_string(), "0000:01:00.1");
+    assert_eq!(config.ports[0].bond, None);
+
+    let said = |bond: &str| match wrong(&[&port(bond)]).as_slice() {
+        [Wrong::Device { what, .. }] => (*what).to_owned(),
+        [Wrong::DuplicateDevice { device }] => device.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(said("bond={mode='lacp', members=[]}"), "no members, or too many");
+    assert_eq!(said(&format!("device='0000:02:00.0', bond={{mode='lacp', {two}}}")), "its device twice");
+    assert_eq!(said("bond={mode='lacp', members=['0000:01:00.0', '01:00.0']}"), "0000:01:00.0");
+    assert_eq!(
+        said("bond={mode='lacp', members=['net_bonding0']}"),
+        "an aggregated port as a member of another"
+    );
+    let primary = |mode, primary| said(&format!("bond={{mode='{mode}', {two}, primary='{primary}'}}"));
+    assert_eq!(primary("active-backup", "0000:09:00.0"), "a primary that is none of its members");
+    assert_eq!(primary("balance", "0000:01:00.0"), "a primary, which only `active-backup` has");
+    // A kernel interface that another port has, by its device's name.
+    assert_eq!(said("bond={mode='balance', members=['net_af_packet0,iface=veth1']}"), "net_af_packet0");
+}
+
+#[test]
 fn layers_lie_over_each_other() {
     let environment: Vec<(String, String)> = [
         ("MILLRACE_N4__T1", "5s"),

@@ -1,5 +1,6 @@
 //! The configuration as the rest of the program takes it: examined, names resolved to positions, defaults filled in.
 
+use super::bond::Bond;
 use super::flow_log::FlowLogSection;
 use super::mirrors::Mirror;
 use super::nat::Nat;
@@ -95,8 +96,10 @@ impl N4 {
 pub struct Port {
     /// Its name here.
     pub name: String,
-    /// What DPDK is told to open; `driver` and `iface` have become a virtual device.
+    /// What DPDK is told to open; `driver` and `iface` have become a virtual device, and so has an aggregated port.
     pub device: DeviceName,
+    /// What an aggregated port consists of.
+    pub bond: Option<Bond>,
     /// Queue pairs.
     pub queues: u16,
     /// Largest layer-3 packet in bytes.

@@ -436,18 +436,47 @@ pub struct PortLine {
     pub tx_bytes: u64,
     /// Failed to be sent.
     pub tx_errors: u64,
+    /// The devices that are the port together; empty: it is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberLine>,
+    /// What the device does of what it was asked to, and what it doesn't.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// A device of several that are one port.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MemberLine {
+    /// The device.
+    pub device: String,
+    /// Link state.
+    pub link_up: bool,
+    /// Whether packets go out by it.
+    pub active: bool,
+    /// The link's speed in Mbit/s, if known.
+    pub mbps: Option<u32>,
+    /// The MAC address of the system at the other end, as LACP heard of it.
+    pub partner: Option<String>,
+}
+
+impl From<io::Member> for MemberLine {
+    fn from(member: io::Member) -> Self {
+        let io::Member { name, link_up, active, mbps, partner } = member;
+        Self { device: name, link_up, active, mbps, partner: partner.map(|mac| mac.to_string()) }
+    }
 }
 
 impl PortLine {
     /// From what a port says of itself.
-    pub fn new(info: &io::PortInfo, stats: io::PortStats, link_up: bool) -> Self {
+    pub fn new<P: io::Port>(port: &P) -> Self {
+        let (info, stats) = (port.info(), port.stats());
         Self {
             name: info.name.clone(),
             driver: info.driver.clone(),
             mac: info.mac.to_string(),
             mtu: info.mtu,
             queues: info.queues,
-            link_up,
+            link_up: port.link_up(),
             rx_packets: stats.rx_packets,
             rx_bytes: stats.rx_bytes,
             rx_missed: stats.rx_missed,
@@ -455,6 +484,8 @@ impl PortLine {
             tx_packets: stats.tx_packets,
             tx_bytes: stats.tx_bytes,
             tx_errors: stats.tx_errors,
+            remarks: port.remarks(),
+            members: port.members().into_iter().map(MemberLine::from).collect(),
         }
     }
 }

@@ -206,10 +206,7 @@ impl Upf {
         } else {
             Some(CtlServer::start(&config.socket, Arc::new(jobs.backend()), Timeouts::default())?)
         };
-        let describe = move || {
-            let line = |port: &P| PortLine::new(port.info(), port.stats(), port.link_up());
-            ports.iter().map(line).collect()
-        };
+        let describe = move || ports.iter().map(PortLine::new).collect();
         Ok(Self {
             config: config.clone(),
             net,

@@ -3,7 +3,7 @@
 use super::Clock;
 use super::writer::{CaptureWriter, Direction};
 use crate::frame::Frame;
-use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use crate::port::{Member, Port, PortInfo, PortStats, RxQueue, TxQueue};
 use crate::steering::{Duty, Steering};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -174,6 +174,14 @@ impl<P: Port> Port for RecordedPort<P> {
 
     fn link_up(&self) -> bool {
         self.port.link_up()
+    }
+
+    fn members(&self) -> Vec<Member> {
+        self.port.members()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.port.remarks()
     }
 
     fn stats(&self) -> PortStats {
