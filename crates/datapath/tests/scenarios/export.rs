@@ -19,7 +19,7 @@ fn telling(policy: Policy, limits: impl FnOnce(&mut Config)) -> (Worker, impl Fn
 
 impl Worker {
     /// All timers that are due within some seconds, and what is told meanwhile.
-    fn told(&mut self, seconds: u64) -> Vec<FlowRecord> {
+    fn flows_told(&mut self, seconds: u64) -> Vec<FlowRecord> {
         let mut records = Vec::new();
         for _ in 0..=seconds * 100 {
             self.now = self.now.plus(Nanos::SECOND / 100);
@@ -52,8 +52,8 @@ fn a_flow_that_ends_is_told_with_all_that_it_carried() {
     worker.now = worker.now.plus(Nanos::SECOND);
     worker.process(1, &[flow(1000), flow(1000)]);
     let last = worker.now;
-    assert!(worker.told(1).is_empty(), "it lives");
-    let records = worker.told(2);
+    assert!(worker.flows_told(1).is_empty(), "it lives");
+    let records = worker.flows_told(2);
     let [record] = &records[..] else { panic!("{records:?}") };
     let tuple = record.tuple;
     assert_eq!((tuple.source, tuple.destination, tuple.ports), (HOST.into(), UE.into(), Some((1000, 2))));
@@ -76,7 +76,7 @@ fn what_makes_room_is_told_and_what_lives_at_the_end_too() {
         worker.process(1, &[flow(port)]);
         worker.now = worker.now.plus(Nanos::SECOND / 10);
     }
-    let evicted = worker.told(0);
+    let evicted = worker.flows_told(0);
     assert_eq!(evicted.len(), 12);
     assert!(evicted.iter().all(|record| record.told == Told::Ended(End::LackOfResources)));
     let closed = worker.closed();
@@ -115,7 +115,7 @@ fn a_session_that_is_gone_is_named_although_another_one_is_in_its_place() {
     worker.install(&Arc::new(next), Transition::default());
     // One of the flows goes on: it is the new session's from now on, and a record for each says so.
     worker.process(1, &[flow(2), flow(2)]);
-    let mut records = worker.told(4);
+    let mut records = worker.flows_told(4);
     records.sort_by_key(|record| (record.tuple.ports, record.pdr.0));
     let brief: Vec<_> =
         records.iter().map(|r| (r.tuple.ports.unwrap().0, r.seid, r.pdr.0, r.packets)).collect();
@@ -137,7 +137,7 @@ fn records_have_a_rate_a_sample_and_a_limit() {
         for ports in many.chunks(50) {
             worker.process(1, &ports.iter().map(|port| flow(*port)).collect::<Vec<_>>());
         }
-        let records = worker.told(16);
+        let records = worker.flows_told(16);
         let flows = worker.datapath.counters().flows;
         assert_eq!(flows.expired, 1000);
         assert_eq!(flows.exported, records.len() as u64);
@@ -155,7 +155,7 @@ fn records_have_a_rate_a_sample_and_a_limit() {
     for port in 0..6000 {
         worker.process(1, &[flow(port)]);
     }
-    let records = worker.told(0);
+    let records = worker.flows_told(0);
     let flows = worker.datapath.counters().flows;
     assert_eq!((flows.evicted, flows.exported, records.len()), (5999, 4096, 4096));
     assert_eq!(flows.unexported, 5999 - 4096);
@@ -175,17 +175,17 @@ fn a_watermark_is_told_once_and_one_that_is_set_late_at_once() {
         brief.sort_by_key(|(port, ..)| *port);
         brief
     };
-    assert_eq!(brief(worker.told(1)), [(1, Told::Packets(3), 3)]);
+    assert_eq!(brief(worker.flows_told(1)), [(1, Told::Packets(3), 3)]);
     // Of bytes nobody was told yet, and both are beyond; of packets flow 1 was told, and flow 2 comes to it.
     worker.apply(Command::FlowMarks(Marks { bytes: 150, packets: 2 }));
     assert_eq!(
-        brief(worker.told(1)),
+        brief(worker.flows_told(1)),
         [(1, Told::Bytes(150), 10), (2, Told::Bytes(150), 2), (2, Told::Packets(2), 2)]
     );
     worker.process(1, &[flow(1), flow(2), flow(3)]);
-    assert!(worker.told(1).is_empty());
+    assert!(worker.flows_told(1).is_empty());
     worker.process(1, &[flow(3)]);
-    assert_eq!(brief(worker.told(1)), [(3, Told::Bytes(150), 2), (3, Told::Packets(2), 2)]);
+    assert_eq!(brief(worker.flows_told(1)), [(3, Told::Bytes(150), 2), (3, Told::Packets(2), 2)]);
     let flows = worker.datapath.counters().flows;
     assert_eq!((flows.marked, flows.marked_late), (6, 3));
     // Without a mark nothing is told, and the first packet may reach one.
@@ -193,7 +193,7 @@ fn a_watermark_is_told_once_and_one_that_is_set_late_at_once() {
     worker.process(1, &vec![flow(4); 9]);
     worker.apply(Command::FlowMarks(Marks { packets: 1, ..Marks::NONE }));
     worker.process(1, &[flow(5)]);
-    assert_eq!(brief(worker.told(1)), [(4, Told::Packets(1), 9), (5, Told::Packets(1), 1)]);
+    assert_eq!(brief(worker.flows_told(1)), [(4, Told::Packets(1), 9), (5, Told::Packets(1), 1)]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_flow_that_goes_on_is_told_of_each_time_that_the_timeout_has_passed() {
     let mut records = Vec::new();
     for _ in 0..45 {
         worker.process(1, &(1..=20).map(&flow).collect::<Vec<_>>());
-        records.append(&mut worker.told(1));
+        records.append(&mut worker.flows_told(1));
     }
     for port in 1..=20 {
         let of: Vec<_> = records.iter().filter(|record| record.tuple.ports.unwrap().0 == port).collect();
@@ -277,7 +277,7 @@ fn ended_and_living_flows_add_up_to_what_rules_counted() {
                     }
                     worker.install(&version(rng.random_range(1..16), generation), Transition::default());
                 }
-                2..5 => tell(worker.told(rng.random_range(0..3))),
+                2..5 => tell(worker.flows_told(rng.random_range(0..3))),
                 _ => {
                     let packets = rng.random_range(1..20);
                     let packets: Vec<_> = (0..packets).map(|_| flow(rng.random_range(1..16))).collect();
