@@ -43,8 +43,8 @@ fn best_move(board: &Board, worst: usize) -> Option<(usize, usize)> {
     (value(shard).0 > 0).then_some((shard, to))
 }
 
-/// Exchanges two shards at a time where no single move helps: one of a worker above its ceiling for a lighter one of a
-/// worker with room. As [`shed`], which it calls after each exchange.
+/// Exchanges two shards at a time where no single move helps: one of a worker above its ceiling for a lighter one of the
+/// worker with the most room. As [`shed`], which it calls after each exchange.
 pub(super) fn exchange(board: &mut Board, start: &[u8; SHARDS], most: usize) -> bool {
     let mut stuck = vec![false; board.workers.len()];
     while let Some(worst) = board.worst(|worker| !stuck[worker]) {
@@ -69,18 +69,16 @@ pub(super) fn exchange(board: &mut Board, start: &[u8; SHARDS], most: usize) -> 
 }
 
 fn best_exchange(board: &Board, worst: usize) -> Option<(usize, usize)> {
-    let excess = board.workers[worst].excess();
+    let other = board.roomiest(worst)?;
+    let (excess, room) = (board.workers[worst].excess(), board.workers[other].room());
+    let others: Vec<usize> = board.movable(other).collect();
     let mut best = None;
     let mut value = (0, std::cmp::Reverse(0));
     for given in board.movable(worst) {
-        for taken in (0..SHARDS).filter(|&shard| board.load[shard] > 0 && !board.pinned[shard]) {
-            let room = board.workers[board.owner(taken)].room();
+        for &taken in &others {
             let Some(difference) = board.load[given].checked_sub(board.load[taken]) else { continue };
-            if difference == 0 || room == 0 {
-                continue;
-            }
             let found = (relief(difference, excess, room), std::cmp::Reverse(difference));
-            if found > value && found.0 > 0 {
+            if found.0 > 0 && found > value {
                 (best, value) = (Some((given, taken)), found);
             }
         }

@@ -28,7 +28,7 @@
 //! **Stable.** Nothing moves until a worker is [`Limits::imbalance`] above its part (and a plan gains
 //! [`Limits::gain`]), then all are brought to within [`Limits::settle`], so that the next small change moves nothing.
 //! Loads are averaged over rounds, and a shard that moved stays for some. A plan that was carried out and is made again from the same loads is
-//! empty: planning goes on from its own result until there is nothing more to gain.
+//! empty, if the first one was [complete](Plan::complete): planning goes on from its own result until there is nothing more to gain.
 //!
 //! # Example
 //! ```
@@ -115,7 +115,8 @@ pub struct Plan {
     pub after: f32,
     /// Shards that can't be levelled.
     pub too_heavy: Vec<TooHeavy>,
-    /// There is no more to gain with these loads. False: [`Limits::moves`] ended it, and the next round goes on.
+    /// There is no more to gain with these loads. False: [`Limits::moves`] or the bound on planning ended it, and the next
+    /// round goes on.
     pub complete: bool,
 }
 
@@ -169,7 +170,7 @@ pub struct Planner {
 }
 
 /// Plans that go on from their own result; each lowers the overload.
-const PASSES: usize = 8;
+const PASSES: usize = 3;
 
 impl Planner {
     /// Limits outside of their ranges are brought into them.

@@ -6,16 +6,16 @@
 //! exchanges and rings are found. A branch ends where it can't become better than the best plan so far: as much
 //! overload has been left already, or each worker's greatest shards would not suffice in the moves that remain.
 //!
-//! **The bound.** At most [`MOVES`] moves deep and [`STEPS`] steps wide, each a pass over the workers. Within these the result is
-//! the best there is; a search that runs out of steps returns the best that it met, and does the same when it is
-//! asked again.
+//! **The bound.** At most [`MOVES`] moves deep, and as many steps wide as look at [`WORK`] workers in all: each step is a pass over
+//! the workers. Within these the result is the best there is; a search that runs out of steps returns the best that
+//! it met, and does the same when it is asked again.
 
 use super::board::Board;
 
 /// The most moves of a plan that is found here.
 pub(super) const MOVES: usize = 8;
-/// Moves tried in one search.
-pub(super) const STEPS: u32 = 8_192;
+/// Workers looked at in one search: some thousand moves tried with few of them, some hundred with 64.
+pub(super) const WORK: usize = 24_576;
 
 /// A plan's worth: what is left above ceilings, then the number of moves.
 type Cost = (u64, usize);
@@ -34,7 +34,7 @@ pub(super) fn better(board: &Board, best: Cost) -> Option<Vec<(usize, usize)>> {
         path: Vec::with_capacity(MOVES),
         best,
         found: None,
-        steps: STEPS,
+        steps: WORK / board.workers.len().max(1),
     };
     if search.least_moves() < best.1 || best.0 > 0 {
         search.descend();
@@ -51,7 +51,7 @@ struct Search {
     path: Vec<(usize, usize)>,
     best: Cost,
     found: Option<Vec<(usize, usize)>>,
-    steps: u32,
+    steps: usize,
 }
 
 impl Search {

@@ -1,7 +1,9 @@
 //! Up to 64 workers in simulated time: synthetic loads, a planner, and what must hold.
 
+use super::scaler::{Policy, Sample, Scaler};
 use super::tests::{apply, by_worker, dealt};
 use super::*;
+use tables::Nanos;
 
 type Loads = [u64; SHARDS];
 
@@ -235,4 +237,123 @@ fn workers_come_and_go_under_any_load() {
         let (peak, least) = (world.peak(&loads), world.least_peak(&loads));
         assert!(peak <= least * 1.10, "{} workers: {peak} of at least {least}", world.workers);
     }
+}
+
+/// Planner and scaler over workers that each do [`meter::CORE`] and no more.
+struct Engine {
+    scaler: Scaler,
+    planner: Planner,
+    owners: [u8; SHARDS],
+    active: usize,
+    max: usize,
+    /// In steps of 10 ms.
+    now: u64,
+    /// (ms, workers)
+    changes: Vec<(u64, usize)>,
+    moved: usize,
+}
+
+impl Engine {
+    fn new(max: usize) -> Self {
+        let policy = Policy { max, automatic: true, ..Policy::default() };
+        Self {
+            scaler: Scaler::new(policy).unwrap_or_else(|error| panic!("{error}")),
+            planner: Planner::new(Limits { least: 0, core: Some(meter::CORE), ..Limits::default() }),
+            owners: [0; SHARDS],
+            active: 1,
+            max,
+            now: 0,
+            changes: Vec::new(),
+            moved: 0,
+        }
+    }
+
+    fn apply(&mut self, moves: &[Move]) {
+        apply(&mut self.owners, moves);
+        self.moved += moves.len();
+    }
+
+    /// So many ms of these demands in millionths of a core; in how many of them, after the first `grace`, a worker was asked for
+    /// more than it can do.
+    fn run(&mut self, ms: u64, demand: &Loads, grace: u64) -> u64 {
+        let mut overloaded = 0;
+        for step in 0..ms / 10 {
+            self.now += 10;
+            let by_worker = by_worker(demand, &self.owners, self.max);
+            if step * 10 >= grace && by_worker.iter().any(|load| *load > meter::CORE) {
+                overloaded += 10;
+            }
+            let busy = |load: &u64| (*load as f32 / meter::CORE as f32).min(1.0);
+            let samples: Vec<_> = by_worker.iter().take(self.active).map(busy).collect();
+            let samples: Vec<_> = samples.iter().map(|&load| Sample { load, ..Sample::default() }).collect();
+            let now = Nanos(self.now * 1_000_000);
+            let capacities = |active: usize| -> Vec<u16> {
+                (0..self.max).map(|worker| u16::from(worker < active)).collect()
+            };
+            if let Some(decision) = self.scaler.decide(now, self.active, &samples, false) {
+                let moves = scale(&self.planner.loads(), &self.owners, &capacities(decision.workers));
+                self.apply(&moves);
+                self.active = decision.workers;
+                self.changes.push((self.now, self.active));
+            } else if self.now.is_multiple_of(100) {
+                // A full worker shows what it does, not what it is asked for.
+                let seen: Loads = std::array::from_fn(|shard| {
+                    let asked = by_worker[usize::from(self.owners[shard])].max(meter::CORE);
+                    (u128::from(demand[shard]) * u128::from(meter::CORE) / u128::from(asked)) as u64
+                });
+                self.planner.observe(&seen);
+                let plan = self.planner.plan(&self.owners, &capacities(self.active));
+                self.apply(&plan.moves);
+            }
+        }
+        overloaded
+    }
+}
+
+/// So many cores' worth of Zipf's law.
+fn cores(random: &mut Random, cores: f64) -> Loads {
+    let loads = zipf(random, 50_000);
+    let sum: u64 = loads.iter().sum();
+    loads.map(|load| (load as f64 / sum as f64 * cores * meter::CORE as f64) as u64)
+}
+
+#[test]
+fn load_in_steps_is_followed_by_workers() {
+    // S1 §5.2.5: up to four workers, a step every 60 s; and down again.
+    let mut engine = Engine::new(4);
+    let demand = cores(&mut Random(6), 0.6);
+    let mut steps = Vec::new();
+    for factor in [1, 2, 3, 4, 5] {
+        let demand = demand.map(|load| load * factor);
+        // Two steps up take a cool-down of one second, and some looks at the shards.
+        assert_eq!(engine.run(60_000, &demand, 2_000), 0, "step {factor}");
+        steps.push(engine.active);
+    }
+    // One full worker at 1.2; two that are 90 % busy at 1.8, and four are what brings them near 55 %.
+    assert_eq!(steps, [1, 2, 4, 4, 4]);
+    let up = engine.changes.len();
+    assert_eq!(up, 2);
+    assert!(engine.moved < 2 * SHARDS, "{} moves", engine.moved);
+    // 45 % busy is not idle; 15 % is, and 30 % with two workers is just below the threshold.
+    for (factor, workers) in [(3, 4), (1, 1)] {
+        let demand = demand.map(|load| load * factor);
+        assert_eq!(engine.run(60_000, &demand, 0), 0, "down to {factor}");
+        assert_eq!(engine.active, workers, "down to {factor}");
+    }
+    let moved = engine.moved;
+    engine.run(60_000, &demand, 0);
+    assert_eq!(engine.moved, moved);
+}
+
+#[test]
+fn a_large_machine_fills_in_some_seconds() {
+    let mut engine = Engine::new(64);
+    // Many UEs of about the same weight: 41.5 cores' worth from one moment to the next.
+    let demand: Loads = std::array::from_fn(|shard| 40 * meter::CORE / 512 + shard as u64 % 7 * 1_000);
+    assert_eq!(engine.run(30_000, &demand, 8_000), 0);
+    let workers: Vec<usize> = engine.changes.iter().map(|(_, workers)| *workers).collect();
+    assert_eq!(workers, [2, 4, 8, 15, 28, 51, 64]);
+    let quiet = demand.map(|load| load / 20);
+    assert_eq!(engine.run(120_000, &quiet, 0), 0);
+    assert_eq!(engine.active, 4);
 }
