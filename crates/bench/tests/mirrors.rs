@@ -343,7 +343,7 @@ fn json(path: &Path) -> Vec<serde_json::Value> {
 fn flows_are_told_from_the_first_to_the_last() {
     let set = ["flow-log.file=DIR/flows.jsonl", "flow-log.watermark-packets=3", "limits.flow-idle-seconds=1"];
     let shape = Shape { filtered_pairs: 1, ..Shape::default() };
-    let mut rig = Rig::start_with("flows", &set.map(Into::into), shape);
+    let mut rig = Rig::start_with("flows", &set.map(str::to_owned), shape);
     let path = rig.directory.join("flows.jsonl");
     let (up, down) = (rig.uplink(53), rig.downlink(53));
     for _ in 0..4 {

@@ -46,6 +46,8 @@ const WAITING: usize = 4096;
 const LOOKED_BACK: u32 = 2048;
 /// Lines that one visit to a shard looks at for interim records, at most.
 const VISITED: u32 = 1024;
+/// The longest active timeout, 26 days: so that places are computed in 64 bits.
+const LONGEST_ACTIVE: u64 = 1 << 51;
 /// Apart from the flow table's seeds.
 const SAMPLING: u64 = 0x7f4a_7c15_9e37_79b9;
 
@@ -157,7 +159,7 @@ impl Export {
     pub fn new(policy: Option<Policy>) -> Self {
         let per_second = policy.map_or(0, |policy| policy.per_second);
         Self {
-            policy,
+            policy: policy.map(|policy| Policy { active: policy.active.min(LONGEST_ACTIVE), ..policy }),
             marks: policy.map_or(Marks::NONE, |policy| policy.marks),
             limiter: RateLimiter::new(per_second, (per_second / 10).max(1)),
             waiting: Vec::new(),
@@ -291,10 +293,13 @@ impl<F> Shard<F> {
     /// flow's rule is another one now, its counts are told and begin anew. False: the flow isn't known.
     pub(crate) fn revise(&mut self, lookup: &Lookup, found: &Flow, ledger: &mut Ledger<'_>) -> bool {
         let key = &lookup.key;
+        let marks = ledger.export.marks;
         let Some(known) = self.flows.confirm(lookup.probe, lookup.found, key) else { return false };
         let before = *known;
+        let is_due;
         if (before.version, before.rule) == (found.version, found.rule) {
             known.count(found.bytes() as u16, ledger.now);
+            is_due = known.is_due(&marks);
         } else {
             ledger.counters.revised += 1;
             let (owner, next) = (self.owner(key, &before), self.owner(key, found));
@@ -315,16 +320,12 @@ impl<F> Shard<F> {
             } else {
                 *known = *found;
             }
+            is_due = known.is_due(&marks);
         }
-        self.look_at_marks(key, (1, found.bytes()), ledger);
+        if is_due {
+            self.flow_due(key, (1, found.bytes()), ledger);
+        }
         true
-    }
-
-    /// A flow has counted these packets and bytes: is it due to be told of?
-    pub(crate) fn look_at_marks(&mut self, key: &Key, counted: (u32, u64), ledger: &mut Ledger<'_>) {
-        if self.flows.get(key).is_some_and(|flow| flow.is_due(&ledger.export.marks)) {
-            self.flow_due(key, counted, ledger);
-        }
     }
 
     /// A flow has reached a mark, with the last of these packets and bytes, or before it was set.
@@ -370,7 +371,9 @@ impl<F> Shard<F> {
             let part = (u128::from(bytes) * u128::from(some) / u128::from(packets)) as u64;
             (packets, bytes) = (packets - some, bytes - part);
             flow.count_more(some as u32, part, ledger.now);
-            self.look_at_marks(key, (some as u32, part), ledger);
+            if flow.is_due(&ledger.export.marks) {
+                self.flow_due(key, (some as u32, part), ledger);
+            }
         }
     }
 
@@ -386,7 +389,7 @@ impl<F> Shard<F> {
             return;
         }
         // The hand goes round once per timeout; where it was then and where it is now is told by the clock alone.
-        let place = |at: Nanos| (u128::from(at.0 % active) * u128::from(len) / u128::from(active)) as u32;
+        let place = |at: Nanos| (((at.0 % active) >> 20) * u64::from(len) / (active >> 20).max(1)) as u32;
         let (from, to) = (place(before), place(now));
         let (first, second) = if now.since(before) >= active {
             (0..len, 0..0)

@@ -43,3 +43,27 @@ impl<P: Port> Worker<P> {
         self.datapath.abandon_flows();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use rtrb::RingBuffer;
+
+    #[test]
+    fn half_of_the_ring_is_left_to_answers() {
+        let (mut ring, mut control) = RingBuffer::new(8);
+        let mut backlog = VecDeque::new();
+        assert!(
+            have_room(&ring, &backlog, AT_A_TIME),
+            "into an empty ring everything goes, or nobody was ever told"
+        );
+        (0..2).for_each(|fence| ring.push(Answer::Fence(fence)).unwrap());
+        assert!(have_room(&ring, &backlog, 2) && !have_room(&ring, &backlog, 3));
+        backlog.extend([Answer::Fence(2), Answer::Fence(3)]);
+        assert!(!have_room(&ring, &backlog, 1), "what waits for the ring counts");
+        backlog.clear();
+        control.pop().unwrap();
+        assert!(have_room(&ring, &backlog, 3));
+    }
+}
