@@ -64,6 +64,9 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
         let opened = DpdkPort::open(&eal, &device_spec(config, port)).map_err(device)?;
         let info = io::Port::info(&opened);
         tracing::info!(port = info.name, driver = info.driver, mac = %info.mac, mtu = info.mtu, "port started");
+        for remark in io::Port::remarks(&opened) {
+            tracing::info!(port = info.name, remark);
+        }
         ports.push(opened);
     }
     DpdkPort::connect(&mut ports);

@@ -37,7 +37,7 @@ enum mr_part {
 struct mr_rule {
 	const uint8_t *decap; /* headers to cut off */
 	const uint8_t *encap; /* headers to put in front */
-	const uint8_t *rss_key; /* 40 octets */
+	const uint8_t *rss_key; /* 40 octets; NULL: the port's, which is the same */
 	uint32_t teid;
 	uint32_t mark;
 	uint32_t meter;
@@ -46,7 +46,7 @@ struct mr_rule {
 	uint16_t source_port, destination_port;
 	uint16_t queue;
 	uint16_t to_port;
-	uint16_t rss_queues; /* 0 to this less 1 */
+	uint16_t rss_queues; /* 0 to this less 1; 0: as the port's redirection table says */
 	uint8_t mac[6];
 	uint8_t outer_destination[16];
 	uint8_t source[16], destination[16]; /* IPv4: the first four */
@@ -242,11 +242,12 @@ static void build_rss(struct built *b, const struct mr_rule *r)
 		b->queues[i] = i;
 	b->rss.func = RTE_ETH_HASH_FUNCTION_DEFAULT;
 	b->rss.level = r->rss_inner ? 2 : 0;
-	b->rss.types = (r->v6 ? RTE_ETH_RSS_IPV6 : RTE_ETH_RSS_IPV4) |
+	/* A subscriber's IPv6 address is its prefix of 64 bits. */
+	b->rss.types = (r->v6 ? RTE_ETH_RSS_IPV6_PRE64 : RTE_ETH_RSS_IPV4) |
 		       (r->rss_source ? RTE_ETH_RSS_L3_SRC_ONLY : RTE_ETH_RSS_L3_DST_ONLY);
 	b->rss.key = r->rss_key;
 	b->rss.key_len = r->rss_key != NULL ? 40 : 0;
-	b->rss.queue = b->queues;
+	b->rss.queue = n != 0 ? b->queues : NULL;
 	b->rss.queue_num = n;
 }
 

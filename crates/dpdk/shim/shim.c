@@ -276,11 +276,15 @@ static uint16_t within(uint16_t wanted, const struct rte_eth_desc_lim *lim)
 	return (uint16_t)n;
 }
 
+/* The longest hash key of any NIC. packet::rss::UE_KEY has a period of 16 bits, so that it has any length. */
+enum { MR_KEY = 256 };
+
 /* Configures and starts a port; 0 or a positive errno, and in `step` what failed. */
 int mr_port_start(uint16_t port, const struct mr_port_config *config, struct rte_mempool *pool, const char **step)
 {
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf conf;
+	uint8_t key[MR_KEY];
 	int rc;
 
 	*step = "asking for its capabilities";
@@ -297,6 +301,12 @@ int mr_port_start(uint16_t port, const struct mr_port_config *config, struct rte
 	if (config->queues > 1 && rss != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = rss;
+		if (info.hash_key_size > 0) {
+			for (unsigned int i = 0; i < MR_KEY; i++)
+				key[i] = i % 2 == 0 ? 0x6d : 0x5a;
+			conf.rx_adv_conf.rss_conf.rss_key = key;
+			conf.rx_adv_conf.rss_conf.rss_key_len = info.hash_key_size;
+		}
 		conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_RSS_HASH;
 	}
 	*step = "configuring its queues";
@@ -379,6 +389,61 @@ uint16_t mr_rx(uint16_t port, uint16_t queue, struct rte_mbuf **into, uint16_t m
 uint16_t mr_tx(uint16_t port, uint16_t queue, struct rte_mbuf **from, uint16_t n)
 {
 	return rte_eth_tx_burst(port, queue, from, n);
+}
+
+/* ---- the redirection table ---- */
+
+enum { MR_RETA_GROUPS = 64 };
+
+uint16_t mr_reta_size(uint16_t port)
+{
+	struct rte_eth_dev_info info;
+	return rte_eth_dev_info_get(port, &info) == 0 ? info.reta_size : 0;
+}
+
+/* Writes entries, 0xffff excepted; 0 or a positive errno. */
+int mr_reta_write(uint16_t port, const uint16_t *queues, uint16_t entries)
+{
+	struct rte_eth_rss_reta_entry64 groups[MR_RETA_GROUPS];
+	if (entries > MR_RETA_GROUPS * RTE_ETH_RETA_GROUP_SIZE)
+		return EINVAL;
+	memset(groups, 0, sizeof(groups));
+	for (uint16_t i = 0; i < entries; i++) {
+		struct rte_eth_rss_reta_entry64 *group = &groups[i / RTE_ETH_RETA_GROUP_SIZE];
+		if (queues[i] == 0xffff)
+			continue;
+		group->mask |= UINT64_C(1) << (i % RTE_ETH_RETA_GROUP_SIZE);
+		group->reta[i % RTE_ETH_RETA_GROUP_SIZE] = queues[i];
+	}
+	return -rte_eth_dev_rss_reta_update(port, groups, entries);
+}
+
+int mr_reta_read(uint16_t port, uint16_t *queues, uint16_t entries)
+{
+	struct rte_eth_rss_reta_entry64 groups[MR_RETA_GROUPS];
+	if (entries > MR_RETA_GROUPS * RTE_ETH_RETA_GROUP_SIZE)
+		return EINVAL;
+	memset(groups, 0, sizeof(groups));
+	for (unsigned int i = 0; i < MR_RETA_GROUPS; i++)
+		groups[i].mask = UINT64_MAX;
+	int rc = rte_eth_dev_rss_reta_query(port, groups, entries);
+	for (uint16_t i = 0; i < entries && rc == 0; i++)
+		queues[i] = groups[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE];
+	return -rc;
+}
+
+/* How many transmit descriptors a queue has for which so many were wanted. */
+uint16_t mr_tx_descriptors(uint16_t port, uint16_t wanted)
+{
+	struct rte_eth_dev_info info;
+	return rte_eth_dev_info_get(port, &info) == 0 ? within(wanted, &info.tx_desc_lim) : wanted;
+}
+
+/* Whether the packet behind a transmit descriptor, counted from the next free one, has yet to go; negative: the driver can't tell. */
+int mr_tx_undone(uint16_t port, uint16_t queue, uint16_t offset)
+{
+	int status = rte_eth_tx_descriptor_status(port, queue, offset);
+	return status < 0 ? status : status == RTE_ETH_TX_DESC_FULL;
 }
 
 int mr_port_link(uint16_t port, uint32_t *mbps)

@@ -163,6 +163,11 @@ unsafe extern "C" {
     pub(crate) fn mr_rx(port: u16, queue: u16, into: *mut *mut RteMbuf, max: u16, lost: *mut u64) -> u16;
     pub(crate) fn mr_tx(port: u16, queue: u16, from: *mut *mut RteMbuf, n: u16) -> u16;
     pub(crate) fn mr_port_link(port: u16, mbps: *mut u32) -> c_int;
+    pub(crate) fn mr_reta_size(port: u16) -> u16;
+    pub(crate) fn mr_reta_write(port: u16, queues: *const u16, entries: u16) -> c_int;
+    pub(crate) fn mr_reta_read(port: u16, queues: *mut u16, entries: u16) -> c_int;
+    pub(crate) fn mr_tx_descriptors(port: u16, wanted: u16) -> u16;
+    pub(crate) fn mr_tx_undone(port: u16, queue: u16, offset: u16) -> c_int;
     pub(crate) fn mr_port_stats(port: u16, out: *mut RawStats) -> c_int;
 }
 

@@ -80,13 +80,20 @@ impl RteFlow {
     /// The flow table of a port, after asking it what it can. `ports`: DPDK's numbers of all ports that rules may forward to, in the
     /// order of the configuration.
     pub(crate) fn new(device: Arc<Device>, ports: Arc<[u16]>) -> Self {
-        let mut flow = Self { device, ports, rules: HashMap::new(), next: 1, features: Features::default() };
+        let mut flow = Self::without_asking(device);
+        flow.ports = ports;
         for (_, rule, answer) in flow.probe() {
             if answer.is_ok() {
                 flow.features = rule.needs().each().fold(flow.features, Features::with);
             }
         }
         flow
+    }
+
+    /// The flow table of a port, for rules of its own.
+    pub(crate) fn without_asking(device: Arc<Device>) -> Self {
+        let features = Features::default();
+        Self { device, ports: Arc::default(), rules: HashMap::new(), next: 1, features }
     }
 
     /// Asks whether the device would take one rule of each kind that is of use.
@@ -194,7 +201,7 @@ impl Drop for RteFlow {
 
 impl DpdkPort {
     /// The rules that make this port spread packets by subscriber: uplink by the source inside the tunnel, downlink by the
-    /// destination, over the first `queues` queues.
+    /// destination, over the first `queues` queues; 0: over those that the port's redirection table names.
     pub fn steering(queues: u16) -> [FlowRule; 4] {
         let queues: Vec<u16> = (0..queues).collect();
         [(true, false), (true, true), (false, false), (false, true)].map(|(uplink, v6)| {
@@ -305,7 +312,7 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
     let mut raw = RawRule {
         decap: front.as_ptr(),
         encap: std::ptr::null(),
-        rss_key: rss::UE_KEY.as_ptr(),
+        rss_key: std::ptr::null(),
         teid: tunnel.map_or(0, |tunnel| tunnel.teid),
         mark: 0,
         meter: 0,
@@ -360,6 +367,8 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
             Action::Rss { inner, source, queues } => {
                 (raw.rss_inner, raw.rss_source) = (u8::from(*inner), u8::from(*source));
                 raw.rss_queues = queues.len() as u16;
+                // Drivers that spread by the port's own table take its key, too, and no other.
+                raw.rss_key = if queues.is_empty() { std::ptr::null() } else { rss::UE_KEY.as_ptr() };
             }
             Action::Meter(meter) => raw.meter = *meter,
             Action::Encap(headers) => {
@@ -433,6 +442,24 @@ mod tests {
                 + rule.pattern.vlan.map_or(0, |_| 4)
                 + rule.pattern.tunnel.map_or(0, |tunnel| 28 + tunnel.container.header());
             assert_eq!(front(&rule.pattern).len(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn spreading_by_subscriber_asks_for_one_address_and_one_key() {
+        for (queues, key) in [(0, false), (4, true)] {
+            let built = DpdkPort::steering(queues).map(|rule| raw(&rule, &[], &[]).unwrap());
+            let seen = built.map(|raw| (raw.tunnel, raw.v6, raw.rss_inner, raw.rss_source));
+            // In a tunnel with a container the source inside, outside of one the destination.
+            assert_eq!(seen, [(2, 0, 1, 1), (2, 1, 1, 1), (0, 0, 0, 0), (0, 1, 0, 0)]);
+            for raw in built {
+                assert_eq!((raw.rss_queues, !raw.rss_key.is_null()), (queues, key));
+                assert_eq!(
+                    (raw.has_mac, raw.has_teid, raw.has_outer_destination, raw.qfi),
+                    (0, 0, 0, ANY_QFI)
+                );
+                assert_eq!(raw.actions, [9, 0, 0, 0, 0, 0, 0, 0], "RSS alone");
+            }
         }
     }
 

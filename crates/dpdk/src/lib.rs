@@ -53,6 +53,8 @@ mod flow;
 mod mbuf;
 mod pool;
 mod port;
+pub mod spread;
+mod unsent;
 
 pub use eal::{Chosen, Eal, EalConfig, Memory, ThreadGuard};
 pub use error::{DpdkError, Log};

@@ -7,12 +7,16 @@ use crate::ffi::{self, PortConfig, RawPortInfo, RawStats};
 use crate::flow::RteFlow;
 use crate::mbuf::{Mbuf, MempoolPool};
 use crate::pool::PoolHandle;
+use crate::spread::{Spread, Spreading};
+use crate::unsent::Unsent;
 use io::offload::FlowOffload;
+use io::redirection::Redirection;
 use io::{Member, Port, PortInfo, PortStats, RxQueue, TxQueue};
 use packet::MacAddr;
 use std::ffi::{CStr, CString, c_char};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tables::clock::Tsc;
 
 /// A device and how to set it up.
 #[derive(Clone, Debug)]
@@ -127,6 +131,8 @@ pub(crate) fn is_pci(device: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Device {
     port: u16,
+    /// As configured; the device may have more.
+    pub(crate) tx_descriptors: u16,
     /// Of an aggregated port.
     bonded: Option<Bonded>,
     chained_lost: AtomicU64,
@@ -162,6 +168,7 @@ pub struct DpdkPort {
     device: Arc<Device>,
     pool: PoolHandle,
     taken: Vec<bool>,
+    spreading: Spreading,
     /// DPDK's numbers of all ports, in the order of the configuration.
     ports: Arc<[u16]>,
 }
@@ -247,12 +254,15 @@ impl DpdkPort {
         };
         let device = Arc::new(Device {
             port,
+            tx_descriptors: config.tx_descriptors,
             bonded,
             chained_lost: AtomicU64::new(0),
             _pool: pool.clone(),
             eal: eal.clone(),
         });
-        Ok(Self { info, device, pool, taken: vec![false; usize::from(spec.queues)], ports: Arc::default() })
+        let spreading = Spreading::ask(&device, spec.queues);
+        let taken = vec![false; usize::from(spec.queues)];
+        Ok(Self { info, device, pool, taken, spreading, ports: Arc::default() })
     }
 
     /// Lets rules on each of these ports forward to any of them, by their place here.
@@ -266,6 +276,16 @@ impl DpdkPort {
     /// The flow table of the device behind the port, after asking it what it can.
     pub fn flows(&self) -> RteFlow {
         RteFlow::new(Arc::clone(&self.device), Arc::clone(&self.ports))
+    }
+
+    /// How the device spreads packets over receive queues.
+    pub fn spread(&self) -> &Spread {
+        &self.spreading.spread
+    }
+
+    /// The receive queue that each entry of the device's redirection table names; empty: it has none that can be set.
+    pub fn redirection_table(&self) -> Vec<u16> {
+        self.spreading.table(&self.device)
     }
 
     /// Packet buffers in queues, caches excluded, and in packets.
@@ -450,6 +470,7 @@ pub struct DpdkTx {
     queue: u16,
     /// Where the receive half transmits too.
     turn: Option<Turn>,
+    unsent: Unsent,
 }
 
 impl TxQueue for DpdkTx {
@@ -479,7 +500,15 @@ impl TxQueue for DpdkTx {
         if let Some(turn) = &self.turn {
             turn.give();
         }
+        if sent > 0 {
+            self.unsent.sent();
+        }
         sent
+    }
+
+    /// One for any number.
+    fn unsent(&self) -> usize {
+        usize::from(self.unsent.waits(|| Tsc::process().now()))
     }
 }
 
@@ -502,7 +531,8 @@ impl Port for DpdkPort {
         let calls = device.bonded.as_ref().is_some_and(Bonded::wants_calls);
         let turn = (calls && queue == 0).then(Turn::default);
         let pump = turn.clone().map(Pump::new);
-        Some((DpdkRx { device: Arc::clone(&device), queue, pump }, DpdkTx { device, queue, turn }))
+        let unsent = Unsent::new(&device, queue);
+        Some((DpdkRx { device: Arc::clone(&device), queue, pump }, DpdkTx { device, queue, turn, unsent }))
     }
 
     fn pool(&mut self, _queue: u16) -> MempoolPool {
@@ -511,6 +541,14 @@ impl Port for DpdkPort {
 
     fn link_up(&self) -> bool {
         self.link().0
+    }
+
+    fn redirection(&mut self) -> Option<Box<dyn Redirection>> {
+        self.spreading.redirection(&self.device, self.info.queues)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.spreading.remarks()
     }
 
     fn members(&self) -> Vec<Member> {

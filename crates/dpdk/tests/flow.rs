@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::common::{alone, open, start};
+use dpdk::spread::Spread;
 use dpdk::{DeviceSpec, DpdkPort};
-use io::Port;
 use io::offload::{Counts, Failure, Feature, Features, FlowOffload, Handle, Refused};
+use io::{Port, TxQueue};
 use tables::Nanos;
 
 /// Prints what a device says to a rule of each kind, and returns the names of those that it takes.
@@ -33,6 +34,21 @@ fn devices_without_flows_say_so() {
 #[ignore = "run by `devices_without_flows_say_so` in a process of its own"]
 fn without_flows_body() {
     let eal = start(&[]);
+    // A table that is too short for 512 shards, on a device that takes no rules.
+    let mut port = open(&eal, &DeviceSpec { queues: 3, ..DeviceSpec::new("n", "net_null7") });
+    assert_eq!(port.redirection_table(), (0..128).map(|entry| entry % 3).collect::<Vec<_>>());
+    assert!(port.redirection().is_none() && matches!(port.spread(), Spread::Otherwise(_)));
+    assert_eq!(
+        port.remarks(),
+        [
+            "its RSS can't hash the subscriber's address (IPv4 in GTP-U: not supported: rules): packets reach their \
+          worker by hand-off"
+        ]
+    );
+    let (_, tx) = port.take_queue(0).unwrap();
+    assert_eq!(tx.unsent(), 0, "a driver that can't tell");
+    drop((tx, port));
+
     let mut ports = ["net_null0", "net_ring0"].map(|device| open(&eal, &DeviceSpec::new("n", device)));
     DpdkPort::connect(&mut ports);
     for port in &mut ports {
@@ -74,6 +90,8 @@ fn tap_body() {
     };
     DpdkPort::connect(&mut ports);
     let [port] = &ports;
+    println!("{:?}", port.remarks());
+    assert!(matches!(port.remarks().as_slice(), [only] if only.contains("by hand-off")));
     let steered = ["destination", "UDP flow", "TCP flow", "IPv6 flow", "VLAN"];
     assert_eq!(ask(port), steered.map(|what| format!("queue by {what}")));
     let mut flows = port.flows();
