@@ -37,6 +37,10 @@ const SEQUENCE: usize = 1 << 22;
 /// Tables that `flow-insert` spreads flows over: as many as there are shards.
 const TABLES: usize = session::SHARDS;
 
+/// Where a table's memory comes from: taken as flows come, or before.
+const MEMORY: [&str; 2] = ["grown", RESERVED];
+const RESERVED: &str = "reserved";
+
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct FlowsConfig {
@@ -71,7 +75,7 @@ pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
             tell(&format!("{flows} flows: {direction}: learning"));
-            let (mut path, packets) = prepare(flows, clock)?;
+            let (mut path, packets) = prepare(flows, 0, clock)?;
             learn(&mut path, uplink, &packets)?;
             let live = path.datapath.counters().flows.live();
             for distribution in ["uniform", "zipf"] {
@@ -164,63 +168,76 @@ pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) 
     let mut report = Report::new("flow-insert", &clock);
     let rate = |operations: usize, ticks: u64| operations as f64 * clock.hz() as f64 / ticks.max(1) as f64;
     for &flows in &config.flows {
-        let params = |operation: &'static str, forwarding: &'static str| {
+        let params = |operation: &'static str, forwarding: &'static str, memory: &'static str| {
             [
                 ("flows", (flows as u64).into()),
                 ("forwarding", forwarding.into()),
+                ("memory", memory.into()),
                 ("operation", operation.into()),
             ]
         };
-        tell(&format!("{flows} flows: tables alone"));
-        let (mut inserted, mut deleted, mut stalls) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..config.runs.min(3) {
-            let mut tables: Vec<FlowTable<Plain, Idle>> =
-                (0..TABLES as u64).map(|at| FlowTable::new(at ^ 0x5eed, u32::MAX >> 4, Nanos(0))).collect();
-            let begin = clock.ticks();
-            let (mut last, mut worst) = (begin, 0);
-            for flow in 0..flows {
-                if let Some(table) = tables.get_mut(flow % TABLES) {
-                    let _ = table.insert(Plain::number(flow), Idle::default());
-                }
-                let now = clock.ticks();
-                worst = worst.max(now - last);
-                last = now;
-            }
-            inserted.push(rate(flows, last - begin));
-            stalls.push(worst as f64 * 1e6 / clock.hz() as f64);
-            let begin = clock.ticks();
-            for flow in 0..flows {
-                if let Some(table) = tables.get_mut(flow % TABLES) {
-                    table.remove(&Plain::number(flow));
-                }
-            }
-            deleted.push(rate(flows, clock.ticks() - begin));
-        }
         let name = "operations_per_second";
-        report.results.push(Measured::of(name, "1/s", &params("insert", "no"), &inserted));
-        report.results.push(Measured::of("worst_stall_us", "us", &params("insert", "no"), &stalls));
-        report.results.push(Measured::of(name, "1/s", &params("delete", "no"), &deleted));
-
-        tell(&format!("{flows} flows: through the slow path"));
-        let (mut learned, mut mixed, mut stalls) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..config.runs.min(3) {
-            let (mut path, packets) = prepare(flows, clock)?;
-            let (ticks, worst) = learn(&mut path, true, &packets)?;
-            learned.push(rate(flows, ticks));
-            stalls.push(worst as f64 * 1e6 / clock.hz() as f64);
-            // Half of the packets are of flows that are known, half of new ones.
-            let new = packets.iter().map(|(subscriber, port)| (*subscriber, port + FLOWS_PER_SESSION as u16));
-            let both: Vec<_> =
-                packets.iter().copied().zip(new).flat_map(|(known, new)| [known, new]).collect();
-            let (ticks, _) = learn(&mut path, true, &both)?;
-            mixed.push(rate(flows, ticks));
+        for memory in MEMORY {
+            tell(&format!("{flows} flows: tables alone, memory {memory}"));
+            let (mut inserted, mut deleted) = (Vec::new(), Vec::new());
+            let (mut worst, mut long, mut host) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..config.runs.min(3) {
+                let reserved = if memory == RESERVED { flows.div_ceil(TABLES) as u32 } else { 0 };
+                let mut tables = empty_tables(reserved);
+                let (ticks, stalls) = insert_all(&mut tables, flows, &clock);
+                inserted.push(rate(flows, ticks));
+                worst.push(stalls.worst as f64 * 1e6 / clock.hz() as f64);
+                long.push(stalls.long as f64);
+                // What the host does to a loop that only reads the clock, in as much time.
+                let begin = clock.ticks();
+                let mut idle = Stalls::begin(&clock);
+                while clock.ticks() - begin < ticks {
+                    idle.note(&clock);
+                }
+                host.push(idle.long as f64);
+                let begin = clock.ticks();
+                for flow in 0..flows {
+                    if let Some(table) = tables.get_mut(flow % TABLES) {
+                        table.remove(&Plain::number(flow));
+                    }
+                }
+                deleted.push(rate(flows, clock.ticks() - begin));
+            }
+            let params = |operation| params(operation, "no", memory);
+            report.results.push(Measured::of(name, "1/s", &params("insert"), &inserted));
+            report.results.push(Measured::of("worst_stall_us", "us", &params("insert"), &worst));
+            report.results.push(Measured::of("stalls_over_50_us", "stalls", &params("insert"), &long));
+            report.results.push(Measured::of("stalls_over_50_us", "stalls", &params("nothing"), &host));
+            report.results.push(Measured::of(name, "1/s", &params("delete"), &deleted));
         }
-        report.results.push(Measured::of(name, "1/s", &params("learn", "no"), &learned));
-        report.results.push(Measured::of("worst_stall_us", "us", &params("learn", "no"), &stalls));
-        report.results.push(Measured::of(name, "1/s", &params("learn", "half"), &mixed));
+
+        for memory in MEMORY {
+            tell(&format!("{flows} flows: through the slow path, memory {memory}"));
+            let (mut learned, mut mixed, mut stalls) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..config.runs.min(3) {
+                // Twice as many, for those that come later; and subscribers don't fill all shards alike.
+                let reserved = if memory == RESERVED { 3 * flows.div_ceil(TABLES) } else { 0 };
+                let (mut path, packets) = prepare(flows, reserved as u32, clock)?;
+                let (ticks, worst) = learn(&mut path, true, &packets)?;
+                learned.push(rate(flows, ticks));
+                stalls.push(worst as f64 * 1e6 / clock.hz() as f64);
+                // Half of the packets are of flows that are known, half of new ones.
+                let new =
+                    packets.iter().map(|(subscriber, port)| (*subscriber, port + FLOWS_PER_SESSION as u16));
+                let both: Vec<_> =
+                    packets.iter().copied().zip(new).flat_map(|(known, new)| [known, new]).collect();
+                let (ticks, _) = learn(&mut path, true, &both)?;
+                mixed.push(rate(flows, ticks));
+            }
+            let (no, half) = (params("learn", "no", memory), params("learn", "half", memory));
+            report.results.push(Measured::of(name, "1/s", &no, &learned));
+            report.results.push(Measured::of("worst_stall_us", "us", &no, &stalls));
+            report.results.push(Measured::of(name, "1/s", &half, &mixed));
+        }
     }
     report.notes.push(
-        "insert and delete: 512 tables alone, from empty; learn: a flow's first packet, received, classified, entered and \
+        "insert and delete: 512 tables alone, from empty, 64 at a time as a worker learns them; memory grown: taken as flows \
+         come, reserved: before; stalls_over_50_us of nothing: a loop that only reads the clock, for as long as the insertions took; learn: a flow's first packet, received, classified, entered and \
          forwarded; half: every other packet is of a known flow; worst_stall_us: the longest time that one insertion, or \
          one burst of 64 packets, took, whatever the host did in it"
             .into(),
@@ -228,9 +245,76 @@ pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) 
     Ok(report)
 }
 
+/// Readings of the clock that were long apart.
+struct Stalls {
+    last: u64,
+    /// The longest, in ticks.
+    worst: u64,
+    /// How many were longer than 50 us.
+    long: u64,
+}
+
+impl Stalls {
+    fn begin(clock: &Tsc) -> Self {
+        Self { last: clock.ticks(), worst: 0, long: 0 }
+    }
+
+    fn note(&mut self, clock: &Tsc) {
+        let now = clock.ticks();
+        let ticks = now - self.last;
+        self.worst = self.worst.max(ticks);
+        self.long += u64::from(ticks > clock.hz() / 20_000);
+        self.last = now;
+    }
+}
+
+/// Tables as the shards have them, each with memory for so many flows.
+fn empty_tables(reserved: u32) -> Vec<FlowTable<Plain, Idle>> {
+    let table = |at| {
+        let mut table = FlowTable::new(at ^ 0x5eed, u32::MAX >> 4, Nanos(0));
+        table.reserve(reserved);
+        table
+    };
+    (0..TABLES as u64).map(table).collect()
+}
+
+/// Enters flows as a worker learns them: those of a burst are looked up together. The ticks that it took, and the stalls from
+/// one insertion to the next.
+fn insert_all(tables: &mut [FlowTable<Plain, Idle>], flows: usize, clock: &Tsc) -> (u64, Stalls) {
+    let mut probes = Vec::with_capacity(BURST);
+    let mut stalls = Stalls::begin(clock);
+    let begin = stalls.last;
+    for first in (0..flows).step_by(BURST) {
+        let burst = first..flows.min(first + BURST);
+        probes.clear();
+        for flow in burst.clone() {
+            probes.extend(tables.get(flow % TABLES).map(|table| table.prepare(&Plain::number(flow))));
+        }
+        for (flow, probe) in burst.clone().zip(&probes) {
+            if let Some(table) = tables.get(flow % TABLES) {
+                table.expect(*probe);
+            }
+        }
+        for (flow, probe) in burst.zip(&probes) {
+            if let Some(table) = tables.get_mut(flow % TABLES) {
+                let _ = table.enter(*probe, Plain::number(flow), Idle::default());
+            }
+            stalls.note(clock);
+        }
+    }
+    (stalls.last - begin, stalls)
+}
+
 /// Sessions for so many flows, and their packets in the order in which they come.
-fn prepare(flows: usize, clock: Tsc) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
-    let mut path = Path::new(clock, unlimited)?;
+fn prepare(
+    flows: usize,
+    reserved_per_shard: u32,
+    clock: Tsc,
+) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
+    let mut path = Path::new(clock, |config| {
+        unlimited(config);
+        config.flows_reserved_per_shard = reserved_per_shard;
+    })?;
     let subscribers = establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION))?;
     let mut packets = each_flow(&subscribers, FLOWS_PER_SESSION);
     packets.truncate(flows);
@@ -350,7 +434,7 @@ mod tests {
     #[test]
     fn every_flow_is_learned_once_and_then_known() {
         for uplink in [true, false] {
-            let (mut path, packets) = prepare(1000, Tsc::process()).unwrap();
+            let (mut path, packets) = prepare(1000, 0, Tsc::process()).unwrap();
             learn(&mut path, uplink, &packets).unwrap();
             learn(&mut path, uplink, &skewed(&packets)[..4000]).unwrap();
             let counters = path.datapath.counters();

@@ -559,6 +559,7 @@ impl Check<'_> {
         let limits = &file.limits;
         for (part, value, whole, limit) in [
             ("sessions-per-peer", limits.sessions_per_peer, "sessions", limits.sessions),
+            ("flows-reserved", limits.flows_reserved, "flows", limits.flows),
             (
                 "buffered-packets-per-session",
                 limits.buffered_packets_per_session,

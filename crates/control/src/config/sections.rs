@@ -441,6 +441,9 @@ pub struct Limits {
     /// flow that was idle longest makes room.
     #[schemars(range(min = 512, max = 134_217_728))]
     pub flows: u32,
+    /// Flow entries whose memory is taken at the start, a 512th of them for each shard: no flow waits for memory until a shard has more.
+    #[schemars(range(min = 0, max = 134_217_728))]
+    pub flows_reserved: u32,
     /// Flow entries of one session. The packets of further flows are classified one by one.
     #[schemars(range(min = 0, max = 16_777_216))]
     pub flows_per_session: u32,
@@ -476,6 +479,7 @@ impl Default for Limits {
             outstanding_requests: 65_536,
             fragmented_packets: 4_096,
             flows: 4_194_304,
+            flows_reserved: 0,
             flows_per_session: 4_096,
             flow_idle_seconds: 30,
             new_flows_in_overload: 1,

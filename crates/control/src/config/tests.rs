@@ -409,6 +409,15 @@ fn n4_in_the_open_needs_peers_and_a_name() {
 }
 
 #[test]
+fn no_more_flows_are_reserved_than_there_may_be() {
+    assert!(with(&["limits.flows=4096", "limits.flows-reserved=4096"]).is_ok());
+    assert!(matches!(
+        wrong(&["limits.flows=4096", "limits.flows-reserved=4097"])[..],
+        [Wrong::LimitOrder { part: "flows-reserved", limit: 4096, .. }]
+    ));
+}
+
+#[test]
 fn a_chain_of_upfs_needs_no_n3_or_no_n6() {
     assert!(with(&["interface.n3.roles=['n9']"]).is_ok());
     assert!(with(&["interface.n6.roles=['n9']"]).is_ok());

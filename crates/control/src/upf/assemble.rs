@@ -208,6 +208,7 @@ pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapa
         reassemblies: config.limits.fragmented_packets as usize,
         fragment_flows: config.limits.fragmented_packets as usize,
         flows_per_shard: config.limits.flows.div_ceil(session::SHARDS as u32),
+        flows_reserved_per_shard: config.limits.flows_reserved.div_ceil(session::SHARDS as u32),
         flows_per_session: config.limits.flows_per_session,
         flow_idle: config.limits.flow_idle_seconds,
         export: super::flow_log::policy(&config.flow_log, workers),
