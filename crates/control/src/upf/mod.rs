@@ -7,7 +7,7 @@
 mod assemble;
 mod backend;
 mod bindings;
-mod calendar;
+pub mod calendar;
 mod capture;
 mod describe;
 mod describe_qos;
