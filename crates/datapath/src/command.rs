@@ -89,6 +89,23 @@ pub enum Command {
     Mirror(crate::mirror::Order),
 }
 
+impl Command {
+    /// The shard whose owner carries it out; `None`: every worker does.
+    pub fn shard(&self) -> Option<ShardId> {
+        match self {
+            Self::Install { rules, .. } => Some(rules.place.shard),
+            Self::Remove { session, .. } | Self::Query { session, .. } | Self::Inspect { session, .. } => {
+                Some(session.shard)
+            }
+            Self::Directory { .. }
+            | Self::AddressDirectory { .. }
+            | Self::FindTunnel { .. }
+            | Self::Net(_)
+            | Self::Mirror(_) => None,
+        }
+    }
+}
+
 /// What a worker tells the control side.
 #[derive(Debug)]
 pub enum Event {

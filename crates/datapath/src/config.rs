@@ -2,6 +2,7 @@
 
 use crate::marking::Marking;
 use crate::net::NetView;
+use crate::peer::Numbers;
 use crate::slice::Slice;
 use std::sync::Arc;
 
@@ -26,8 +27,10 @@ pub struct Config {
     pub flow_idle: u16,
     /// Mappings of NAT in each shard.
     pub mappings_per_shard: u32,
-    /// Far ends of tunnels.
+    /// Far ends of tunnels, of all workers with the same numbers together.
     pub peers: u16,
+    /// Their numbers. Workers that shards move between share them.
+    pub peer_numbers: Arc<Numbers>,
     /// Neighbours remembered.
     pub neighbours: usize,
     /// Frames waiting for one neighbour's MAC address.
@@ -69,6 +72,7 @@ impl Config {
             flow_idle: 30,
             mappings_per_shard: 1 << 13,
             peers: 8192,
+            peer_numbers: Arc::default(),
             neighbours: 4096,
             neighbour_queue: 32,
             buffered_packets: 16_384,

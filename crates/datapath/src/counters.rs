@@ -202,10 +202,15 @@ impl Counters {
         self.add_drops(Reason::TxQueueFull, frames);
     }
 
-    /// Frames of the outbox that found no room in the ring to their owner.
-    pub fn lost_in_hand_off(&mut self, frames: u64) {
+    /// Frames of the outbox that did not reach the owner of their shard.
+    pub fn lost_in_hand_off(&mut self, reason: Reason, frames: u64) {
         self.handed_out -= frames;
-        self.add_drops(Reason::HandOffRingFull, frames);
+        self.add_drops(reason, frames);
+    }
+
+    /// Frames that were received or handed in, and lost before anything could become of them.
+    pub fn lose(&mut self, reason: Reason, frames: u64) {
+        self.add_drops(reason, frames);
     }
 
     fn add_drops(&mut self, reason: Reason, frames: u64) {

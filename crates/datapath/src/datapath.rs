@@ -7,6 +7,7 @@ use crate::directory::Directory;
 use crate::flow::{Lookup, NO_RULE};
 use crate::forward::Link;
 use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
+use crate::load::ShardLoads;
 use crate::mirror::Taps;
 use crate::nat;
 use crate::network::{Context, Network};
@@ -72,6 +73,8 @@ pub struct Datapath<F: Frame> {
     pub(crate) sought: Vec<nat::Sought>,
     /// Internal frames that arose in this call.
     pub(crate) arisen: Vec<F>,
+    /// Frames of a burst that other workers have no part in; empty between calls.
+    staying: Vec<F>,
     pub(crate) metas: Vec<Meta>,
     probes: Vec<Option<Probe>>,
     /// What packets of sessions with flows are looked up by: for each packet of a burst, or none while no session here has flows.
@@ -85,6 +88,9 @@ pub struct Datapath<F: Frame> {
     pub(crate) slices: Vec<Share>,
     /// Shards whose flows are looked over next.
     sweep: usize,
+    /// Which packets are sampled.
+    sampled: u32,
+    shard_loads: ShardLoads,
     /// Where the packets leave that their records served.
     pub(crate) links: Vec<Link>,
     /// Of the last outer IPv4 header.
@@ -114,6 +120,9 @@ impl<F: Frame> Datapath<F> {
             ahead: Vec::new(),
             sought: Vec::new(),
             arisen: Vec::with_capacity(BURST),
+            staying: Vec::with_capacity(BURST),
+            sampled: 0,
+            shard_loads: ShardLoads::default(),
             metas: Vec::with_capacity(4 * BURST),
             probes: Vec::with_capacity(4 * BURST),
             lookups: Vec::with_capacity(4 * BURST),
@@ -142,11 +151,23 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Takes over a shard, with its sessions and their buffered packets. A shard that was here under the same number is
-    /// returned.
+    /// returned. Takes as long as the shard's sessions have different peers, unless it comes from workers whose peers have other
+    /// numbers ([`Config::peer_numbers`]): then all sessions are gone through.
     pub fn adopt(&mut self, mut shard: Box<Shard<F>>) -> Option<Box<Shard<F>>> {
         let network = &mut self.network;
-        // A peer too many leaves the FAR without a way: its packets are dropped and counted.
-        shard.relink(|address| network.acquire_peer(address).unwrap_or(NO_PEER));
+        if let Some(luggage) = shard.luggage.take() {
+            let mut strange = false;
+            for (address, number, users) in &luggage.peers {
+                strange |= network.acquire_peers(*address, *users) != Some(*number);
+            }
+            if strange {
+                for (address, _, users) in &luggage.peers {
+                    network.release_peers(*address, *users);
+                }
+                // A peer too many leaves the FAR without a way: its packets are dropped and counted.
+                shard.relink(|address| network.acquire_peer(address).unwrap_or(NO_PEER));
+            }
+        }
         let index = shard.id().index();
         let before = self.release(shard.id());
         self.counters.buffered += shard.buffered() as u64;
@@ -161,10 +182,8 @@ impl<F: Frame> Datapath<F> {
 
     /// Gives a shard away.
     pub fn release(&mut self, id: ShardId) -> Option<Box<Shard<F>>> {
-        let shard = self.shards.get_mut(id.index())?.take()?;
-        for peer in shard.peers() {
-            self.network.peers.release(peer);
-        }
+        let mut shard = self.shards.get_mut(id.index())?.take()?;
+        shard.luggage = Some(self.network.peers.pack(shard.peers()));
         self.counters.buffered -= shard.buffered() as u64;
         self.counters.handed_out += shard.buffered() as u64;
         self.divided -= shard.divided();
@@ -207,6 +226,11 @@ impl<F: Frame> Datapath<F> {
     /// For the engine, which learns what became of the outbox.
     pub const fn counters_mut(&mut self) -> &mut Counters {
         &mut self.counters
+    }
+
+    /// Which shards keep this worker busy, readable by others at any time.
+    pub const fn shard_loads(&self) -> &ShardLoads {
+        &self.shard_loads
     }
 
     /// Sessions in this worker's shards.
@@ -278,12 +302,12 @@ impl<F: Frame> Datapath<F> {
             meta
         }));
         counters.arrived(interface, traffic);
-        self.run(&mut cx, burst, Some(port));
+        self.run(&mut cx, burst);
         self.settle(&mut cx);
     }
 
     /// Processes frames that another worker handed over ([`Outbox::hand_off`]), each with the port it arrived at, and
-    /// leaves `frames` empty. A frame whose shard isn't here is dropped, not handed on.
+    /// leaves `frames` empty. A frame whose shard isn't here, because it has just moved, is handed on.
     pub fn process_handed_off<P: FramePool<Frame = F>>(
         &mut self,
         now: Nanos,
@@ -300,28 +324,22 @@ impl<F: Frame> Datapath<F> {
             self.metas.push(self.network.ingress.parse(&self.network.view, port, frame.bytes(), true));
             burst.push(frame);
         }
-        self.run(&mut cx, &mut burst, None);
+        self.run(&mut cx, &mut burst);
         // `run` may have filled the list that was taken.
         burst.append(&mut self.arisen);
         self.arisen = burst;
         self.settle(&mut cx);
     }
 
-    /// The phases of a burst whose frames are parsed. `port`: where it arrived, if frames of other shards are to be handed
-    /// to their owners.
-    fn run<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        burst: &mut Vec<F>,
-        port: Option<u16>,
-    ) {
+    /// The phases of a burst whose frames are parsed.
+    fn run<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Vec<F>) {
         if self.nat.is_some() {
             self.translate_in(cx.now, burst);
         }
         // Where is the record? A tunnel's place is in its TEID; a plain packet's bucket has to be read first.
         self.probes.clear();
         let (shards, directory) = (&self.shards, &self.directory);
-        let mut hashed = false;
+        let (mut hashed, mut away) = (false, false);
         self.probes.extend(self.metas.iter_mut().zip(burst.iter()).map(|(meta, frame)| {
             let mut probe = None;
             match meta.kind {
@@ -329,8 +347,9 @@ impl<F: Frame> Datapath<F> {
                     let (shard, slot) = directory.teid(meta.teid);
                     meta.shard = shard;
                     meta.slot = slot as u32;
-                    if let Some(Some(shard)) = shards.get(shard as usize) {
-                        prefetch_slice_at(&shard.tunnels, slot as usize);
+                    match shards.get(shard as usize) {
+                        Some(Some(shard)) => prefetch_slice_at(&shard.tunnels, slot as usize),
+                        _ => away = true,
                     }
                 }
                 Kind::Plain => {
@@ -342,8 +361,9 @@ impl<F: Frame> Datapath<F> {
                     if let Some((shard, slot)) = found {
                         meta.shard = shard;
                         meta.slot = slot;
-                        if let Some(Some(shard)) = shards.get(shard as usize) {
-                            prefetch_slice_at(&shard.downlink, slot as usize);
+                        match shards.get(shard as usize) {
+                            Some(Some(shard)) => prefetch_slice_at(&shard.downlink, slot as usize),
+                            _ => away = true,
                         }
                     } else {
                         let hash = if meta.v6 {
@@ -360,6 +380,8 @@ impl<F: Frame> Datapath<F> {
                             } else {
                                 shard.by_ipv4.prepare(&(meta.key as u32))
                             });
+                        } else {
+                            away = true;
                         }
                     }
                 }
@@ -383,6 +405,10 @@ impl<F: Frame> Datapath<F> {
                 }
             }
         }
+        if away {
+            self.pass_on(cx, burst);
+        }
+        self.sample();
         self.flow_budget = self.config.flows_per_burst;
         // What is known of this burst is out of reach of packets that arise from it and are run in its midst.
         let (mut metas, mut lookups) = (std::mem::take(&mut self.metas), std::mem::take(&mut self.lookups));
@@ -399,13 +425,62 @@ impl<F: Frame> Datapath<F> {
                 if lookup.is_some_and(|lookup| lookup.rule == NO_RULE) && !self.overload.admits() {
                     self.counters.drop(Reason::NewFlowInOverload);
                 } else {
-                    self.dispatch(cx, meta, frame, port);
+                    self.dispatch(cx, meta, frame);
                 }
             }
         }
         metas.clear();
         lookups.clear();
         (self.metas, self.lookups) = (metas, lookups);
+    }
+
+    /// Takes the packets of shards that other workers own out of the burst. None overtakes another of its session, which is in one
+    /// shard.
+    #[inline(never)]
+    fn pass_on<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Vec<F>) {
+        let (mut kept, before) = (0, cx.out.hand_off.len());
+        for (at, frame) in burst.drain(..).enumerate() {
+            let Some(meta) = self.metas.get(at).copied() else { break };
+            let is_users = matches!(meta.kind, Kind::Tunnel | Kind::Plain);
+            if is_users && !self.has(meta.shard) && !self.is_ours(&meta, frame.bytes()) {
+                cx.out.hand_off.push((
+                    ShardId::from_hash(meta.shard.into()),
+                    self.network.port(meta.interface),
+                    frame,
+                ));
+                continue;
+            }
+            if let Some(place) = self.metas.get_mut(kept) {
+                *place = meta;
+            }
+            kept += 1;
+            self.staying.push(frame);
+        }
+        self.metas.truncate(kept);
+        std::mem::swap(burst, &mut self.staying);
+        self.counters.handed_out += (cx.out.hand_off.len() - before) as u64;
+    }
+
+    fn has(&self, shard: u16) -> bool {
+        matches!(self.shards.get(shard as usize), Some(Some(_)))
+    }
+
+    /// Whether it is a packet to ourselves that parsing took for a UE's.
+    fn is_ours(&self, meta: &Meta, frame: &[u8]) -> bool {
+        meta.kind == Kind::Plain && self.is_own(meta, frame)
+    }
+
+    /// Counts one packet of each burst for all, for whoever wants to know which shards are busy.
+    #[inline(always)]
+    fn sample(&mut self) {
+        self.sampled = self.sampled.wrapping_add(0x9e37_79b9);
+        // Any packet of the burst, as likely as any other.
+        let at = (u64::from(self.sampled) * self.metas.len() as u64 >> 32) as usize;
+        if let Some(meta) = self.metas.get(at)
+            && matches!(meta.kind, Kind::Tunnel | Kind::Plain)
+        {
+            self.shard_loads.add(meta.shard, self.metas.len() as u64);
+        }
     }
 
     /// The sessions' rules that have records of their own: which one is it? Looks up the flows of the burst in phases, as
@@ -442,21 +517,16 @@ impl<F: Frame> Datapath<F> {
 
     /// Whatever a record didn't serve.
     #[inline(never)]
-    fn dispatch<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        meta: &Meta,
-        frame: F,
-        port: Option<u16>,
-    ) {
+    fn dispatch<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta, frame: F) {
         match meta.kind {
-            Kind::Tunnel | Kind::Plain
-                if self.shards.get(meta.shard as usize).is_none_or(Option::is_none) =>
-            {
-                self.elsewhere(cx, meta, frame, port);
-            }
+            // `pass_on` has left none of another worker's users, but it has left our own packets.
+            Kind::Tunnel | Kind::Plain if !self.has(meta.shard) => self.local(cx, meta, frame),
             Kind::Tunnel | Kind::Plain => self.unserved(cx, meta, frame),
-            Kind::Public => self.elsewhere(cx, meta, frame, port),
+            Kind::Public => {
+                self.counters.handed_out += 1;
+                let port = self.network.port(meta.interface);
+                cx.out.hand_off.push((ShardId::from_hash(meta.shard.into()), port, frame));
+            }
             Kind::Bad(reason) => self.counters.drop(reason),
             Kind::Signalling => self.signalling(cx, meta, &frame),
             Kind::UnknownExtension(_) => self.unknown_extension(cx, meta, &frame),
@@ -471,31 +541,7 @@ impl<F: Frame> Datapath<F> {
         let meta = self.network.ingress.parse(&self.network.view, port, frame.bytes(), false);
         self.metas.clear();
         self.metas.push(meta);
-        self.run(cx, &mut vec![frame], Some(port));
-    }
-
-    /// A packet of a shard that another worker owns.
-    #[cold]
-    #[inline(never)]
-    fn elsewhere<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        meta: &Meta,
-        frame: F,
-        port: Option<u16>,
-    ) {
-        // A packet to ourselves that parsing took for a UE's must not travel between workers.
-        if meta.kind == Kind::Plain && self.is_own(meta, frame.bytes()) {
-            self.local(cx, meta, frame);
-            return;
-        }
-        match port {
-            Some(port) => {
-                self.counters.handed_out += 1;
-                cx.out.hand_off.push((ShardId::from_hash(meta.shard as u32), port, frame));
-            }
-            None => self.counters.drop(Reason::NotOwned),
-        }
+        self.run(cx, &mut vec![frame]);
     }
 
     /// Processes the internal frames that arose, and those that arise from them.
@@ -507,7 +553,7 @@ impl<F: Frame> Datapath<F> {
             let mut burst = std::mem::take(&mut self.arisen);
             self.metas.clear();
             self.metas.extend(burst.iter().map(|frame| parse::internal(frame.bytes())));
-            self.run(cx, &mut burst, Some(0));
+            self.run(cx, &mut burst);
             burst.append(&mut self.arisen);
             self.arisen = burst;
         }
@@ -547,6 +593,9 @@ impl<F: Frame> Datapath<F> {
                 });
                 let event = match removed {
                     Some(mut session) => {
+                        if let Some(shard) = self.shard_mut(place.shard) {
+                            shard.buffered -= session.waiting.len() as u32;
+                        }
                         self.forget_translations(&mut cx, place.shard, &session.rules, None);
                         self.network.peers.release_all(&session.peers);
                         for frame in session.waiting.drain(..) {

@@ -65,7 +65,7 @@ impl<F: Frame> Network<F> {
             ingress: Ingress::new(&view),
             view,
             ways: Vec::new(),
-            peers: Peers::new(config.peers),
+            peers: Peers::new(config.peers, Arc::clone(&config.peer_numbers)),
             neighbours: Neighbours::new(config.seed, config.neighbours, config.neighbour_queue),
             generation: 0,
         };
@@ -129,10 +129,27 @@ impl<F: Frame> Network<F> {
         egress(&self.view, &self.neighbours, interface, target)
     }
 
+    /// The port of an interface; 0 for none, which frames of our own making have.
+    pub fn port(&self, interface: u16) -> u16 {
+        self.view.interfaces().get(interface as usize).map_or(0, |interface| interface.port)
+    }
+
     /// One more user of the tunnel's far end. `None`: too many.
     pub fn acquire_peer(&mut self, address: IpAddr) -> Option<u16> {
+        self.acquire_peers(address, 1)
+    }
+
+    /// So many more users.
+    pub fn acquire_peers(&mut self, address: IpAddr, users: u32) -> Option<u16> {
         let (view, neighbours) = (&self.view, &self.neighbours);
-        self.peers.acquire(address, || way_to_peer(view, neighbours, address))
+        self.peers.acquire(address, users, || way_to_peer(view, neighbours, address))
+    }
+
+    /// So many users of a far end less.
+    pub fn release_peers(&mut self, address: IpAddr, users: u32) {
+        if let Some(number) = self.peers.number(address) {
+            self.peers.release(number, users);
+        }
     }
 
     /// Sends a complete frame, or keeps it until the neighbour's MAC address is known.

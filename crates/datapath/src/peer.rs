@@ -1,11 +1,13 @@
 //! The far ends of tunnels: gNBs, other UPFs, the SMF. Each has its outer headers made in advance.
 //!
-//! A record names its peer by a small index that means something in one worker only. Peers are counted by the
-//! FARs that use them and forgotten with the last one; when the network changes, all headers are made anew.
+//! A record names its peer by a small number, which is the same in all workers, so that a shard moves from one to another
+//! without a look at its sessions. Peers are counted by the FARs that use them and forgotten with the last one; when the
+//! network changes, all headers are made anew.
 
 use crate::egress::Egress;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// No peer.
 pub const NO_PEER: u16 = u16::MAX;
@@ -99,76 +101,155 @@ fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
+/// The numbers of all workers' peers. A worker asks for one when a peer is new to it, never for a packet.
+#[derive(Debug, Default)]
+pub struct Numbers(Mutex<Numbered>);
+
+#[derive(Debug, Default)]
+struct Numbered {
+    /// The number, and how many workers and travelling shards hold it.
+    by_address: HashMap<IpAddr, (u16, u32)>,
+    free: Vec<u16>,
+}
+
+impl Numbers {
+    /// One holder more of the peer's number. `None`: `max` peers have one already.
+    fn hold(&self, address: IpAddr, max: u16) -> Option<u16> {
+        let mut numbered = self.lock();
+        if let Some((number, holders)) = numbered.by_address.get_mut(&address) {
+            *holders += 1;
+            return Some(*number);
+        }
+        let used = numbered.by_address.len();
+        if used >= max as usize {
+            return None;
+        }
+        // Numbers are dense: as many were given as are used now and free now.
+        let number = numbered.free.pop().unwrap_or(used as u16);
+        numbered.by_address.insert(address, (number, 1));
+        Some(number)
+    }
+
+    /// One holder less.
+    fn give_up(&self, address: IpAddr) {
+        let mut numbered = self.lock();
+        let Some((number, holders)) = numbered.by_address.get_mut(&address) else { return };
+        let number = *number;
+        *holders -= 1;
+        if *holders == 0 {
+            numbered.by_address.remove(&address);
+            numbered.free.push(number);
+        }
+    }
+
+    /// What a worker that panicked has left is whole: nothing here panics between two changes.
+    fn lock(&self) -> MutexGuard<'_, Numbered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The peers that a shard's sessions use: what it takes along when it moves. Holds their numbers until it has arrived.
+#[derive(Debug)]
+pub(crate) struct Luggage {
+    numbers: Arc<Numbers>,
+    /// Address, number, and how many FARs use it.
+    pub peers: Vec<(IpAddr, u16, u32)>,
+}
+
+impl Drop for Luggage {
+    fn drop(&mut self) {
+        for (address, ..) in &self.peers {
+            self.numbers.give_up(*address);
+        }
+    }
+}
+
 /// All peers of one worker.
 #[derive(Debug)]
 pub struct Peers {
+    numbers: Arc<Numbers>,
+    /// By number; unused ones have no references.
     peers: Vec<Peer>,
     by_address: HashMap<IpAddr, u16>,
-    free: Vec<u16>,
     max: u16,
 }
 
 impl Peers {
-    /// None yet, and never more than `max` (at most 65,535).
-    pub fn new(max: u16) -> Self {
-        Self { peers: Vec::new(), by_address: HashMap::new(), free: Vec::new(), max }
+    /// None yet, and never more than `max` (at most 65,535) in all workers with the same numbers.
+    pub fn new(max: u16, numbers: Arc<Numbers>) -> Self {
+        Self { numbers, peers: Vec::new(), by_address: HashMap::new(), max }
     }
 
-    /// One more user of this peer; `make` finds the way to a new one. `None`: the table is full.
+    /// So many more users of this peer; `make` finds the way to a new one. `None`: the table is full.
     pub fn acquire(
         &mut self,
         address: IpAddr,
+        users: u32,
         make: impl FnOnce() -> Option<(Egress, Outer)>,
     ) -> Option<u16> {
-        if let Some(index) = self.by_address.get(&address) {
-            self.peers.get_mut(*index as usize)?.references += 1;
-            return Some(*index);
+        if let Some(number) = self.by_address.get(&address) {
+            self.peers.get_mut(*number as usize)?.references += users;
+            return Some(*number);
         }
-        if self.by_address.len() >= self.max as usize {
-            return None;
+        let number = self.numbers.hold(address, self.max)?;
+        if self.peers.len() <= number as usize {
+            self.peers.resize_with(number as usize + 1, || build(address, 0, None));
         }
-        let peer = build(address, make());
-        let index = if let Some(index) = self.free.pop() {
-            *self.peers.get_mut(index as usize)? = peer;
-            index
-        } else {
-            self.peers.push(peer);
-            (self.peers.len() - 1) as u16
-        };
-        self.by_address.insert(address, index);
-        Some(index)
+        if let Some(place) = self.peers.get_mut(number as usize) {
+            *place = build(address, users, make());
+        }
+        self.by_address.insert(address, number);
+        Some(number)
     }
 
-    /// One user less.
-    pub fn release(&mut self, index: u16) {
-        if let Some(peer) = self.peers.get_mut(index as usize)
+    /// So many users less.
+    pub fn release(&mut self, number: u16, users: u32) {
+        if let Some(peer) = self.peers.get_mut(number as usize)
             && peer.references > 0
         {
-            peer.references -= 1;
+            peer.references = peer.references.saturating_sub(users);
             if peer.references == 0 {
                 self.by_address.remove(&peer.address);
-                self.free.push(index);
+                self.numbers.give_up(peer.address);
             }
         }
     }
 
     /// One user less of each.
-    pub fn release_all(&mut self, indices: &[u16]) {
-        for index in indices {
-            self.release(*index);
+    pub fn release_all(&mut self, numbers: &[u16]) {
+        for number in numbers {
+            self.release(*number, 1);
         }
     }
 
-    /// The peer with this index.
+    /// Packs what a shard takes along, and forgets that it used it here.
+    pub(crate) fn pack(&mut self, uses: impl Iterator<Item = (u16, u32)>) -> Luggage {
+        let mut luggage = Luggage { numbers: Arc::clone(&self.numbers), peers: Vec::new() };
+        for (number, users) in uses {
+            let Some(address) = self.get(number).map(|peer| peer.address) else { continue };
+            if self.numbers.hold(address, self.max).is_some() {
+                luggage.peers.push((address, number, users));
+            }
+            self.release(number, users);
+        }
+        luggage
+    }
+
+    /// The number of a peer that is used here.
+    pub(crate) fn number(&self, address: IpAddr) -> Option<u16> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// The peer with this number.
     #[inline(always)]
-    pub fn get(&self, index: u16) -> Option<&Peer> {
-        self.peers.get(index as usize)
+    pub fn get(&self, number: u16) -> Option<&Peer> {
+        self.peers.get(number as usize)
     }
 
     /// Finds the way to every peer anew.
     pub fn rebuild(&mut self, mut make: impl FnMut(IpAddr) -> Option<(Egress, Outer)>) {
         for peer in self.peers.iter_mut().filter(|peer| peer.references > 0) {
-            *peer = Peer { references: peer.references, ..build(peer.address, make(peer.address)) };
+            *peer = build(peer.address, peer.references, make(peer.address));
         }
     }
 
@@ -178,11 +259,10 @@ impl Peers {
     }
 }
 
-fn build(address: IpAddr, way: Option<(Egress, Outer)>) -> Peer {
-    match way {
-        Some((egress, outer)) => Peer { address, references: 1, egress: Some(egress), outer },
-        None => Peer { address, references: 1, egress: None, outer: Outer::V4 { template: [0; 44], sum: 0 } },
-    }
+fn build(address: IpAddr, references: u32, way: Option<(Egress, Outer)>) -> Peer {
+    let (egress, outer) = way.unzip();
+    let outer = outer.unwrap_or(Outer::V4 { template: [0; 44], sum: 0 });
+    Peer { address, references, egress, outer }
 }
 
 #[cfg(test)]
@@ -192,20 +272,42 @@ mod tests {
 
     #[test]
     fn peers_are_counted_and_their_places_used_again() {
-        let mut peers = Peers::new(2);
+        let mut peers = Peers::new(2, Arc::default());
         let [a, b, c] = [1u8, 2, 3].map(|n| IpAddr::from([192, 0, 2, n]));
-        let first = peers.acquire(a, || None).unwrap();
-        assert_eq!(peers.acquire(a, || None), Some(first));
-        let second = peers.acquire(b, || None).unwrap();
+        let first = peers.acquire(a, 1, || None).unwrap();
+        assert_eq!(peers.acquire(a, 1, || None), Some(first));
+        let second = peers.acquire(b, 1, || None).unwrap();
         assert_ne!(first, second);
-        assert_eq!(peers.acquire(c, || None), None);
-        peers.release(first);
-        assert_eq!(peers.acquire(c, || None), None, "one user is left");
-        peers.release(first);
-        assert_eq!(peers.acquire(c, || None), Some(first));
+        assert_eq!(peers.acquire(c, 1, || None), None);
+        peers.release(first, 1);
+        assert_eq!(peers.acquire(c, 1, || None), None, "one user is left");
+        peers.release(first, 1);
+        assert_eq!(peers.acquire(c, 1, || None), Some(first));
         assert_eq!(peers.get(first).unwrap().address, c);
         assert_eq!(peers.by_address.len(), 2);
-        peers.release(9);
+        peers.release(9, 1);
+    }
+
+    #[test]
+    fn a_number_means_the_same_everywhere_as_long_as_anybody_holds_it() {
+        let numbers = Arc::new(Numbers::default());
+        let [mut left, mut right] = [(); 2].map(|()| Peers::new(8, Arc::clone(&numbers)));
+        let [a, b] = [1u8, 2].map(|n| IpAddr::from([192, 0, 2, n]));
+        let number = left.acquire(a, 3, || None).unwrap();
+        let other = right.acquire(b, 1, || None).unwrap();
+        assert_ne!(number, other);
+        // Nobody but the luggage knows it now, and nobody else gets its number.
+        let luggage = left.pack([(number, 3)].into_iter());
+        assert!(left.by_address.is_empty());
+        assert_ne!(right.acquire([192, 0, 2, 9].into(), 1, || None), Some(number));
+        assert_eq!(luggage.peers, [(a, number, 3)]);
+        assert_eq!(right.acquire(a, 3, || None), Some(number));
+        drop(luggage);
+        right.release(number, 2);
+        assert_eq!(left.acquire(a, 1, || None), Some(number));
+        left.release(number, 1);
+        right.release(number, 1);
+        assert_eq!(numbers.lock().by_address.len(), 2);
     }
 
     #[test]

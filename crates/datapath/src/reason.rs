@@ -98,7 +98,9 @@ reasons! {
     NatUserLimit = "nat-user-limit", "All ports of the UE's blocks are taken and it may have no more blocks. Raise blocks-per-ue or the block size.";
     NatExhausted = "nat-exhausted", "The UE's shard has no free block of ports on the UE's public address, or the table of mappings is full. Enlarge the pool, or make blocks smaller.";
     // Ownership.
-    NotOwned = "not-owned", "A packet handed to a worker that does not own its shard any more.";
+    NotOwned = "not-owned", "A packet of a shard that no worker owns: its worker died and nobody could inherit from it.";
+    MoveParkingFull = "move-parking-full", "A packet of a shard that was on its way to another worker, which had no room to park it. Raise [engine] parking.";
+    LostWithWorker = "lost-with-worker", "A packet in the rings of a worker that died.";
     HandOffRingFull = "hand-off-ring-full", "The ring to the worker that owns the packet's shard is full: that worker is overloaded.";
     TxQueueFull = "tx-queue-full", "The port's transmit queue stayed full: the link is slower than what is sent to it.";
 }

@@ -7,7 +7,7 @@ use crate::counters::FlowCounters;
 use crate::flow::{self, Flow, Key, Lookup};
 use crate::forward::enforce;
 use crate::parse::{Kind, Meta};
-use crate::peer::NO_PEER;
+use crate::peer::{Luggage, NO_PEER};
 use crate::police::{self, Meters, Place, Policers};
 use crate::record::{MAX_SESSIONS, Record, flag};
 use crate::runs::{Run, Runs};
@@ -16,6 +16,7 @@ use crate::slow::Waiting;
 use session::rules::{Action, Destination, Forward, Rules, Tunnel};
 use session::usage::Usage;
 use session::{SessionRef, ShardId};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -129,6 +130,12 @@ pub struct Shard<F> {
     pub(crate) by_prefix: BulkMap<u64, u32, 5>,
     /// By far end and TEID of a tunnel that a session sends into.
     by_remote: HashMap<(IpAddr, u32), u32>,
+    /// How many FARs use each peer, by its number.
+    peers: HashMap<u16, u32>,
+    /// While the shard is between two workers.
+    pub(crate) luggage: Option<Luggage>,
+    /// Packets that wait in its sessions.
+    pub(crate) buffered: u32,
     live: usize,
     /// See [`Shard::divided`].
     divided: usize,
@@ -157,6 +164,9 @@ impl<F> Shard<F> {
             by_ipv4: BulkMap::new(seed),
             by_prefix: BulkMap::new(seed.rotate_left(32)),
             by_remote: HashMap::new(),
+            peers: HashMap::new(),
+            luggage: None,
+            buffered: 0,
             live: 0,
             divided: 0,
             ended: Vec::new(),
@@ -181,8 +191,8 @@ impl<F> Shard<F> {
     }
 
     /// Packets that wait in its sessions.
-    pub fn buffered(&self) -> usize {
-        self.sessions.iter().flatten().map(|session| session.waiting.len()).sum()
+    pub const fn buffered(&self) -> usize {
+        self.buffered as usize
     }
 
     /// The session in a slot.
@@ -525,6 +535,7 @@ impl<F> Shard<F> {
             waiting = std::mem::take(&mut before.waiting);
             old_peers = before.peers;
         }
+        self.count_peers(&peers, &old_peers);
         if per_rule && rule_records.len() == 0 {
             rule_records = self.rules.allocate(rules.pdrs.len() as u16);
             self.next_version = version.wrapping_add(1);
@@ -578,16 +589,34 @@ impl<F> Shard<F> {
         self.meters.free(session.meters);
         self.markers.free(session.markers);
         self.rules.free(session.rule_records);
+        self.count_peers(&[], &session.peers);
         Some(session)
     }
 
-    /// Every session's FARs with a tunnel, to be given this worker's peers.
+    fn count_peers(&mut self, more: &[u16], less: &[u16]) {
+        for number in more.iter().filter(|number| **number != NO_PEER) {
+            *self.peers.entry(*number).or_default() += 1;
+        }
+        for number in less {
+            if let Entry::Occupied(mut uses) = self.peers.entry(*number) {
+                *uses.get_mut() -= 1;
+                if *uses.get() == 0 {
+                    uses.remove();
+                }
+            }
+        }
+    }
+
+    /// The shard comes from workers whose peers have other numbers: gives every session's FARs the numbers of this one's.
     pub(crate) fn relink(&mut self, mut peer: impl FnMut(IpAddr) -> u16) {
+        self.peers.clear();
         for slot in 0..self.sessions.len() as u32 {
             self.fold(slot);
             let Some(session) = self.session_mut(slot) else { continue };
-            session.peers =
+            let peers: Box<[u16]> =
                 session.rules.fars.iter().map(|far| remote(far.action).map_or(NO_PEER, &mut peer)).collect();
+            session.peers.clone_from(&peers);
+            self.count_peers(&peers, &[]);
             self.with_records(slot, |session, _, records| {
                 for record in records.iter_mut().filter(|record| record.has(flag::OUTER)) {
                     if let Some(pdr) = session.rules.pdrs.get(record.pdr as usize) {
@@ -599,9 +628,9 @@ impl<F> Shard<F> {
         }
     }
 
-    /// The peers that its sessions use, once for each use.
-    pub(crate) fn peers(&self) -> impl Iterator<Item = u16> + '_ {
-        self.sessions.iter().flatten().flat_map(|session| session.peers.iter().copied())
+    /// The peers that its sessions use, with the number of uses.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
+        self.peers.iter().map(|(number, uses)| (*number, *uses))
     }
 
     fn link(&mut self, slot: u32, rules: &Rules) {

@@ -360,8 +360,8 @@ impl<F: Frame> Datapath<F> {
         notify: bool,
     ) {
         let full = self.counters.buffered >= self.config.buffered_packets as u64;
-        let session = self.shards.get_mut(shard as usize).and_then(Option::as_deref_mut);
-        let Some(session) = session.and_then(|shard| shard.session_mut(slot)) else { return };
+        let Some(shard) = self.shards.get_mut(shard as usize).and_then(Option::as_deref_mut) else { return };
+        let Some(session) = shard.session_mut(slot) else { return };
         // The SMF is told even if the packet finds no room: the UE is to be paged all the same.
         if notify
             && let Some(state) = session.books.pdrs.get_mut(pdr_index as usize)
@@ -385,6 +385,7 @@ impl<F: Frame> Datapath<F> {
             self.refuse(meta, Reason::BufferExhausted);
         } else {
             session.waiting.push_back(Waiting { meta: *meta, frame });
+            shard.buffered += 1;
             self.counters.buffered += 1;
         }
     }
@@ -396,11 +397,11 @@ impl<F: Frame> Datapath<F> {
         place: SessionRef,
         discard: bool,
     ) {
-        let Some(session) = self.shard_mut(place.shard).and_then(|shard| shard.session_mut(place.slot))
-        else {
-            return;
-        };
-        for Waiting { meta, frame } in std::mem::take(&mut session.waiting) {
+        let Some(shard) = self.shard_mut(place.shard) else { return };
+        let Some(session) = shard.session_mut(place.slot) else { return };
+        let waiting = std::mem::take(&mut session.waiting);
+        shard.buffered -= waiting.len() as u32;
+        for Waiting { meta, frame } in waiting {
             self.counters.buffered -= 1;
             let there = self.session_slot(&meta) == Some((place.shard.index() as u16, place.slot));
             if discard || !there {

@@ -1,20 +1,26 @@
 //! The control side's handle on the workers.
 
 use crate::egress::{Plan, Scheduler};
+use crate::estate::Estates;
 use crate::idle::{Idle, IdlePolicy};
+use crate::mesh::Mesh;
+use crate::model::Model;
+use crate::moves::{Director, Move, MoveCounters, Mover};
+use crate::owners::Owners;
 use crate::placement::{InvalidWorkerCount, ShardMap, pin};
-use crate::waker::Waker;
-use crate::worker::{
-    Answer, CONTROL_BURST, HandedOff, Load, Order, PortLoad, Steered, SteeredLoad, Worker, WorkerReport,
-};
+use crate::report::{Dial, Gauge, Load, PortLoad, SteeredLoad, WorkerReport};
+use crate::waker::{Roster, Waker};
+use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Steered, Transmit, Worker};
 use datapath::command::{Command, Event};
 use datapath::offload::{Mode, Offload, Policy};
-use datapath::{Config, Datapath, Outbox};
+use datapath::{Config, Datapath, Outbox, ShardLoads};
 use io::steering::{Duty, Steering};
 use io::{BURST, Port};
 use rtrb::{Consumer, Producer, RingBuffer};
 use session::ShardId;
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -29,6 +35,14 @@ pub type OnThreadStart = Arc<dyn Fn() -> Box<dyn std::any::Any> + Send + Sync>;
 pub struct EngineConfig {
     /// One entry per worker: the core that it is pinned to, or `None` to leave it to the kernel.
     pub cores: Vec<Option<usize>>,
+    /// How packets come to the workers that own their shards.
+    pub model: Model,
+    /// Workers that own shards at the start; `None`: all that may.
+    pub active: Option<usize>,
+    /// Packets of moving shards that a worker can park.
+    pub parking: usize,
+    /// How long a worker that gives shards away waits for others that don't answer.
+    pub patience: Duration,
     /// What a worker does when there is nothing to do.
     pub idle: IdlePolicy,
     /// Entries of each order and answer ring.
@@ -47,6 +61,10 @@ impl Default for EngineConfig {
     fn default() -> Self {
         Self {
             cores: vec![None],
+            model: Model::default(),
+            active: None,
+            parking: 4_096,
+            patience: Duration::from_millis(10),
             idle: IdlePolicy::default(),
             control_ring: 4_096,
             hand_off_ring: 1_024,
@@ -97,12 +115,28 @@ pub enum EngineError {
     NoAnswer(usize),
 }
 
+/// Shards can't go to this worker.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("shards can't go to worker {worker}: those that may own shards are {} to {}, if they are alive", owning.start, owning.end - 1)]
+pub struct MoveError {
+    /// The worker.
+    pub worker: usize,
+    /// Those that may.
+    pub owning: Range<usize>,
+}
+
 struct Seat {
     orders: Producer<Order>,
     answers: Consumer<Answer>,
     /// Orders for which the ring had no room yet.
     waiting: VecDeque<Order>,
+    /// The last move that its worker may begin: others wait, with all orders behind them.
+    may_take: u64,
     thread: Option<JoinHandle<WorkerReport>>,
+    /// Of a worker that died.
+    last: Option<WorkerReport>,
+    dial: Dial,
+    loads: ShardLoads,
     /// The last fence that it passed.
     passed: u64,
 }
@@ -110,6 +144,10 @@ struct Seat {
 impl Seat {
     fn push_waiting(&mut self) {
         while let Some(order) = self.waiting.pop_front() {
+            if matches!(&order, Order::Take(order) if order.number > self.may_take) {
+                self.waiting.push_front(order);
+                break;
+            }
             if let Err(rtrb::PushError::Full(order)) = self.orders.push(order) {
                 self.waiting.push_front(order);
                 break;
@@ -121,13 +159,29 @@ impl Seat {
     }
 }
 
+impl Seat {
+    /// Its worker has died: what it counted.
+    fn end(&mut self) -> Option<WorkerReport> {
+        if let Some(thread) = self.thread.take() {
+            self.last = thread.join().ok();
+        }
+        self.waiting.clear();
+        self.last.clone()
+    }
+}
+
 /// A point in the orders of all workers; see [`Engine::fence`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Fence(u64);
 
 /// The running workers, as the control thread sees them.
 pub struct Engine {
-    map: ShardMap,
+    /// Where orders go: ahead of the workers' own table while a move is being prepared.
+    pub(crate) map: ShardMap,
+    /// Workers that may own shards; the first `active` of them are meant to.
+    pub(crate) owning: Range<usize>,
+    pub(crate) active: usize,
+    pub(crate) director: Director,
     seats: Vec<Seat>,
     waker: Arc<Waker>,
     /// Events met while waiting for reports.
@@ -151,27 +205,27 @@ impl Engine {
         P::Pool: 'static,
     {
         let workers = config.cores.len();
-        let map = ShardMap::round_robin(workers)?;
-        let waker = Arc::new(Waker::new()?);
-        let (mut to, mut from) = hand_off_mesh::<P::Frame>(workers, config.hand_off_ring);
+        let owning = config.model.owners(workers)?;
+        let active = config.active.unwrap_or(owning.len()).clamp(1, owning.len());
+        let map = ShardMap::round_robin(workers, owning.start..owning.start + active)?;
+        let owners = Owners::new(&map);
+        let roster = Roster::new(workers);
+        let estates = Estates::<P>::default();
+        let mut meshes = Mesh::all(workers, config.hand_off_ring).into_iter();
         let mut engine = Self {
             map,
+            owning,
+            active,
             seats: Vec::with_capacity(workers),
-            waker,
+            waker: Arc::new(Waker::new()?),
             early: VecDeque::new(),
+            director: Director::default(),
             last_fence: 0,
             clock,
         };
+        let mut queues = deal_queues(ports, config)?;
         for (number, &core) in config.cores.iter().enumerate() {
             let queue = number as u16;
-            let mut queues = Vec::with_capacity(ports.len());
-            for port in ports.iter_mut() {
-                let pair = port.take_queue(queue);
-                queues.push(
-                    pair.ok_or_else(|| EngineError::NoQueue { port: port.info().name.clone(), queue })?,
-                );
-            }
-            let steered = steered_queues(ports, number)?;
             let pool = ports.first_mut().ok_or(EngineError::NoPorts)?.pool(queue);
             let mut state = Datapath::new(datapath.clone());
             for shard in engine.map.shards_of(number) {
@@ -186,18 +240,30 @@ impl Engine {
                 policy.seed = policy.seed.rotate_left(u32::from(queue));
                 Offload::new(policy, ports.iter_mut().map(Port::offload).collect())
             });
+            // Dispatchers get what there is, whatever the NIC's table says.
+            let redirections = match config.model {
+                Model::RunToCompletion => ports.iter_mut().filter_map(Port::redirection).collect(),
+                Model::Pipeline { .. } => Vec::new(),
+            };
             let (order_tx, order_rx) = RingBuffer::new(config.control_ring);
             let (answer_tx, answer_rx) = RingBuffer::new(config.control_ring);
-            let worker = Worker::<P> {
+            let Dealt { queues, steered, transmit } = queues.next().unwrap_or_default();
+            let dial = roster.dial(number);
+            let loads = state.shard_loads().clone();
+            let mut worker = Worker::<P> {
                 number,
                 core,
-                map: engine.map.clone(),
+                owners: owners.clone(),
                 taken: Vec::with_capacity(io::BURST),
+                passed: Vec::with_capacity(io::BURST),
                 out: Outbox::new(ports.len()),
-                egress: ports.iter().map(|_| Scheduler::new(config.egress.clone())).collect(),
                 queues,
                 steered,
+                transmit,
+                sender: config.model.sender(number),
+                redirections,
                 pool,
+                owned: engine.map.shards_of(number).count(),
                 datapath: state,
                 offload,
                 clock,
@@ -205,18 +271,34 @@ impl Engine {
                 orders: order_rx,
                 answers: answer_tx,
                 waker: engine.waker.clone(),
-                to: to.get_mut(number).map(std::mem::take).unwrap_or_default(),
-                from: from.get_mut(number).map(std::mem::take).unwrap_or_default(),
+                roster: roster.clone(),
+                mesh: meshes.next().unwrap_or_default(),
+                mover: Mover::new(number, workers, config.parking, config.patience.as_nanos() as u64),
+                watching: false,
+                mark: None,
+                flushes: Vec::new(),
+                held: VecDeque::new(),
+                estates: estates.clone(),
                 backlog: VecDeque::new(),
                 load: Load::default(),
                 port_loads: vec![PortLoad::default(); ports.len()],
+                dial: dial.clone(),
+                load_factor: 0.0,
+                busy: 0.0,
+                busy_before: (0, 0),
             };
+            let own: Vec<_> = engine.map.shards_of(number).collect();
+            worker.redirect(&own);
             let thread = spawn(worker, config.on_thread_start.clone())?;
             engine.seats.push(Seat {
                 orders: order_tx,
                 answers: answer_rx,
                 waiting: VecDeque::new(),
+                may_take: 0,
                 thread: Some(thread),
+                last: None,
+                dial,
+                loads,
                 passed: 0,
             });
         }
@@ -272,11 +354,12 @@ impl Engine {
 
     /// Whether all workers have passed a fence, as far as [`Engine::drain`] has heard.
     pub fn passed(&self, fence: Fence) -> bool {
-        self.seats.iter().all(|seat| seat.passed >= fence.0)
+        self.seats.iter().all(|seat| seat.last.is_some() || seat.passed >= fence.0)
     }
 
     /// Hands over what was posted. Call it once per round: waking a worker costs a system call if it sleeps.
     pub fn flush(&mut self) {
+        self.direct();
         for seat in &mut self.seats {
             if !seat.waiting.is_empty() {
                 seat.push_waiting();
@@ -284,35 +367,153 @@ impl Engine {
         }
     }
 
+    /// Goes on with moves: the next begins when none runs, its receiver is told when the giver is ready.
+    fn direct(&mut self) {
+        let seats = &mut self.seats;
+        if let Some(order) = self.director.give_up(None) {
+            take_back(seats, &mut self.map, &order);
+        }
+        let passed = |worker: usize| seats.get(worker).map_or(0, |seat| seat.passed);
+        if let Some(order) = self.director.ready(passed)
+            && let Some(seat) = seats.get_mut(order.to)
+        {
+            seat.may_take = order.number;
+            seat.push_waiting();
+        }
+        let able = |worker: usize| seats.get(worker).is_some_and(|seat| seat.last.is_none());
+        if let Some(order) = self.director.next(&self.map, able) {
+            self.last_fence += 1;
+            self.map.set(&order.shards, order.to);
+            if let Some(seat) = self.seats.get_mut(order.from) {
+                seat.waiting.push_back(Order::Fence(self.last_fence));
+                seat.push_waiting();
+            }
+            if let Some(seat) = self.seats.get_mut(order.to) {
+                seat.waiting.push_back(Order::Take(Arc::clone(&order)));
+            }
+            self.director.begin(order, self.last_fence);
+        }
+    }
+
+    /// A worker has died: another inherits.
+    fn bury(&mut self, dead: usize) {
+        tracing::error!(worker = dead, "a worker died; another takes its shards and queues over");
+        let running = self.director.give_up(Some(dead));
+        if let Some(order) = &running
+            && order.to == dead
+        {
+            take_back(&mut self.seats, &mut self.map, order);
+        }
+        let Some(seat) = self.seats.get_mut(dead) else { return };
+        seat.end();
+        // The other one of the move that it took part in: that one has the shards of the move, or is to get them.
+        let other = running.as_ref().map(|order| if order.to == dead { order.from } else { order.to });
+        let alive = |worker: &usize| self.is_alive(*worker);
+        // A dispatcher's heir is a dispatcher, if there is another: it has no shards, but queues.
+        let owns = |worker: usize| self.owning.contains(&worker);
+        let alike = (0..self.seats.len()).filter(|&worker| owns(worker) == owns(dead));
+        let Some(heir) = other.into_iter().chain(alike).chain(self.owning.clone()).find(alive) else {
+            return;
+        };
+        let orphans: Vec<_> = self.map.shards_of(dead).collect();
+        self.map.set(&orphans, heir);
+        if let Some(seat) = self.seats.get_mut(heir) {
+            seat.waiting.retain(|order| {
+                !matches!((order, &running), (Order::Take(take), Some(running)) if take.number == running.number)
+            });
+            seat.waiting.push_front(Order::Inherit(dead));
+            seat.push_waiting();
+        }
+    }
+
+    /// Wants these shards to be this worker's. Returns at once; [`Engine::moves`] tells how it goes.
+    ///
+    /// Errors: there is no such worker, it may not own shards, or it is dead.
+    pub fn move_shards(
+        &mut self,
+        shards: impl IntoIterator<Item = ShardId>,
+        to: usize,
+    ) -> Result<(), MoveError> {
+        let alive = self.seats.get(to).is_some_and(|seat| seat.last.is_none());
+        if !alive || !self.owning.contains(&to) {
+            return Err(MoveError { worker: to, owning: self.owning.clone() });
+        }
+        self.director.want(shards.into_iter().map(|shard| (shard, to)));
+        self.direct();
+        Ok(())
+    }
+
+    /// How moves went, and whether any are outstanding.
+    pub fn moves(&self) -> MoveCounters {
+        self.director.counters()
+    }
+
+    /// How busy each worker is, without asking it.
+    pub fn gauges(&self) -> Vec<Gauge> {
+        self.seats.iter().map(|seat| seat.dial.read()).collect()
+    }
+
+    /// About how many packets of a shard each worker has had so far.
+    pub fn shard_loads(&self) -> impl Iterator<Item = &ShardLoads> {
+        self.seats.iter().map(|seat| &seat.loads)
+    }
+
+    /// The owner of each shard, as it will be when the move that runs is over.
+    pub const fn shard_map(&self) -> &ShardMap {
+        &self.map
+    }
+
+    /// Workers that may own shards.
+    pub fn owning(&self) -> Range<usize> {
+        self.owning.clone()
+    }
+
+    /// Whether a worker runs.
+    pub fn is_alive(&self, worker: usize) -> bool {
+        self.seats.get(worker).is_some_and(|seat| seat.last.is_none())
+    }
+
     /// Takes all events that have arrived.
     pub fn drain(&mut self, mut take: impl FnMut(usize, Event)) {
         for (worker, event) in self.early.drain(..) {
             take(worker, event);
         }
+        let mut died = Vec::new();
         for (worker, seat) in self.seats.iter_mut().enumerate() {
             while let Ok(answer) = seat.answers.pop() {
                 match answer {
                     Answer::Event(event) => take(worker, event),
                     Answer::Fence(number) => seat.passed = number,
+                    Answer::Moved(moved) => self.director.moved(moved),
+                    Answer::Died => died.push(worker),
                     // Came too late for [`Engine::reports`].
                     Answer::Report(_) => {}
                 }
             }
         }
+        for worker in died {
+            self.bury(worker);
+        }
+        self.direct();
     }
 
     /// Every worker's counters, now. Waits for the answers; events that arrive meanwhile are kept for [`Engine::drain`].
     ///
     /// Errors: a worker is dead, or did not answer within a second.
     pub fn reports(&mut self) -> Result<Vec<WorkerReport>, EngineError> {
-        for seat in &mut self.seats {
+        for seat in self.seats.iter_mut().filter(|seat| seat.last.is_none()) {
             seat.waiting.push_back(Order::Report);
             seat.push_waiting();
         }
         let deadline = Instant::now() + Duration::from_secs(1);
         let mut reports = Vec::with_capacity(self.seats.len());
+        let mut died = Vec::new();
         for (worker, seat) in self.seats.iter_mut().enumerate() {
             loop {
+                if let Some(last) = &seat.last {
+                    reports.push(last.clone());
+                    break;
+                }
                 match seat.answers.pop() {
                     Ok(Answer::Report(report)) => {
                         reports.push(*report);
@@ -320,6 +521,12 @@ impl Engine {
                     }
                     Ok(Answer::Event(event)) => self.early.push_back((worker, event)),
                     Ok(Answer::Fence(number)) => seat.passed = number,
+                    Ok(Answer::Moved(moved)) => self.director.moved(moved),
+                    Ok(Answer::Died) => {
+                        died.push(worker);
+                        reports.extend(seat.end());
+                        break;
+                    }
                     Err(_) if seat.answers.is_abandoned() => return Err(EngineError::WorkerDead(worker)),
                     Err(_) if Instant::now() > deadline => return Err(EngineError::NoAnswer(worker)),
                     Err(_) => {
@@ -328,6 +535,9 @@ impl Engine {
                     }
                 }
             }
+        }
+        for worker in died {
+            self.bury(worker);
         }
         Ok(reports)
     }
@@ -348,6 +558,10 @@ impl Engine {
                 while seat.answers.pop().is_ok() {}
                 std::thread::yield_now();
             }
+            if let Some(last) = seat.last.take() {
+                reports.push(last);
+                continue;
+            }
             let Some(thread) = seat.thread.take() else { continue };
             while !thread.is_finished() {
                 while seat.answers.pop().is_ok() {}
@@ -362,6 +576,70 @@ impl Engine {
     }
 }
 
+/// A move that was prepared is not to be: orders that wait for it go to the giver.
+fn take_back(seats: &mut [Seat], map: &mut ShardMap, order: &Move) {
+    map.set(&order.shards, order.from);
+    let Some(receiver) = seats.get_mut(order.to) else { return };
+    let mut orders = Vec::new();
+    receiver.waiting.retain_mut(|waiting| match waiting {
+        Order::Take(take) => take.number != order.number,
+        Order::Do(command) if command.shard().is_some_and(|shard| order.shards.contains(&shard)) => {
+            // Nothing is left behind but an order that changes nothing.
+            orders.push(std::mem::replace(waiting, Order::Fence(0)));
+            false
+        }
+        _ => true,
+    });
+    if let Some(giver) = seats.get_mut(order.from) {
+        giver.waiting.extend(orders);
+    }
+}
+
+/// One worker's queues.
+struct Dealt<P: Port> {
+    queues: Vec<Receive<P::Rx>>,
+    steered: Vec<Steered<P::Rx>>,
+    transmit: Vec<Transmit<P::Tx, P::Frame>>,
+}
+
+impl<P: Port> Default for Dealt<P> {
+    fn default() -> Self {
+        Self { queues: Vec::new(), steered: Vec::new(), transmit: Vec::new() }
+    }
+}
+
+/// All queues of all ports, by worker: each has its own transmit queues; receive queues are dealt out to those who poll.
+fn deal_queues<P: Port>(
+    ports: &mut [P],
+    config: &EngineConfig,
+) -> Result<std::vec::IntoIter<Dealt<P>>, EngineError> {
+    let workers = config.cores.len();
+    let mut dealt: Vec<Dealt<P>> = (0..workers).map(|_| Dealt::default()).collect();
+    for (number, port) in (0..).zip(ports.iter_mut()) {
+        for worker in 0..workers {
+            let queue = worker as u16;
+            let pair = port.take_queue(queue);
+            let missing = || EngineError::NoQueue { port: port.info().name.clone(), queue };
+            let (rx, tx) = pair.ok_or_else(missing)?;
+            if let Some(hand) = dealt.get_mut(worker) {
+                let waiting = Scheduler::new(config.egress.clone());
+                hand.transmit.push(Transmit { tx, waiting, given: 0 });
+            }
+            if let Some(hand) = dealt.get_mut(config.model.poller(worker)) {
+                hand.queues.push(Receive { rx, port: number, was_empty: false });
+            }
+        }
+    }
+    for worker in 0..workers {
+        let steered = steered_queues(ports, worker)?;
+        if let Some(hand) = dealt.get_mut(config.model.poller(worker)) {
+            hand.steered.extend(steered);
+            hand.steered.sort_by_key(|queue| queue.load.duty);
+        }
+    }
+    Ok(dealt.into_iter())
+}
+
 /// A worker's queues ahead of RSS: the ports' control queues, which are worker 0's, then the most urgent group of each port,
 /// and so on.
 fn steered_queues<P: Port>(ports: &mut [P], worker: usize) -> Result<Vec<Steered<P::Rx>>, EngineError> {
@@ -374,10 +652,9 @@ fn steered_queues<P: Port>(ports: &mut [P], worker: usize) -> Result<Vec<Steered
                 queue: worker as u16,
             })?;
             let load = SteeredLoad { port: number as u16, duty, packets: 0 };
-            queues.push(Steered { rx, bursts, most, load });
+            queues.push(Steered { rx, bursts, most, load, was_empty: false });
         }
     }
-    queues.sort_by_key(|queue| queue.load.duty);
     Ok(queues)
 }
 
@@ -388,24 +665,8 @@ fn duties(steering: &Steering, worker: usize) -> impl Iterator<Item = (Duty, u8,
     control.into_iter().chain(groups.map(|(at, group)| (Duty::Group(at), group.bursts.max(1), BURST)))
 }
 
-/// `to[a][b]` and `from[b][a]` are the two ends of the ring from worker `a` to worker `b`.
-type Mesh<F> = (Vec<Vec<Option<Producer<HandedOff<F>>>>>, Vec<Vec<Option<Consumer<HandedOff<F>>>>>);
-
-fn hand_off_mesh<F>(workers: usize, entries: usize) -> Mesh<F> {
-    let mut to: Vec<Vec<_>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
-    let mut from: Vec<Vec<_>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
-    for (a, to) in to.iter_mut().enumerate() {
-        for (b, from) in from.iter_mut().enumerate() {
-            let (producer, consumer) = (a != b).then(|| RingBuffer::new(entries)).unzip();
-            to.push(producer);
-            from.push(consumer);
-        }
-    }
-    (to, from)
-}
-
 /// Starts the thread and waits until it is pinned, so that a wrong core is an error here and not a surprise later.
-fn spawn<P>(worker: Worker<P>, on_start: OnThreadStart) -> Result<JoinHandle<WorkerReport>, EngineError>
+fn spawn<P>(mut worker: Worker<P>, on_start: OnThreadStart) -> Result<JoinHandle<WorkerReport>, EngineError>
 where
     P: Port + 'static,
     P::Rx: 'static,
@@ -419,10 +680,15 @@ where
         let guard = on_start();
         let failed = pinned.is_err();
         let _ = started.send(pinned);
+        worker.roster.enter(number);
         if failed {
-            return worker.abandon();
+            return worker.report();
         }
-        let report = worker.run();
+        let ended = catch_unwind(AssertUnwindSafe(|| worker.run()));
+        let report = ended.unwrap_or_else(|_| {
+            worker.bequeath();
+            worker.report()
+        });
         drop(guard);
         report
     })?;

@@ -24,6 +24,9 @@ impl Default for IdlePolicy {
 const POLLS_BEFORE_YIELD: u32 = 256;
 const POLLS_BEFORE_SLEEP: u32 = 2_048;
 
+/// How long a worker that nobody sends packets to sleeps, if nobody wakes it.
+const SLEEP: Duration = Duration::from_millis(5);
+
 /// Counts empty polls and waits accordingly.
 #[derive(Debug)]
 pub struct Idle {
@@ -40,6 +43,11 @@ impl Idle {
     /// The last poll found something.
     pub fn busy(&mut self) {
         self.empty = 0;
+    }
+
+    /// There is nothing to poll: sleeps whatever the policy, until it is unparked or some milliseconds have passed.
+    pub fn sleep(&mut self) {
+        std::thread::park_timeout(SLEEP);
     }
 
     /// The last poll found nothing: wait as the policy says. An unparked thread returns at once.

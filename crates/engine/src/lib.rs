@@ -42,10 +42,20 @@ pub mod egress;
 pub mod idle;
 pub mod placement;
 pub mod waker;
-pub mod worker;
 
 mod control;
+mod estate;
+mod mesh;
+mod model;
+mod moves;
+mod owners;
+mod relocate;
+mod report;
+mod sending;
+mod worker;
 
-pub use control::{Engine, EngineConfig, EngineError, Fence, OnThreadStart};
+pub use control::{Engine, EngineConfig, EngineError, Fence, MoveError, OnThreadStart};
 pub use idle::IdlePolicy;
-pub use worker::{Load, PortLoad, SteeredLoad, WorkerReport};
+pub use model::{Model, Sender};
+pub use moves::MoveCounters;
+pub use report::{Gauge, Load, PortLoad, SteeredLoad, WorkerReport};

@@ -2,6 +2,7 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use session::{SHARDS, ShardId};
+use std::ops::Range;
 
 /// The most workers in a process: a shard is owned by one worker, and a worker's number is kept in a byte.
 pub const MAX_WORKERS: usize = 128;
@@ -11,14 +12,23 @@ pub const MAX_WORKERS: usize = 128;
 pub struct ShardMap([u8; SHARDS]);
 
 impl ShardMap {
-    /// Deals the shards out in turn, so that each of `workers` has the same number give or take one.
+    /// Deals the shards out in turn to these of `workers` workers, so that each has the same number give or take one.
     ///
-    /// Errors: `workers` is 0 or more than [`MAX_WORKERS`].
-    pub fn round_robin(workers: usize) -> Result<Self, InvalidWorkerCount> {
-        if workers == 0 || workers > MAX_WORKERS {
-            return Err(InvalidWorkerCount(workers));
+    /// Errors: there are none, or more than [`MAX_WORKERS`].
+    pub fn round_robin(workers: usize, owning: Range<usize>) -> Result<Self, InvalidWorkerCount> {
+        if owning.is_empty() || owning.end > workers || workers > MAX_WORKERS {
+            return Err(InvalidWorkerCount { workers, least: owning.start + 1 });
         }
-        Ok(Self(std::array::from_fn(|shard| (shard % workers) as u8)))
+        Ok(Self(std::array::from_fn(|shard| (owning.start + shard % owning.len()) as u8)))
+    }
+
+    /// These shards are this worker's.
+    pub fn set(&mut self, shards: &[ShardId], worker: usize) {
+        for shard in shards {
+            if let Some(place) = self.0.get_mut(shard.index()) {
+                *place = worker as u8;
+            }
+        }
     }
 
     /// The worker that owns the shard.
@@ -35,8 +45,13 @@ impl ShardMap {
 
 /// There is no such number of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} workers asked for; possible are 1 to {MAX_WORKERS}")]
-pub struct InvalidWorkerCount(pub usize);
+#[error("{workers} workers asked for; possible are {least} to {MAX_WORKERS}")]
+pub struct InvalidWorkerCount {
+    /// How many were asked for.
+    pub workers: usize,
+    /// How many it takes, with a pipeline's dispatchers.
+    pub least: usize,
+}
 
 /// The cores that this process may run on.
 pub fn available_cores() -> Vec<usize> {
@@ -62,13 +77,18 @@ mod tests {
     #[test]
     fn every_shard_has_one_owner_and_loads_are_level() {
         for workers in 1..=MAX_WORKERS {
-            let map = ShardMap::round_robin(workers).unwrap();
+            let map = ShardMap::round_robin(workers, 0..workers).unwrap();
             let counts: Vec<_> = (0..workers).map(|worker| map.shards_of(worker).count()).collect();
             assert_eq!(counts.iter().sum::<usize>(), SHARDS);
             assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
         }
-        assert_eq!(ShardMap::round_robin(0), Err(InvalidWorkerCount(0)));
-        assert!(ShardMap::round_robin(129).is_err());
+        assert_eq!(ShardMap::round_robin(0, 0..0), Err(InvalidWorkerCount { workers: 0, least: 1 }));
+        assert!(ShardMap::round_robin(129, 0..129).is_err());
+        let map = ShardMap::round_robin(4, 1..3).unwrap();
+        assert_eq!(
+            (map.shards_of(0).count(), map.shards_of(1).count(), map.shards_of(3).count()),
+            (0, 256, 0)
+        );
     }
 
     #[test]

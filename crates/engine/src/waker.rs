@@ -4,9 +4,12 @@
 //! the rings once more, then blocks. A worker pushes first and looks at the announcement afterwards. With sequentially
 //! consistent accesses one of the two sees the other, so that no event waits for a time-out.
 
+use crate::report::Dial;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 
 /// Shared by all workers and the control thread.
 #[derive(Debug)]
@@ -49,6 +52,40 @@ impl Waker {
 impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
+    }
+}
+
+/// The workers' threads, for whoever has something for one that sleeps.
+#[derive(Clone, Debug)]
+pub(crate) struct Roster(Arc<[(Dial, OnceLock<Thread>)]>);
+
+impl Roster {
+    pub fn new(workers: usize) -> Self {
+        Self((0..workers).map(|_| (Dial::default(), OnceLock::new())).collect())
+    }
+
+    /// The worker's own dial.
+    pub fn dial(&self, worker: usize) -> Dial {
+        self.0.get(worker).map(|(dial, _)| dial.clone()).unwrap_or_default()
+    }
+
+    /// The calling thread is this worker.
+    pub fn enter(&self, worker: usize) {
+        if let Some((_, thread)) = self.0.get(worker) {
+            let _ = thread.set(std::thread::current());
+        }
+    }
+
+    /// Wakes all that sleep. Call it after something was put into their rings.
+    pub fn wake_all(&self) {
+        fence(Ordering::SeqCst);
+        for (dial, thread) in self.0.iter() {
+            if let Some(thread) = thread.get()
+                && dial.is_asleep()
+            {
+                thread.unpark();
+            }
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! One worker: a thread that polls its queues and runs the datapath on what it finds.
 
-use crate::egress::{ClassCounters, Scheduler};
+use crate::egress::Scheduler;
+use crate::estate::Estates;
 use crate::idle::Idle;
-use crate::placement::ShardMap;
-use crate::waker::Waker;
+use crate::mesh::{Mesh, Passed};
+use crate::moves::{Move, Moved, Mover};
+use crate::owners::Owners;
+use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport};
+use crate::sending::{Flush, SendMark};
+use crate::waker::{Roster, Waker};
 use datapath::command::{Command, Event};
-use datapath::offload::{Offload, OffloadReport};
-use datapath::{Counters, Datapath, Outbox, SliceTraffic};
-use io::steering::Duty;
-use io::{BURST, Port, RxQueue, TxQueue};
+use datapath::offload::Offload;
+use datapath::{Datapath, Outbox, Reason};
+use io::{BURST, Port, Redirection, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
 use std::collections::VecDeque;
@@ -27,6 +31,9 @@ const TICK: u64 = 1_000_000;
 /// Events that wait for room in the ring to control; beyond, reports that packets caused are dropped and counted.
 /// Answers to orders are never dropped: control bounds the number of orders outstanding.
 const EVENT_BACKLOG: usize = 65_536;
+/// Weight of the last poll in the core load factor, and of the last tick in the share of busy time.
+const POLL_WEIGHT: f32 = 1.0 / 1024.0;
+const TICK_WEIGHT: f32 = 1.0 / 64.0;
 
 /// Flows in hardware that a report names, at most.
 const FLOWS_REPORTED: usize = 16;
@@ -40,6 +47,10 @@ pub(crate) enum Order {
     Report,
     /// Say that all orders before this one are carried out.
     Fence(u64),
+    /// Take these shards over from their owner.
+    Take(Arc<Move>),
+    /// Take what this worker left when it died.
+    Inherit(usize),
     /// Finish: send what is pending, then end.
     Stop,
 }
@@ -53,75 +64,21 @@ pub(crate) enum Answer {
     Fence(u64),
     /// Counters, as asked.
     Report(Box<WorkerReport>),
+    /// Shards have come.
+    Moved(Moved),
+    /// It has panicked, and left this many shards.
+    Died,
 }
 
-/// A packet on its way to the owner of its shard, with the port it arrived at.
+/// A packet of another worker's shard, with the port it arrived at.
 pub(crate) type HandedOff<F> = (u16, F);
 
-/// A worker's counters at one moment.
-#[derive(Clone, Debug)]
-pub struct WorkerReport {
-    /// The worker's number.
-    pub worker: usize,
-    /// The core it is pinned to.
-    pub core: Option<usize>,
-    /// What happened to packets.
-    pub counters: Counters,
-    /// Shards that it owns.
-    pub shards: usize,
-    /// Sessions in those shards.
-    pub sessions: usize,
-    /// How its time went.
-    pub load: Load,
-    /// What packets of each port cost: receive, process, send.
-    pub ports: Vec<PortLoad>,
-    /// Its flows in hardware, if it may have any.
-    pub offload: Option<OffloadReport>,
-    /// What it counted of each slice: uplink, downlink.
-    pub slices: Vec<[SliceTraffic; 2]>,
-    /// What waited to be sent, by port and by class in the order of the [plan](crate::egress::Plan).
-    pub egress: Vec<Vec<ClassCounters>>,
-    /// Receive queues that ports steer to ahead of RSS, in the order in which they are polled.
-    pub steered: Vec<SteeredLoad>,
-}
-
-/// What came through a receive queue that a port steers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SteeredLoad {
-    /// The port's number.
+/// A receive queue of its own.
+pub(crate) struct Receive<R> {
+    pub rx: R,
     pub port: u16,
-    /// What the queue is for.
-    pub duty: Duty,
-    /// Packets received.
-    pub packets: u64,
-}
-
-/// What the packets of one port cost a worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortLoad {
-    /// Packets received.
-    pub packets: u64,
-    /// Nanoseconds spent on the bursts that they came in.
-    pub nanos: u64,
-}
-
-/// How a worker's time went, since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Rounds of its loop.
-    pub polls: u64,
-    /// Rounds that found nothing to do.
-    pub empty_polls: u64,
-    /// Nanoseconds spent in rounds that found something.
-    pub busy_nanos: u64,
-    /// Nanoseconds since start.
-    pub total_nanos: u64,
-    /// Packets passed to other workers.
-    pub handed_off: u64,
-    /// Packets taken from other workers.
-    pub taken_over: u64,
-    /// Reports lost because control did not take them for a long time.
-    pub events_lost: u64,
+    /// A call has yielded less than was asked for, since the worker began to watch.
+    pub was_empty: bool,
 }
 
 /// A receive queue that a port steers to.
@@ -131,40 +88,72 @@ pub(crate) struct Steered<R> {
     pub bursts: u8,
     pub most: usize,
     pub load: SteeredLoad,
+    pub was_empty: bool,
+}
+
+/// A transmit queue.
+pub(crate) struct Transmit<T, F> {
+    pub tx: T,
+    /// What waits for it.
+    pub waiting: Scheduler<F>,
+    /// Frames that it has taken.
+    pub given: u64,
 }
 
 /// Everything that one worker has.
 pub(crate) struct Worker<P: Port> {
     pub number: usize,
     pub core: Option<usize>,
-    pub map: ShardMap,
-    pub queues: Vec<(P::Rx, P::Tx)>,
+    pub owners: Owners,
+    /// None if packets come from dispatchers.
+    pub queues: Vec<Receive<P::Rx>>,
     /// Polled before those, in this order.
     pub steered: Vec<Steered<P::Rx>>,
-    /// What waits for each port's transmit queue.
-    pub egress: Vec<Scheduler<P::Frame>>,
+    /// By port.
+    pub transmit: Vec<Transmit<P::Tx, P::Frame>>,
+    /// The dispatcher that sends for it, if it doesn't itself.
+    pub sender: Option<usize>,
+    /// The ports' tables, if its queues get what they say.
+    pub redirections: Vec<Box<dyn Redirection>>,
     pub pool: P::Pool,
     pub datapath: Datapath<P::Frame>,
+    /// Its shards.
+    pub owned: usize,
     pub offload: Option<Offload>,
     pub clock: Tsc,
     pub idle: Idle,
     pub orders: Consumer<Order>,
     pub answers: Producer<Answer>,
     pub waker: Arc<Waker>,
-    /// To and from every other worker, by its number; `None` at the worker's own.
-    pub to: Vec<Option<Producer<HandedOff<P::Frame>>>>,
-    pub from: Vec<Option<Consumer<HandedOff<P::Frame>>>>,
-    /// Packets just taken from another worker.
+    pub roster: Roster,
+    pub mesh: Mesh<P::Frame>,
+    pub mover: Mover<HandedOff<P::Frame>>,
+    /// Its queues are watched until each has been seen empty.
+    pub watching: bool,
+    /// What is to be on the wire before shards are given away.
+    pub mark: Option<(u64, SendMark)>,
+    /// What others want to be on the wire.
+    pub flushes: Vec<Flush>,
+    /// Orders that wait for shards to come.
+    pub held: VecDeque<Order>,
+    pub estates: Estates<P>,
+    /// What another worker passed; packets of it.
+    pub passed: Vec<Passed<P::Frame>>,
     pub taken: Vec<HandedOff<P::Frame>>,
     pub out: Outbox<P::Frame>,
     pub backlog: VecDeque<Answer>,
     pub load: Load,
     pub port_loads: Vec<PortLoad>,
+    pub dial: Dial,
+    /// Averages: core load factor, share of busy time; and the time that was busy until the last tick.
+    pub load_factor: f32,
+    pub busy: f32,
+    pub busy_before: (u64, u64),
 }
 
 impl<P: Port> Worker<P> {
     /// Runs until control says stop or disappears. Returns the final counters.
-    pub fn run(mut self) -> WorkerReport {
+    pub fn run(&mut self) -> WorkerReport {
         let mut burst: Vec<P::Frame> = Vec::with_capacity(BURST);
         let started = self.clock.now();
         let mut next_tick = started;
@@ -174,14 +163,12 @@ impl<P: Port> Worker<P> {
             let now = self.clock.now();
             let packets = self.receive(now, &mut burst) + self.take_over(now) + self.send_waiting();
             let mut work = packets + self.obey(now, &mut stopping);
+            if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
+                work += self.relocate(now);
+            }
             if now >= next_tick {
                 next_tick = now.plus(TICK);
-                // First: counters are read before flows age.
-                if let Some(offload) = &mut self.offload {
-                    offload.tick(now, &mut self.datapath, &mut self.out);
-                }
-                self.datapath.tick(now, &mut self.out, &mut self.pool);
-                self.flush();
+                self.tick(now);
             }
             work += self.answer();
             self.load.polls += 1;
@@ -197,7 +184,7 @@ impl<P: Port> Worker<P> {
                 continue;
             }
             self.load.empty_polls += 1;
-            let waiting = self.egress.iter().any(|scheduler| !scheduler.is_empty());
+            let waiting = self.transmit.iter().any(|transmit| !transmit.waiting.is_empty());
             if (stopping || self.answers.is_abandoned()) && !(waiting && after.since(last_work) < LINGER) {
                 if let Some(offload) = &mut self.offload {
                     offload.stop(now, &mut self.datapath, &mut self.out);
@@ -205,8 +192,31 @@ impl<P: Port> Worker<P> {
                 self.finish();
                 return self.report();
             }
-            self.idle.wait();
+            if self.mover.is_busy() {
+                std::hint::spin_loop();
+            } else if self.has_nothing_to_wait_for() {
+                self.sleep();
+            } else {
+                self.idle.wait();
+            }
         }
+    }
+
+    /// Timers, and the needles of the dial.
+    fn tick(&mut self, now: Nanos) {
+        // First: counters are read before flows age.
+        if let Some(offload) = &mut self.offload {
+            offload.tick(now, &mut self.datapath, &mut self.out);
+        }
+        self.datapath.tick(now, &mut self.out, &mut self.pool);
+        self.flush(now);
+        let (busy, total) = (self.load.busy_nanos, self.load.total_nanos);
+        let (busy_before, total_before) = std::mem::replace(&mut self.busy_before, (busy, total));
+        if total > total_before {
+            let share = (busy - busy_before) as f32 / (total - total_before) as f32;
+            self.busy += (share - self.busy) * TICK_WEIGHT;
+        }
+        self.dial.show(self.load_factor, self.busy, self.mesh.occupancy());
     }
 
     /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
@@ -220,6 +230,7 @@ impl<P: Port> Worker<P> {
                 let received = queue.rx.rx_burst(burst, queue.most);
                 queue.load.packets += received as u64;
                 let (port, more) = (queue.load.port, received == queue.most);
+                queue.was_empty |= !more;
                 work += received;
                 self.process(now, port, true, burst, &mut before);
                 if !more {
@@ -227,10 +238,14 @@ impl<P: Port> Worker<P> {
                 }
             }
         }
-        for port in 0..self.queues.len() {
-            let Some((rx, _)) = self.queues.get_mut(port) else { continue };
-            work += rx.rx_burst(burst, BURST);
-            self.process(now, port as u16, false, burst, &mut before);
+        for at in 0..self.queues.len() {
+            let Some(queue) = self.queues.get_mut(at) else { continue };
+            let received = queue.rx.rx_burst(burst, BURST);
+            queue.was_empty |= received < BURST;
+            let port = queue.port;
+            work += received;
+            self.load_factor += (received as f32 / BURST as f32 - self.load_factor) * POLL_WEIGHT;
+            self.process(now, port, false, burst, &mut before);
         }
         work
     }
@@ -257,7 +272,7 @@ impl<P: Port> Worker<P> {
             self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
         }
         self.recheck(now);
-        self.flush();
+        self.flush(now);
         let after = self.clock.now();
         if let Some(load) = self.port_loads.get_mut(usize::from(port)) {
             load.packets += received as u64;
@@ -266,28 +281,57 @@ impl<P: Port> Worker<P> {
         *before = after;
     }
 
-    /// One burst from each other worker.
+    /// One burst from each other worker: packets to process, frames to send, words about moves, in the order in which they were passed.
     fn take_over(&mut self, now: Nanos) -> usize {
         let mut work = 0;
-        for ring in self.from.iter_mut().flatten() {
-            let available = ring.slots().min(BURST);
-            let Ok(chunk) = ring.read_chunk(available) else { continue };
-            if available == 0 {
-                continue;
+        for other in 0..self.mesh.workers() {
+            let mut passed = std::mem::take(&mut self.passed);
+            self.mesh.take(other, &mut passed);
+            work += passed.len();
+            let packets = passed.len();
+            for passed in passed.drain(..) {
+                match passed {
+                    Passed::Packet(port, frame) => {
+                        self.load.taken_over += 1;
+                        self.taken.push((port, frame));
+                    }
+                    Passed::Send(port, frame) => {
+                        if let Some(frames) = self.out.transmit.get_mut(usize::from(port)) {
+                            frames.push(frame);
+                        }
+                    }
+                    Passed::Word(word) => {
+                        // It says something of the packets before it.
+                        self.process_taken(now);
+                        self.hear(now, other, *word);
+                    }
+                }
             }
-            self.taken.extend(chunk);
-            self.load.taken_over += available as u64;
-            work += available;
+            self.passed = passed;
+            if packets > 0 {
+                self.process_taken(now);
+                if self.queues.is_empty() {
+                    let full = packets as f32 / BURST as f32;
+                    self.load_factor += (full - self.load_factor) * POLL_WEIGHT;
+                }
+            }
+        }
+        if work == 0 && self.queues.is_empty() {
+            self.load_factor -= self.load_factor * POLL_WEIGHT;
+        }
+        work
+    }
+
+    /// What other workers handed over, if anything, and what is to be sent for them.
+    pub(crate) fn process_taken(&mut self, now: Nanos) {
+        if !self.taken.is_empty() {
             if let Some(offload) = &mut self.offload {
                 offload.sight_handed_off(now, &self.datapath, &self.taken);
             }
             self.datapath.process_handed_off(now, &mut self.taken, &mut self.out, &mut self.pool);
-        }
-        if work > 0 {
             self.recheck(now);
-            self.flush();
         }
-        work
+        self.flush(now);
     }
 
     /// Packets may have told where a neighbour is now: then no flow in hardware goes on to where it was.
@@ -305,51 +349,69 @@ impl<P: Port> Worker<P> {
         {
             work += 1;
             match order {
-                Order::Do(command) => {
-                    // What is in hardware comes back before it would be wrong.
-                    if let Some(offload) = &mut self.offload {
-                        offload.before(now, &mut self.datapath, &command, &mut self.out);
-                    }
-                    self.datapath.apply(now, command, &mut self.out, &mut self.pool);
-                    self.recheck(now);
-                    self.flush();
-                }
-                Order::Report => {
-                    let report = self.report();
-                    self.backlog.push_back(Answer::Report(Box::new(report)));
-                }
-                Order::Fence(number) => self.backlog.push_back(Answer::Fence(number)),
                 Order::Stop => *stopping = true,
+                Order::Take(order) => self.take_shards(order),
+                Order::Inherit(dead) => self.inherit(now, dead),
+                // They may be about shards that are on their way, and their order counts.
+                Order::Do(_) | Order::Fence(_) if self.mover.is_taking() => self.held.push_back(order),
+                Order::Do(_) | Order::Fence(_) | Order::Report => self.carry_out(now, order),
             }
         }
         work
     }
 
-    /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.
-    fn flush(&mut self) {
-        let ports = self.out.transmit.iter_mut().zip(&mut self.queues).zip(&mut self.egress);
-        for ((frames, (_, tx)), waiting) in ports {
-            if frames.is_empty() {
-                continue;
-            }
-            if waiting.is_empty() {
-                tx.tx_burst(frames);
-                if !frames.is_empty() {
-                    self.datapath.counters_mut().lost_at_port(waiting.put(frames));
+    pub(crate) fn carry_out(&mut self, now: Nanos, order: Order) {
+        match order {
+            Order::Do(command) => {
+                // What is in hardware comes back before it would be wrong.
+                if let Some(offload) = &mut self.offload {
+                    offload.before(now, &mut self.datapath, &command, &mut self.out);
                 }
-            } else {
-                // Behind or before those that wait, as their classes say.
-                self.datapath.counters_mut().lost_at_port(waiting.put(frames));
-                waiting.send(tx);
+                self.datapath.apply(now, command, &mut self.out, &mut self.pool);
+                self.recheck(now);
+                self.flush(now);
+            }
+            Order::Report => {
+                let report = self.report();
+                self.backlog.push_back(Answer::Report(Box::new(report)));
+            }
+            Order::Fence(number) => self.backlog.push_back(Answer::Fence(number)),
+            Order::Take(_) | Order::Inherit(_) | Order::Stop => {}
+        }
+    }
+
+    /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.
+    pub(crate) fn flush(&mut self, now: Nanos) {
+        if let Some(sender) = self.sender {
+            for (port, frames) in (0..).zip(&mut self.out.transmit) {
+                for frame in frames.drain(..) {
+                    // There is a ring to every other worker.
+                    let _ = self.mesh.stage(sender, Passed::Send(port, frame));
+                }
+            }
+        } else {
+            for (frames, transmit) in self.out.transmit.iter_mut().zip(&mut self.transmit) {
+                if frames.is_empty() {
+                    continue;
+                }
+                let Transmit { tx, waiting, given } = transmit;
+                if waiting.is_empty() {
+                    *given += tx.tx_burst(frames) as u64;
+                    if !frames.is_empty() {
+                        self.datapath.counters_mut().lost_at_port(waiting.put(frames));
+                    }
+                } else {
+                    // Behind or before those that wait, as their classes say.
+                    self.datapath.counters_mut().lost_at_port(waiting.put(frames));
+                    *given += waiting.send(tx) as u64;
+                }
             }
         }
-        for (shard, port, frame) in self.out.hand_off.drain(..) {
-            let owner = self.map.owner(shard);
-            let ring = self.to.get_mut(owner).and_then(Option::as_mut);
-            match ring.map(|ring| ring.push((port, frame))) {
-                Some(Ok(())) => self.load.handed_off += 1,
-                _ => self.datapath.counters_mut().lost_in_hand_off(1),
-            }
+        if !self.out.hand_off.is_empty() {
+            self.hand_off(now);
+        }
+        if self.sender.is_some() {
+            self.publish();
         }
         for event in self.out.events.drain(..) {
             let is_answer = matches!(
@@ -367,21 +429,65 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Offers what waits to the ports again; says how many frames they took.
-    fn send_waiting(&mut self) -> usize {
-        let ports = self.queues.iter_mut().zip(&mut self.egress);
-        ports.filter(|(_, waiting)| !waiting.is_empty()).map(|((_, tx), waiting)| waiting.send(tx)).sum()
+    /// Passes packets to the owners of their shards, or parks them if the shards are on their way here.
+    fn hand_off(&mut self, now: Nanos) {
+        let Self { out, mesh, mover, owners, datapath, number, .. } = self;
+        let (mut full, mut lost, mut staged) = (0, 0, 0);
+        for (shard, port, frame) in out.hand_off.drain(..) {
+            if mover.parks(shard) {
+                full += u64::from(mover.park(now, (port, frame)).is_err());
+                continue;
+            }
+            let owner = owners.owner(shard);
+            if owner != *number && mesh.stage(owner, Passed::Packet(port, frame)).is_ok() {
+                staged += 1;
+            } else {
+                lost += 1;
+            }
+        }
+        self.load.handed_off += staged;
+        datapath.counters_mut().lost_in_hand_off(Reason::MoveParkingFull, full);
+        datapath.counters_mut().lost_in_hand_off(Reason::NotOwned, lost);
+        self.publish();
     }
 
-    /// Gives up what the ports don't take.
+    /// Puts what is staged into the rings.
+    pub(crate) fn publish(&mut self) {
+        let lost = self.mesh.publish();
+        let counters = self.datapath.counters_mut();
+        for (reason, packets) in lost.packets {
+            if let Some(reason) = reason {
+                self.load.handed_off -= packets;
+                counters.lost_in_hand_off(reason, packets);
+            }
+        }
+        counters.lost_at_port(lost.frames);
+    }
+
+    /// Offers what waits to the ports again; says how many frames they took.
+    fn send_waiting(&mut self) -> usize {
+        let mut sent = 0;
+        for Transmit { tx, waiting, given } in self.transmit.iter_mut().filter(|one| !one.waiting.is_empty())
+        {
+            let taken = waiting.send(tx);
+            *given += taken as u64;
+            sent += taken;
+        }
+        sent
+    }
+
+    /// Gives up what the ports don't take, and what waits for shards that won't come.
     fn finish(&mut self) {
-        self.flush();
-        let lost = self.egress.iter_mut().map(Scheduler::clear).sum();
+        let now = self.clock.now();
+        self.flush(now);
+        let parked = self.mover.abandon().len() as u64;
+        let lost = self.transmit.iter_mut().map(|transmit| transmit.waiting.clear()).sum();
         self.datapath.counters_mut().lost_at_port(lost);
+        self.datapath.counters_mut().lost_in_hand_off(Reason::LostWithWorker, parked);
     }
 
     /// Passes answers and events to control.
-    fn answer(&mut self) -> usize {
+    pub(crate) fn answer(&mut self) -> usize {
         let mut work = 0;
         while let Some(answer) = self.backlog.pop_front() {
             if let Err(rtrb::PushError::Full(answer)) = self.answers.push(answer) {
@@ -396,22 +502,37 @@ impl<P: Port> Worker<P> {
         work
     }
 
-    /// Ends without having run.
-    pub fn abandon(self) -> WorkerReport {
-        self.report()
+    /// No shard here, none coming, and no queue that packets could reach.
+    fn has_nothing_to_wait_for(&self) -> bool {
+        let reachable = !self.queues.is_empty() && self.redirections.len() < self.queues.len();
+        // Worker 0 gets what no hash can be computed of.
+        self.owned == 0 && self.number != 0 && !reachable && self.backlog.is_empty()
     }
 
-    fn report(&self) -> WorkerReport {
+    fn sleep(&mut self) {
+        self.dial.set_asleep(true);
+        if self.orders.is_empty() && self.mesh.is_empty() {
+            self.idle.sleep();
+        }
+        self.dial.set_asleep(false);
+    }
+
+    /// Whether a shard is here.
+    pub(crate) fn owns(&self, shard: ShardId) -> bool {
+        self.datapath.owns(shard)
+    }
+
+    pub(crate) fn report(&self) -> WorkerReport {
         WorkerReport {
             worker: self.number,
             core: self.core,
             counters: self.datapath.counters().clone(),
-            shards: ShardId::all().filter(|&shard| self.datapath.owns(shard)).count(),
+            shards: self.owned,
             sessions: self.datapath.sessions(),
             load: self.load,
             ports: self.port_loads.clone(),
             slices: self.datapath.slices(),
-            egress: self.egress.iter().map(|scheduler| scheduler.counters().collect()).collect(),
+            egress: self.transmit.iter().map(|transmit| transmit.waiting.counters().collect()).collect(),
             steered: self.steered.iter().map(|queue| queue.load).collect(),
             offload: self.offload.as_ref().map(|offload| offload.report(FLOWS_REPORTED)),
         }

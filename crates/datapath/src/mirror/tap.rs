@@ -113,8 +113,11 @@ impl<F> Shard<F> {
         let Some(session) = self.session_mut(slot).filter(|session| session.rules.seid == seid) else {
             return false;
         };
-        session.mirrors.push(number);
-        self.mark_mirrored(slot);
+        // A shard that moved meanwhile may have brought it along.
+        if !session.mirrors.contains(&number) {
+            session.mirrors.push(number);
+            self.mark_mirrored(slot);
+        }
         true
     }
 
@@ -206,7 +209,7 @@ impl<F: Frame> Datapath<F> {
     fn end_mirror(&mut self, tap: Option<Box<Tap>>) {
         let Some(tap) = tap else { return };
         if let TapWay::Peer(peer) = tap.way {
-            self.network.peers.release(peer);
+            self.network.peers.release(peer, 1);
         }
         if let Scope::Session { place, seid } = tap.mirror.scope
             && let Some(shard) = self.shard_mut(place.shard)

@@ -140,6 +140,18 @@ impl<F: Frame> Scheduler<F> {
         self.queues.iter().map(|queue| queue.counters)
     }
 
+    /// By class: how many frames will have been sent when all that wait now are gone.
+    pub(crate) fn mark(&self) -> Box<[u64]> {
+        let counters = self.queues.iter().map(|queue| &queue.counters);
+        counters.map(|counters| counters.sent.packets + counters.queued.packets).collect()
+    }
+
+    /// Whether all frames before a mark are gone.
+    pub(crate) fn has_sent(&self, mark: &[u64]) -> bool {
+        self.is_empty()
+            || self.queues.iter().zip(mark).all(|(queue, mark)| queue.counters.sent.packets >= *mark)
+    }
+
     /// Takes all of `frames` to their classes; says how many found no room and were dropped.
     pub fn put(&mut self, frames: &mut Vec<F>) -> u64 {
         let mut dropped = 0;

@@ -1,0 +1,94 @@
+//! What is left of a worker that panicked, and who gets it.
+//!
+//! A panic on the packet path is a bug, and a packet that causes one comes again. Nevertheless a bug in one worker should not cost the
+//! sessions of all its shards: they are whole memory, in a table that the panic has unwound past. So the dying thread packs its shards
+//! and its receive queues, and control names an heir. A shard that is inherited and whose new owner dies too is not passed on a third
+//! time: if one of its packets kills workers, it ends with the second.
+
+use crate::mesh::{Passed, shards_in};
+use crate::worker::{Answer, Receive, Steered, Worker};
+use datapath::{Reason, Shard};
+use io::Port;
+use session::ShardId;
+use std::sync::{Arc, Mutex, PoisonError};
+use tables::Nanos;
+
+/// One dead worker's.
+pub(crate) struct Estate<P: Port> {
+    worker: usize,
+    shards: Vec<Box<Shard<P::Frame>>>,
+    queues: Vec<Receive<P::Rx>>,
+    steered: Vec<Steered<P::Rx>>,
+}
+
+/// Of all workers that died and have not been inherited from yet.
+pub(crate) struct Estates<P: Port>(Arc<Mutex<Vec<Estate<P>>>>);
+
+impl<P: Port> Default for Estates<P> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<P: Port> Clone for Estates<P> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<P: Port> Worker<P> {
+    /// After a panic: counts what is lost, and leaves the rest to an heir.
+    pub(crate) fn bequeath(&mut self) {
+        let mut shards = Vec::new();
+        let mut lost = self.mover.abandon().len();
+        for passed in self.mesh.drain() {
+            lost += usize::from(!matches!(passed, Passed::Word(_)));
+            shards.extend(shards_in(passed));
+        }
+        shards.append(&mut self.mesh.returned());
+        shards.extend(ShardId::all().filter_map(|id| self.datapath.release(id)));
+        self.owned = 0;
+        shards.retain(|shard| !self.owners.was_inherited(shard.id()));
+        let counters = self.datapath.counters_mut();
+        counters.handed_in += lost as u64;
+        counters.lose(Reason::LostWithWorker, lost as u64);
+        let estate = Estate {
+            worker: self.number,
+            shards,
+            queues: std::mem::take(&mut self.queues),
+            steered: std::mem::take(&mut self.steered),
+        };
+        self.estates.0.lock().unwrap_or_else(PoisonError::into_inner).push(estate);
+        self.backlog.push_back(Answer::Died);
+        self.answer();
+    }
+
+    /// Takes over what a dead worker left: its queues, which nobody polls, and its shards.
+    pub(crate) fn inherit(&mut self, now: Nanos, dead: usize) {
+        let mut estates = self.estates.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = estates.iter().position(|estate| estate.worker == dead) else { return };
+        let Estate { shards, queues, steered, .. } = estates.swap_remove(at);
+        drop(estates);
+        self.queues.extend(queues);
+        self.steered.extend(steered);
+        self.steered.sort_by_key(|queue| queue.load.duty);
+        let inherited: Vec<ShardId> = shards.iter().map(|shard| shard.id()).collect();
+        self.owners.set_inherited(&inherited, self.number);
+        for shard in shards {
+            self.adopt(shard);
+        }
+        // A move from the dead worker is over, and so is one to it: what it was to get is here.
+        let parked = self.mover.abandon();
+        (self.watching, self.mark) = (false, None);
+        let own = |id: &ShardId| self.owns(*id) && self.owners.owner(*id) == dead;
+        let kept: Vec<ShardId> = ShardId::all().filter(own).collect();
+        self.owners.set(&kept, self.number);
+        self.redirect(&inherited);
+        self.redirect(&kept);
+        while let Some(order) = self.held.pop_front() {
+            self.carry_out(now, order);
+        }
+        self.taken.extend(parked);
+        self.process_taken(now);
+    }
+}

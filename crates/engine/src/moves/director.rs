@@ -1,0 +1,164 @@
+//! Control's part in moves: which comes next, and how they went.
+
+use super::{BATCH, Move};
+use crate::placement::ShardMap;
+use session::ShardId;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The giver has so long to carry out the orders before a move; else there is no move.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Pauses that percentiles are taken of: the last so many.
+const REMEMBERED: usize = 4_096;
+
+/// How a move went, as its receiver saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub number: u64,
+    pub shards: usize,
+    pub parked: u64,
+    pub overflowed: u64,
+    pub hurried: bool,
+    /// How long the first parked packet waited, in nanoseconds.
+    pub pause: u64,
+}
+
+/// How all moves went so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MoveCounters {
+    /// Moves that ended well.
+    pub moves: u64,
+    /// Shards that they moved.
+    pub shards: u64,
+    /// Packets parked in between.
+    pub parked: u64,
+    /// Packets that found no room to park: dropped as `move-parking-full`.
+    pub overflowed: u64,
+    /// Moves in which a worker did not answer in time, so that packets may have been overtaken.
+    pub hurried: u64,
+    /// Moves that did not begin, because the giver did not answer.
+    pub given_up: u64,
+    /// Moves that wait or run now, in shards.
+    pub outstanding: usize,
+    /// How long packets of moved shards waited at most, in nanoseconds, of the last moves: sorted.
+    pub pauses: Vec<u64>,
+}
+
+impl MoveCounters {
+    /// The pause that `share` (0 to 1) of the last moves did not exceed, in nanoseconds; 0 if there were none.
+    pub fn pause(&self, share: f64) -> u64 {
+        let last = self.pauses.len().saturating_sub(1);
+        self.pauses.get((share.clamp(0.0, 1.0) * last as f64).round() as usize).copied().unwrap_or(0)
+    }
+}
+
+#[derive(Debug)]
+struct Current {
+    order: Arc<Move>,
+    /// The giver's fence that comes first; `None`: it was passed, and the receiver has its order.
+    fence: Option<u64>,
+    since: Instant,
+}
+
+/// The moves that are wanted, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Director {
+    wanted: VecDeque<(ShardId, usize)>,
+    current: Option<Current>,
+    last: u64,
+    counters: MoveCounters,
+    pauses: VecDeque<u64>,
+}
+
+impl Director {
+    /// Wants shards elsewhere. What was wanted of them before is forgotten.
+    pub fn want(&mut self, shards: impl IntoIterator<Item = (ShardId, usize)>) {
+        for (shard, to) in shards {
+            self.wanted.retain(|(other, _)| *other != shard);
+            self.wanted.push_back((shard, to));
+        }
+    }
+
+    /// Wants nothing any more; the move that runs goes on.
+    pub fn forget(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// The next move, if none runs: shards that go from one worker to another, as many as are next to each other and as may go at once.
+    /// Shards that are where they are wanted, and receivers that are not `able`, are left out.
+    pub fn next(&mut self, map: &ShardMap, able: impl Fn(usize) -> bool) -> Option<Arc<Move>> {
+        if self.current.is_some() {
+            return None;
+        }
+        let mut shards = Vec::new();
+        let mut way = None;
+        while let Some(&(shard, to)) = self.wanted.front() {
+            let from = map.owner(shard);
+            if from != to && able(to) && able(from) {
+                if shards.len() == BATCH || *way.get_or_insert((from, to)) != (from, to) {
+                    break;
+                }
+                shards.push(shard);
+            }
+            self.wanted.pop_front();
+        }
+        let (from, to) = way?;
+        self.last += 1;
+        Some(Arc::new(Move { number: self.last, from, to, shards: shards.into() }))
+    }
+
+    /// A move begins as soon as the giver has passed this fence.
+    pub fn begin(&mut self, order: Arc<Move>, fence: u64) {
+        self.current = Some(Current { order, fence: Some(fence), since: Instant::now() });
+    }
+
+    /// The move whose receiver may have its order now, `passed` being the last fence that a worker has passed.
+    pub fn ready(&mut self, passed: impl Fn(usize) -> u64) -> Option<Arc<Move>> {
+        let current = self.current.as_mut()?;
+        if passed(current.order.from) < current.fence? {
+            return None;
+        }
+        current.fence = None;
+        Some(Arc::clone(&current.order))
+    }
+
+    /// The move that is not to be, because its giver does not answer; or, with `dead`, because that worker can't take part any more.
+    pub fn give_up(&mut self, dead: Option<usize>) -> Option<Arc<Move>> {
+        let current = self.current.take_if(|current| {
+            let is_late = current.fence.is_some() && current.since.elapsed() > PATIENCE;
+            is_late || dead.is_some_and(|dead| dead == current.order.to || dead == current.order.from)
+        })?;
+        self.counters.given_up += 1;
+        Some(current.order)
+    }
+
+    /// The receiver reports.
+    pub fn moved(&mut self, moved: Moved) {
+        self.current.take_if(|current| current.order.number == moved.number);
+        let counters = &mut self.counters;
+        counters.moves += 1;
+        counters.shards += moved.shards as u64;
+        counters.parked += moved.parked;
+        counters.overflowed += moved.overflowed;
+        counters.hurried += u64::from(moved.hurried);
+        if self.pauses.len() == REMEMBERED {
+            self.pauses.pop_front();
+        }
+        self.pauses.push_back(moved.pause);
+    }
+
+    /// Whether a move runs or is wanted.
+    pub fn is_idle(&self) -> bool {
+        self.current.is_none() && self.wanted.is_empty()
+    }
+
+    pub fn counters(&self) -> MoveCounters {
+        let mut counters = self.counters.clone();
+        counters.outstanding =
+            self.wanted.len() + self.current.as_ref().map_or(0, |current| current.order.shards.len());
+        counters.pauses = self.pauses.iter().copied().collect();
+        counters.pauses.sort_unstable();
+        counters
+    }
+}

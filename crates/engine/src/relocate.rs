@@ -1,0 +1,177 @@
+//! A worker's steps in moves of shards: what [`crate::moves::Mover`] decides is done here, on queues, rings and the datapath.
+
+use crate::moves::{Heard, Move, Moved, Step, Taken, Word};
+use crate::sending::Flush;
+use crate::worker::{Answer, Worker};
+use datapath::Shard;
+use io::{BURST, Port};
+use std::sync::Arc;
+use tables::Nanos;
+
+type Boxed<P> = Box<Shard<<P as Port>::Frame>>;
+
+impl<P: Port> Worker<P> {
+    /// Receiver: begins.
+    pub(crate) fn take_shards(&mut self, order: Arc<Move>) {
+        let shards = Arc::clone(&order);
+        self.mover.take(order);
+        self.owners.set(&shards.shards, self.number);
+        self.redirect(&shards.shards);
+        let steps: Vec<_> = self.mover.switched_all().collect();
+        for step in steps {
+            self.step(step);
+        }
+        self.publish();
+        self.roster.wake_all();
+    }
+
+    /// Packets of these shards are to come to this worker's queues. A port that refuses goes on as before: its packets are
+    /// handed off.
+    pub(crate) fn redirect(&mut self, shards: &[session::ShardId]) {
+        if self.redirections.is_empty() {
+            return;
+        }
+        let entries: Vec<u16> = shards.iter().map(|shard| shard.index() as u16).collect();
+        for redirection in &mut self.redirections {
+            if redirection.redirect(&entries, self.number as u16).is_err() {
+                self.load.redirections_refused += 1;
+            }
+        }
+    }
+
+    /// The move that runs goes on, as far as it is this worker's turn. Says whether there was anything to do.
+    pub(crate) fn relocate(&mut self, now: Nanos) -> usize {
+        let mut steps: Vec<Step<Boxed<P>>> = Vec::new();
+        if self.mover.is_settling() && self.redirections.iter_mut().all(|table| table.settled()) {
+            steps.extend(self.mover.settled());
+        }
+        if self.watching && self.were_empty() {
+            self.watching = false;
+            steps.extend(self.mover.queues_are_empty());
+        }
+        if let Some((number, mut mark)) = self.mark.take() {
+            if self.has_sent(&mut mark) {
+                self.mover.is_sent(number);
+            } else {
+                self.mark = Some((number, mark));
+            }
+        }
+        steps.extend(self.mover.is_due(now));
+        let mut flushes = std::mem::take(&mut self.flushes);
+        flushes.retain_mut(|flush| {
+            let sent = self.has_sent(&mut flush.mark);
+            if sent {
+                self.mesh.tell(flush.worker, Word::Flushed(flush.number));
+            }
+            !sent
+        });
+        self.flushes = flushes;
+        let work = steps.len();
+        for step in steps {
+            self.step(step);
+        }
+        self.publish();
+        // Given to a worker that is no more: they stay.
+        for shard in self.mesh.returned() {
+            self.owners.set(&[shard.id()], self.number);
+            self.redirect(&[shard.id()]);
+            self.adopt(shard);
+        }
+        work
+    }
+
+    fn were_empty(&self) -> bool {
+        self.queues.iter().all(|queue| queue.was_empty) && self.steered.iter().all(|queue| queue.was_empty)
+    }
+
+    fn step(&mut self, step: Step<Boxed<P>>) {
+        match step {
+            Step::Tell(worker, word) => self.mesh.tell(worker, word),
+            Step::WatchQueues => {
+                self.watching = true;
+                self.queues.iter_mut().for_each(|queue| queue.was_empty = false);
+                self.steered.iter_mut().for_each(|queue| queue.was_empty = false);
+            }
+            Step::WatchSending(number) => match self.sender {
+                Some(sender) => self.mesh.tell(sender, Word::Flush(number)),
+                None => self.mark = Some((number, self.send_mark())),
+            },
+            Step::Give(order) => self.give(&order),
+        }
+    }
+
+    /// Giver: parts with the shards.
+    fn give(&mut self, order: &Move) {
+        (self.watching, self.mark) = (false, None);
+        let now = self.clock.now();
+        let mut shards = Vec::with_capacity(order.shards.len());
+        for &id in &order.shards {
+            if let Some(offload) = &mut self.offload {
+                offload.withdraw_shard(now, &mut self.datapath, id, &mut self.out);
+            }
+            if let Some(shard) = self.datapath.release(id) {
+                self.owned -= 1;
+                shards.push(shard);
+            }
+        }
+        self.flush(now);
+        if let Some(step) = self.mover.give(shards) {
+            self.step(step);
+        }
+        self.publish();
+        self.roster.wake_all();
+    }
+
+    /// Another worker said something.
+    pub(crate) fn hear(&mut self, now: Nanos, from: usize, word: Word<Boxed<P>>) {
+        match word {
+            Word::Flush(number) => {
+                let mark = self.send_mark();
+                self.flushes.push(Flush { worker: from, number, mark });
+            }
+            Word::Flushed(number) => self.mover.is_sent(number),
+            word => match self.mover.hear(now, from, word) {
+                Heard::Nothing => {}
+                Heard::Step(step) => self.step(step),
+                Heard::Taken(taken) => self.settle_in(now, taken),
+                Heard::Stray(shards) => {
+                    for shard in shards {
+                        self.owners.set(&[shard.id()], self.number);
+                        self.adopt(shard);
+                    }
+                }
+            },
+        }
+        self.publish();
+    }
+
+    pub(crate) fn adopt(&mut self, shard: Boxed<P>) {
+        self.owned += usize::from(self.datapath.adopt(shard).is_none());
+    }
+
+    /// Receiver: the shards are here.
+    fn settle_in(&mut self, now: Nanos, taken: Taken<(u16, P::Frame), Boxed<P>>) {
+        let Taken { order, shards, mut parked, since, overflowed, hurried } = taken;
+        let moved = shards.len();
+        for shard in shards {
+            self.adopt(shard);
+        }
+        let pause = since.map_or(0, |since| self.clock.now().since(since));
+        let packets = parked.len() as u64;
+        while let Some(order) = self.held.pop_front() {
+            self.carry_out(now, order);
+        }
+        while !parked.is_empty() {
+            self.taken.extend(parked.drain(..parked.len().min(BURST)));
+            self.process_taken(now);
+        }
+        self.backlog.push_back(Answer::Moved(Moved {
+            number: order.number,
+            shards: moved,
+            parked: packets,
+            overflowed,
+            hurried,
+            pause,
+        }));
+    }
+}

@@ -1,0 +1,138 @@
+//! What a worker tells of itself: on request, all its counters; at any time, how busy it is.
+
+use crate::egress::ClassCounters;
+use datapath::offload::OffloadReport;
+use datapath::{Counters, SliceTraffic};
+use io::steering::Duty;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// A worker's counters at one moment.
+#[derive(Clone, Debug)]
+pub struct WorkerReport {
+    /// The worker's number.
+    pub worker: usize,
+    /// The core it is pinned to.
+    pub core: Option<usize>,
+    /// What happened to packets.
+    pub counters: Counters,
+    /// Shards that it owns.
+    pub shards: usize,
+    /// Sessions in those shards.
+    pub sessions: usize,
+    /// How its time went.
+    pub load: Load,
+    /// What packets of each port cost: receive, process, send.
+    pub ports: Vec<PortLoad>,
+    /// Its flows in hardware, if it may have any.
+    pub offload: Option<OffloadReport>,
+    /// What it counted of each slice: uplink, downlink.
+    pub slices: Vec<[SliceTraffic; 2]>,
+    /// What waited to be sent, by port and by class in the order of the [plan](crate::egress::Plan).
+    pub egress: Vec<Vec<ClassCounters>>,
+    /// Receive queues that ports steer to ahead of RSS, in the order in which they are polled.
+    pub steered: Vec<SteeredLoad>,
+}
+
+/// What came through a receive queue that a port steers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SteeredLoad {
+    /// The port's number.
+    pub port: u16,
+    /// What the queue is for.
+    pub duty: Duty,
+    /// Packets received.
+    pub packets: u64,
+}
+
+/// What the packets of one port cost a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortLoad {
+    /// Packets received.
+    pub packets: u64,
+    /// Nanoseconds spent on the bursts that they came in.
+    pub nanos: u64,
+}
+
+/// How a worker's time went, since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Rounds of its loop.
+    pub polls: u64,
+    /// Rounds that found nothing to do.
+    pub empty_polls: u64,
+    /// Nanoseconds spent in rounds that found something.
+    pub busy_nanos: u64,
+    /// Nanoseconds since start.
+    pub total_nanos: u64,
+    /// Packets passed to other workers.
+    pub handed_off: u64,
+    /// Packets taken from other workers.
+    pub taken_over: u64,
+    /// Changes of a port's redirection table that the port refused: those shards' packets are handed off.
+    pub redirections_refused: u64,
+    /// Reports lost because control did not take them for a long time.
+    pub events_lost: u64,
+}
+
+/// How busy a worker is, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gauge {
+    /// Core load factor: how full the bursts are that it receives, 0 to 1, averaged over polls with weight
+    /// 1/1,024 for the last. At 1, more arrives than the worker takes.
+    pub load: f32,
+    /// Share of its time that found something to do, 0 to 1, averaged over some 60 ms.
+    pub busy: f32,
+    /// How full the fullest ring to it is, 0 to 1, sampled each millisecond.
+    pub ring: f32,
+    /// Grows as long as the worker runs.
+    pub heartbeat: u64,
+    /// It sleeps until somebody wakes it, or for some milliseconds.
+    pub asleep: bool,
+}
+
+/// Where a worker writes its [`Gauge`], and anybody reads it without asking.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dial(Arc<Needles>);
+
+/// Floats are kept as their bits.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Needles {
+    load: AtomicU32,
+    busy: AtomicU32,
+    ring: AtomicU32,
+    heartbeat: AtomicU64,
+    asleep: AtomicBool,
+}
+
+impl Dial {
+    pub fn show(&self, load: f32, busy: f32, ring: f32) {
+        self.0.load.store(load.to_bits(), Ordering::Relaxed);
+        self.0.busy.store(busy.to_bits(), Ordering::Relaxed);
+        self.0.ring.store(ring.to_bits(), Ordering::Relaxed);
+        let heartbeat = &self.0.heartbeat;
+        heartbeat.store(heartbeat.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Sleep is announced before the rings are looked at for the last time, so that whoever wakes a sleeper after it has put something
+    /// into a ring isn't missed.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.0.asleep.store(asleep, Ordering::SeqCst);
+    }
+
+    pub fn is_asleep(&self) -> bool {
+        self.0.asleep.load(Ordering::SeqCst)
+    }
+
+    pub fn read(&self) -> Gauge {
+        let float = |bits: &AtomicU32| f32::from_bits(bits.load(Ordering::Relaxed));
+        Gauge {
+            load: float(&self.0.load),
+            busy: float(&self.0.busy),
+            ring: float(&self.0.ring),
+            heartbeat: self.0.heartbeat.load(Ordering::Relaxed),
+            asleep: self.is_asleep(),
+        }
+    }
+}
