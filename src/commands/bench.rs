@@ -73,6 +73,8 @@ enum Scenario {
     Cores,
     /// One worker's load stepped up: received, sent, dropped and late over time.
     Skew,
+    /// A worker joins and leaves while packets come: throughput and latency over time.
+    Scale,
     /// The last ones, one after the other, as one page (`--out`).
     Seeds,
 }
@@ -91,6 +93,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Scenario::Sessions => own_figure(seeds::Scenario::Sessions),
         Scenario::Cores => own_figure(seeds::Scenario::Cores),
         Scenario::Skew => own_figure(seeds::Scenario::Skew),
+        Scenario::Scale => own_figure(seeds::Scenario::Scale),
         Scenario::Seeds => {
             let out = args.out.as_ref().ok_or_else(|| failed(&"say where to with --out"))?;
             return run_seeds(args.quick, out, clock);
@@ -216,9 +219,12 @@ const fn drawn(scenario: Scenario) -> (&'static str, &'static str) {
         Scenario::Meters => ("cycles_per_packet", "meters"),
         Scenario::Mirror => ("cycles_per_packet", "mirror"),
         Scenario::Nat => ("cycles_per_packet", "mappings"),
-        Scenario::PayloadSize | Scenario::Sessions | Scenario::Cores | Scenario::Skew | Scenario::Seeds => {
-            ("packets_per_second", "workers")
-        }
+        Scenario::PayloadSize
+        | Scenario::Sessions
+        | Scenario::Cores
+        | Scenario::Skew
+        | Scenario::Scale
+        | Scenario::Seeds => ("packets_per_second", "workers"),
     }
 }
 

@@ -44,7 +44,7 @@ pub fn run(
         let members = Member::several(&mut Numbering::default(), sessions);
         let mut active = members.clone();
         path::shuffle(&mut active);
-        for model in Model::ALL {
+        for model in Model::BOTH {
             let team = Team::new(model, 1);
             tell(&format!("{sessions} sessions, {}: establishing", model.name()));
             let sizes = Sizes::Payload(PAYLOAD);
@@ -82,7 +82,7 @@ fn figure(report: &Report, config: &SessionsConfig) -> Figure {
         };
         let direction = if uplink { "uplink" } else { "downlink" };
         let axes = ("active sessions", "millions of packets a second");
-        Panel::bars(direction, axes, names.clone(), Model::ALL.into_iter().map(of).collect())
+        Panel::bars(direction, axes, names.clone(), Model::BOTH.into_iter().map(of).collect())
     };
     Figure {
         title: "Throughput by active sessions, 64 B, one worker".into(),

@@ -58,7 +58,7 @@ pub fn run(config: &CoresConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
     path::shuffle(&mut active);
     let cores = available_cores();
     for &sizes in &config.sizes {
-        for model in Model::ALL {
+        for model in Model::BOTH {
             for workers in 1..=config.workers {
                 let team = Team::new(model, workers);
                 // A single worker is measured whatever the machine has: there is nothing to calculate from otherwise.
@@ -178,7 +178,7 @@ fn figure(report: &Report, config: &CoresConfig, cores: usize) -> Figure {
         for uplink in [true, false] {
             let gigabits = |rate: f64| rate * 8e-9 * sizes.octets(!uplink);
             let mut series = Vec::new();
-            for model in Model::ALL {
+            for model in Model::BOTH {
                 let point = |workers| Point { model, workers, uplink, sizes, active: config.sessions };
                 let line = |calculated: bool| {
                     let found = (1..=config.workers).filter_map(|workers| {

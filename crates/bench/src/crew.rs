@@ -7,12 +7,12 @@ use crate::path::{self, Numbering, PathError, Subscriber};
 use crate::svg::SvgError;
 use datapath::{Command, Config, Event, Token, Transition};
 use engine::placement::available_cores;
-use engine::{Engine, EngineConfig, EngineError, IdlePolicy, WorkerReport};
+use engine::{Engine, EngineConfig, EngineError, IdlePolicy, MoveError, Sender, WorkerReport};
 use io::Port;
 use io::paced::PacedError;
 use io::replay::ReplayError;
-use session::SessionRef;
 use session::rules::{Rules, Tunnel};
+use session::{SHARDS, SessionRef, ShardId};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::clock::Tsc;
@@ -29,6 +29,9 @@ pub enum CrewError {
     /// The workers.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// Shards can't move.
+    #[error(transparent)]
+    Move(#[from] MoveError),
     /// The schedule made here is wrong: a defect.
     #[error("schedule: {0}")]
     Paced(#[from] PacedError),
@@ -54,21 +57,46 @@ impl From<ReplayError> for CrewError {
     }
 }
 
-/// How packets reach the owner of their shard.
+/// How packets reach the owner of their shard, and leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Each worker polls its own queue.
+    /// Each worker polls its own queue, and sends.
     Rtc,
+    /// A dispatcher polls, and workers send.
+    Pipeline,
+    /// A dispatcher polls and sends, as in the thesis.
+    PipelineReturning,
 }
 
 impl Model {
+    /// The two that are compared everywhere.
+    pub const BOTH: [Self; 2] = [Self::Rtc, Self::Pipeline];
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Rtc];
+    pub const ALL: [Self; 3] = [Self::Rtc, Self::Pipeline, Self::PipelineReturning];
 
     /// As results name it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rtc => "rtc",
+            Self::Pipeline => "pipeline",
+            Self::PipelineReturning => "pipeline-returning",
+        }
+    }
+
+    /// What the engine calls it.
+    const fn of_engine(self) -> engine::Model {
+        match self {
+            Self::Rtc => engine::Model::RunToCompletion,
+            Self::Pipeline => engine::Model::Pipeline { dispatchers: 1, sender: Sender::Owner },
+            Self::PipelineReturning => engine::Model::Pipeline { dispatchers: 1, sender: Sender::Dispatcher },
+        }
+    }
+
+    /// Threads that only pass packets on.
+    const fn dispatchers(self) -> usize {
+        match self {
+            Self::Rtc => 0,
+            Self::Pipeline | Self::PipelineReturning => 1,
         }
     }
 }
@@ -78,8 +106,10 @@ impl Model {
 pub struct Team {
     /// How packets reach workers.
     pub model: Model,
-    /// Threads that own shards, at most.
+    /// Threads that may own shards.
     pub workers: usize,
+    /// Of those, how many own any in the beginning.
+    pub active: usize,
     /// Where each thread runs.
     cores: Vec<Option<usize>>,
 }
@@ -92,21 +122,22 @@ impl Team {
 
     /// Likewise, with these cores.
     pub fn on(model: Model, workers: usize, cores: &[usize]) -> Self {
-        let threads = workers + Self::dispatchers_of(model);
+        let threads = workers + model.dispatchers();
         let own = threads <= cores.len();
         let cores = (0..threads).map(|thread| cores.get(thread).copied().filter(|_| own)).collect();
-        Self { model, workers, cores }
+        Self { model, workers, active: workers, cores }
     }
 
-    const fn dispatchers_of(model: Model) -> usize {
-        match model {
-            Model::Rtc => 0,
-        }
+    /// Begins with so many workers that own shards.
+    #[must_use]
+    pub const fn starting_with(mut self, active: usize) -> Self {
+        self.active = active;
+        self
     }
 
     /// Threads that only pass packets on. They come before the workers.
     pub const fn dispatchers(&self) -> usize {
-        Self::dispatchers_of(self.model)
+        self.model.dispatchers()
     }
 
     /// All threads.
@@ -131,8 +162,29 @@ impl Team {
     fn settings(&self) -> EngineConfig {
         // Threads that share a core must let each other run.
         let idle = if self.is_pinned() { IdlePolicy::Busy } else { IdlePolicy::default() };
-        EngineConfig { cores: self.cores.clone(), idle, ..EngineConfig::default() }
+        let (cores, active) = (self.cores.clone(), Some(self.active));
+        EngineConfig { cores, model: self.model.of_engine(), active, idle, ..EngineConfig::default() }
     }
+}
+
+/// Wants so many workers to own shards, in equal parts and with the fewest moves. Returns at once.
+pub fn scale(engine: &mut Engine, workers: usize) -> Result<(), CrewError> {
+    let owning = engine.owning();
+    let targets = owning.start..owning.start + workers.clamp(1, owning.len());
+    let share = SHARDS.div_ceil(targets.len());
+    let map = engine.shard_map().clone();
+    let mut homeless: Vec<ShardId> = owning
+        .clone()
+        .flat_map(|worker| map.shards_of(worker).skip(if targets.contains(&worker) { share } else { 0 }))
+        .collect();
+    for target in targets {
+        let room = share.saturating_sub(map.shards_of(target).count()).min(homeless.len());
+        let taken = homeless.split_off(homeless.len() - room);
+        if !taken.is_empty() {
+            engine.move_shards(taken, target)?;
+        }
+    }
+    Ok(())
 }
 
 /// A session's places and names, before it is installed.

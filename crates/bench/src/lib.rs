@@ -32,6 +32,7 @@ pub mod profiles;
 pub mod report;
 pub mod rig;
 pub mod saturated;
+pub mod scale;
 pub mod seeds;
 pub mod skew;
 pub mod svg;

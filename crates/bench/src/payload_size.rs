@@ -99,7 +99,8 @@ pub fn run(
     compare(&mut report, "payload");
     report.notes.push(format!(
         "one worker, always full receive queues replayed from memory on the thread that polls them; {} sessions installed, {} of \
-         them active in shuffled order; a pipeline has a dispatcher's thread beside its worker",
+         them active in shuffled order; a pipeline has a dispatcher's thread beside its worker, which sends itself, or returns packets to be \
+         sent (pipeline-returning)",
         config.sessions, config.active
     ));
     let figure = figure(&report, config);
@@ -117,21 +118,19 @@ pub fn push(report: &mut Report, point: &Point, team: &Team, rates: &[f64]) {
 /// How many times what a pipeline does run-to-completion does, for each core used, where both were measured.
 pub fn compare(report: &mut Report, varies: &'static str) {
     let name = "packets_per_second_per_core";
-    let ratios: Vec<Measured> = report
-        .results
-        .iter()
-        .filter(|result| result.name == name && result.params.get("model") == Some(&"rtc".into()))
-        .filter_map(|rtc| {
-            let mut wanted: Vec<_> = rtc.params.clone().into_iter().collect();
-            wanted
-                .iter_mut()
-                .filter(|(key, _)| *key == "model")
-                .for_each(|(_, model)| *model = "pipeline".into());
-            let pipeline = report.median(name, &wanted)?;
-            wanted.retain(|(key, _)| *key == "direction" || *key == varies);
-            (pipeline > 0.0).then(|| Measured::of("rtc_to_pipeline", "x", &wanted, &[rtc.median / pipeline]))
-        })
-        .collect();
+    let is_of = |result: &&Measured, model: Model| result.params.get("model") == Some(&model.name().into());
+    let ratio = |pipeline: &Measured| {
+        let mut wanted: Vec<_> = pipeline.params.clone().into_iter().collect();
+        wanted.iter_mut().filter(|(key, _)| *key == "model").for_each(|(_, model)| *model = "rtc".into());
+        let rtc = report.median(name, &wanted)?;
+        let kept = |(key, _): &(&&'static str, &Param)| ["direction", "model", varies].contains(*key);
+        let params: Vec<_> =
+            pipeline.params.iter().filter(kept).map(|(key, value)| (*key, value.clone())).collect();
+        (pipeline.median > 0.0)
+            .then(|| Measured::of("rtc_to_pipeline", "x", &params, &[rtc / pipeline.median]))
+    };
+    let others = report.results.iter().filter(|result| result.name == name && !is_of(result, Model::Rtc));
+    let ratios: Vec<Measured> = others.filter_map(ratio).collect();
     report.results.extend(ratios);
 }
 

@@ -6,7 +6,7 @@
 use crate::chart::Illustrated;
 use crate::crew::CrewError;
 use crate::html::{self, Section};
-use crate::{active_sessions, cores, payload_size, skew};
+use crate::{active_sessions, cores, payload_size, scale, skew};
 use std::path::Path;
 use tables::clock::Tsc;
 
@@ -31,11 +31,13 @@ pub enum Scenario {
     Cores,
     /// One worker's load stepped up.
     Skew,
+    /// A worker joins and leaves.
+    Scale,
 }
 
 impl Scenario {
     /// All, in the order of the figures.
-    pub const ALL: [Self; 4] = [Self::PayloadSize, Self::Sessions, Self::Cores, Self::Skew];
+    pub const ALL: [Self; 5] = [Self::PayloadSize, Self::Sessions, Self::Cores, Self::Skew, Self::Scale];
 
     /// As on the command line.
     pub const fn name(self) -> &'static str {
@@ -44,6 +46,7 @@ impl Scenario {
             Self::Sessions => "sessions",
             Self::Cores => "cores",
             Self::Skew => "skew",
+            Self::Scale => "scale",
         }
     }
 
@@ -64,6 +67,10 @@ impl Scenario {
             Self::Skew => (
                 "The shape of figure 5.6.",
                 "One worker's load grows. Nothing should be lost while all workers together can take it.",
+            ),
+            Self::Scale => (
+                "The shape of figures 5.7 and 5.8.",
+                "A worker joins and leaves. Live moves should lose and reorder nothing; stopping the port loses 400 ms.",
             ),
         }
     }
@@ -86,6 +93,10 @@ impl Scenario {
             Self::Skew => {
                 use skew::SkewConfig as Config;
                 skew::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+            }
+            Self::Scale => {
+                use scale::ScaleConfig as Config;
+                scale::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
             }
         }
     }

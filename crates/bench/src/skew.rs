@@ -51,7 +51,8 @@ struct Variant {
     model: Model,
 }
 
-const VARIANTS: &[Variant] = &[Variant { name: "rtc", model: Model::Rtc }];
+const VARIANTS: &[Variant] =
+    &[Variant { name: "rtc", model: Model::Rtc }, Variant { name: "pipeline", model: Model::Pipeline }];
 
 /// Measures all; `tell` is told what is being measured.
 pub fn run(config: &SkewConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {

@@ -7,12 +7,12 @@
 use crate::crew::{Crew, CrewError, Member, Team};
 use crate::path::{self, MTU, N3_MAC, N6_MAC, PAYLOAD};
 use crate::report::{Measured, Param, Report};
-use engine::{Engine, WorkerReport};
+use engine::{Engine, EngineError, WorkerReport};
 use io::paced::{Counts, Latency, PacedPort, Schedule, Step, Traffic, Weights};
 use io::redirection::ENTRIES;
 use packet::rss::ue_hash_ipv4;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ops::Range;
-use std::time::Duration;
 use tables::clock::Tsc;
 
 /// Descriptors of a receive ring.
@@ -20,7 +20,7 @@ pub const DESCRIPTORS: usize = 4_096;
 /// The UEs' port.
 const UE_PORT: u16 = 40_000;
 /// How often the workers are looked after.
-const TEND: Duration = Duration::from_millis(10);
+const TEND: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How long packets may be on their way after the last one was due, in seconds.
 const REST: f64 = 0.1;
 
@@ -97,22 +97,38 @@ impl Timeline {
         Ok(Self { crew, traffics, clock, seconds, bucket })
     }
 
-    /// Lets all packets come, looks after the workers every ten milliseconds, and stops them.
+    /// Lets all packets come, looks after the workers every ten milliseconds and when they have something to say, and stops
+    /// them.
     pub fn play(mut self, tend: &mut Tend<'_>) -> Result<Played, CrewError> {
         let start = self.clock.ticks() + self.clock.hz() / 100;
         self.traffics.iter().for_each(|traffic| traffic.start(start));
         let hz = self.clock.hz() as f64;
         let mut at = 0.0;
         while at < self.seconds + REST {
-            std::thread::sleep(TEND);
+            self.wait()?;
             at = self.clock.ticks().saturating_sub(start) as f64 / hz;
             tend(&mut self.crew.engine, &self.traffics, at)?;
-            self.crew.engine.flush();
-            // Reports that the packets caused.
-            self.crew.engine.drain(|_, _| ());
         }
         let reports = self.crew.stop()?;
         Ok(Played { traffics: self.traffics, bucket: self.bucket, reports })
+    }
+
+    /// As the control thread of a UPF does: until a worker says something, or ten milliseconds.
+    fn wait(&mut self) -> Result<(), CrewError> {
+        let engine = &mut self.crew.engine;
+        engine.flush();
+        if engine.about_to_sleep() {
+            let mut events = [PollFd::new(engine.waker(), PollFlags::IN)];
+            match poll(&mut events, Some(&TEND)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(EngineError::Os(error.into()).into()),
+            }
+        }
+        engine.waker().awake();
+        // Reports that the packets caused are of no interest; what moves need is heard on the way.
+        engine.drain(|_, _| ());
+        engine.flush();
+        Ok(())
     }
 }
 
@@ -214,7 +230,7 @@ pub fn capacity(team: &Team, members: &[Member], clock: Tsc) -> Result<f64, Crew
         Ok(played.counts(measured.clone()).sent as f64 / (measured.end - measured.start))
     };
     // Far more than it can take costs it something: so a first guess, and then a little more than that.
-    let guess = offered(6e6 * team.workers as f64, 0.2)?;
+    let guess = offered(6e6 * team.active as f64, 0.2)?;
     let rate = offered(guess * 1.25, 0.4)?;
     if rate > 0.0 { Ok(rate) } else { Err(CrewError::Nothing) }
 }
