@@ -170,14 +170,14 @@ mod tests {
         let config = PayloadSizeConfig {
             sessions: 100,
             active: 64,
-            payloads: vec![64, 1_024],
+            payloads: vec![1_024],
             windows: 1,
-            seconds: 0.01,
+            seconds: 0.15,
         };
         let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
         for model in Model::ALL {
             for uplink in [true, false] {
-                for sizes in [64, 1_024].map(Sizes::Payload) {
+                for sizes in [1_024].map(Sizes::Payload) {
                     let point = Point { model, workers: 1, uplink, sizes, active: 64 };
                     let rate = found.report.median("packets_per_second", &point.params()).unwrap();
                     let per_core =
