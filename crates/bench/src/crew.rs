@@ -7,12 +7,13 @@ use crate::path::{self, Numbering, PathError, Subscriber};
 use crate::svg::SvgError;
 use datapath::{Command, Config, Event, Token, Transition};
 use engine::placement::available_cores;
-use engine::{Engine, EngineConfig, EngineError, IdlePolicy, MoveError, Sender, WorkerReport};
+use engine::plan::scaler::{Policy, ScalerError};
+use engine::{Engine, EngineConfig, EngineError, IdlePolicy, Scaling, Sender, WorkerReport};
 use io::Port;
 use io::paced::PacedError;
 use io::replay::ReplayError;
 use session::rules::{Rules, Tunnel};
-use session::{SHARDS, SessionRef, ShardId};
+use session::SessionRef;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::clock::Tsc;
@@ -29,9 +30,9 @@ pub enum CrewError {
     /// The workers.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Shards can't move.
+    /// There can't be so many workers.
     #[error(transparent)]
-    Move(#[from] MoveError),
+    Scale(#[from] ScalerError),
     /// The schedule made here is wrong: a defect.
     #[error("schedule: {0}")]
     Paced(#[from] PacedError),
@@ -110,6 +111,8 @@ pub struct Team {
     pub workers: usize,
     /// Of those, how many own any in the beginning.
     pub active: usize,
+    /// When their number changes, and shards move.
+    scaling: Scaling,
     /// Where each thread runs.
     cores: Vec<Option<usize>>,
 }
@@ -125,13 +128,29 @@ impl Team {
         let threads = workers + model.dispatchers();
         let own = threads <= cores.len();
         let cores = (0..threads).map(|thread| cores.get(thread).copied().filter(|_| own)).collect();
-        Self { model, workers, active: workers, cores }
+        // Nothing moves unless a scenario says so.
+        let scaling = Scaling { rebalance: None, ..Scaling::default() };
+        Self { model, workers, active: workers, scaling, cores }
     }
 
     /// Begins with so many workers that own shards.
     #[must_use]
     pub const fn starting_with(mut self, active: usize) -> Self {
         self.active = active;
+        self
+    }
+
+    /// Shards are levelled, as by default.
+    #[must_use]
+    pub fn rebalancing(mut self) -> Self {
+        self.scaling.rebalance = Scaling::default().rebalance;
+        self
+    }
+
+    /// The number of workers that own shards follows the load.
+    #[must_use]
+    pub fn following_the_load(mut self, policy: Policy) -> Self {
+        self.scaling.policy = Policy { automatic: true, max: self.workers, ..policy };
         self
     }
 
@@ -162,29 +181,15 @@ impl Team {
     fn settings(&self) -> EngineConfig {
         // Threads that share a core must let each other run.
         let idle = if self.is_pinned() { IdlePolicy::Busy } else { IdlePolicy::default() };
-        let (cores, active) = (self.cores.clone(), Some(self.active));
-        EngineConfig { cores, model: self.model.of_engine(), active, idle, ..EngineConfig::default() }
-    }
-}
-
-/// Wants so many workers to own shards, in equal parts and with the fewest moves. Returns at once.
-pub fn scale(engine: &mut Engine, workers: usize) -> Result<(), CrewError> {
-    let owning = engine.owning();
-    let targets = owning.start..owning.start + workers.clamp(1, owning.len());
-    let share = SHARDS.div_ceil(targets.len());
-    let map = engine.shard_map().clone();
-    let mut homeless: Vec<ShardId> = owning
-        .clone()
-        .flat_map(|worker| map.shards_of(worker).skip(if targets.contains(&worker) { share } else { 0 }))
-        .collect();
-    for target in targets {
-        let room = share.saturating_sub(map.shards_of(target).count()).min(homeless.len());
-        let taken = homeless.split_off(homeless.len() - room);
-        if !taken.is_empty() {
-            engine.move_shards(taken, target)?;
+        EngineConfig {
+            cores: self.cores.clone(),
+            model: self.model.of_engine(),
+            active: Some(self.active),
+            scaling: self.scaling.clone(),
+            idle,
+            ..EngineConfig::default()
         }
     }
-    Ok(())
 }
 
 /// A session's places and names, before it is installed.

@@ -3,22 +3,23 @@
 //! Three ways to do it: run-to-completion and pipeline with live moves of shards, and, for contrast, the thesis' own method for
 //! run-to-completion: stop the port, program its hash for one more queue, start it again, which took 400 ms.
 //!
-//! **One launch**: a load of 80 % of what one worker forwards; a second worker joins at one second and leaves at two. Each half second
-//! from there on is a phase of its own, and so is the one before. **Whole run**: the load grows by steps, and the policy
-//! decides when a worker joins.
+//! **Whole run**: the load grows by steps and falls again, and the policy decides when a worker joins or leaves. **One launch**: 80 % of
+//! what one worker forwards; a second worker joins after one second and leaves after two, by order. The half second from there on is
+//! a phase of its own, and so is the one before.
 
 use crate::chart::{Figure, Illustrated, Panel, Series};
-use crate::crew::{self, CrewError, Member, Model, Team, drops};
+use crate::crew::{CrewError, Member, Model, Team, drops};
 use crate::path::Numbering;
 use crate::report::{Measured, Report};
-use crate::timeline::{self, Played, Timeline};
+use crate::timeline::{self, Played, STOPPED, Timeline};
+use engine::Change;
 use engine::placement::available_cores;
+use engine::plan::scaler::Policy;
 use io::paced::{Counts, Step};
 use std::ops::Range;
+use std::time::Duration;
 use tables::clock::Tsc;
 
-/// How long the thesis' NIC was stopped, in seconds.
-const STOPPED: f64 = 0.4;
 /// The load of one launch, in parts of what one worker forwards.
 const LOAD: f64 = 0.8;
 /// When a worker joins, when it leaves, and when all ends, in seconds.
@@ -29,6 +30,19 @@ const ENDS: f64 = 3.0;
 const PHASE: f64 = 0.5;
 /// The resolution of everything, in seconds.
 const BUCKET: f64 = 0.005;
+/// The steps of the whole run, in parts of what one worker forwards.
+const STEPS: [f64; 6] = [0.3, 0.6, 0.95, 1.1, 0.6, 0.2];
+/// When a worker joins and leaves in the whole run: sooner than by default, for the run is short.
+const POLICY: Policy = Policy {
+    min: 1,
+    max: 1,
+    high: 0.8,
+    low: 0.3,
+    hold_up: Duration::from_millis(100),
+    hold_down: Duration::from_millis(400),
+    cool_down: Duration::from_millis(200),
+    automatic: true,
+};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -37,17 +51,19 @@ pub struct ScaleConfig {
     pub sessions: usize,
     /// Times that one launch is repeated.
     pub launches: usize,
+    /// Seconds of each step of the whole run.
+    pub seconds: f64,
 }
 
 impl ScaleConfig {
     /// Several launches.
     pub const fn full() -> Self {
-        Self { sessions: 4_096, launches: 5 }
+        Self { sessions: 4_096, launches: 5, seconds: 3.0 }
     }
 
     /// One.
     pub const fn quick() -> Self {
-        Self { sessions: 4_096, launches: 1 }
+        Self { sessions: 4_096, launches: 1, seconds: 1.0 }
     }
 }
 
@@ -81,14 +97,19 @@ pub fn run(config: &ScaleConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
             &[("model", variant.name.into()), ("workers", 1.into())],
             &[capacity],
         ));
+        tell(&format!("{}: {} steps", variant.name, STEPS.len()));
+        panels.extend(whole_run(config, &team, &members, variant, capacity, &mut report, clock)?);
+        let mut launches = Vec::with_capacity(config.launches);
         for launch in 0..config.launches {
             tell(&format!("{}: launch {}", variant.name, launch + 1));
-            let seen = watch(&team, &members, variant, capacity * LOAD, clock)?;
-            seen.summarise(&mut report, variant);
-            if launch == 0 {
-                panels.extend(around_a_launch(variant, &seen.played));
-            }
+            launches.push(watch(&team, &members, variant, capacity * LOAD, clock)?);
         }
+        for seen in &launches {
+            seen.summarise(&mut report, variant);
+        }
+        panels.extend(launches.first().into_iter().flat_map(|seen| {
+            around_a_launch(variant, &seen.played)
+        }));
     }
     report.notes.push(format!(
         "{} sessions, 64 B of payload, half of the packets from each side, together {:.0} % of what one worker forwards; phases of {PHASE} s: \
@@ -115,6 +136,29 @@ fn team(model: Model) -> Team {
     Team::new(model, cores.saturating_sub(dispatchers).max(2))
 }
 
+/// The load grows and falls by steps, and the number of workers follows.
+fn whole_run(
+    config: &ScaleConfig,
+    team: &Team,
+    members: &[Member],
+    variant: &Variant,
+    capacity: f64,
+    report: &mut Report,
+    clock: Tsc,
+) -> Result<[Panel; 2], CrewError> {
+    let weights = timeline::even(members);
+    let step = |part: f64| Step { seconds: config.seconds, per_second: capacity * part, weights };
+    let team = team.clone().following_the_load(POLICY);
+    let timeline = Timeline::start(&team, members, &STEPS.map(step), BUCKET, clock)?;
+    let played = timeline.stopping(variant.stops).play(&mut |_, _| Ok(()))?;
+    let all = 0.0..config.seconds * STEPS.len() as f64;
+    let params = [("model", variant.name.into()), ("phase", "steps".into())];
+    played.summarise(report, &params, 0.0..all.end + PHASE);
+    let changes = played.changes.iter().filter(|(_, change)| matches!(change, Change::Scaled { .. })).count();
+    report.results.push(Measured::of("changes", "times", &params, &[changes as f64]));
+    Ok(panels_of(&format!("{}, steps", variant.name), &played, all, config.seconds / 20.0))
+}
+
 /// One launch, seen.
 struct Seen {
     played: Played,
@@ -133,22 +177,19 @@ fn watch(
     clock: Tsc,
 ) -> Result<Seen, CrewError> {
     let steps = [Step { seconds: ENDS, per_second, weights: timeline::even(members) }];
-    let timeline = Timeline::start(team, members, &steps, BUCKET, clock)?;
+    let timeline = Timeline::start(team, members, &steps, BUCKET, clock)?.stopping(variant.stops);
     let orders = [(JOINS, 2), (LEAVES, 1)];
     let mut took = [None; 2];
     let mut given = 0;
     let mut pauses = [("50", 0), ("99", 0), ("100", 0)];
-    let played = timeline.play(&mut |engine, traffics, at| {
+    let played = timeline.play(&mut |engine, at| {
         if let Some(&(due, workers)) = orders.get(given)
             && at >= due
         {
-            if variant.stops {
-                traffics.iter().for_each(|traffic| {
-                    traffic.outage(STOPPED);
-                });
-            }
-            crew::scale(engine, workers)?;
+            engine.scale(workers)?;
             given += 1;
+            // It is carried out when this returns.
+            return Ok(());
         }
         let Some(last) = given.checked_sub(1) else { return Ok(()) };
         if let (Some(took), Some((due, _))) =
@@ -202,9 +243,11 @@ impl Seen {
 
 /// Throughput and latency of one launch, and of what is around it.
 fn around_a_launch(variant: &Variant, played: &Played) -> [Panel; 2] {
-    let (span, step) = (JOINS - 0.2..ENDS - PHASE, BUCKET);
+    panels_of(&format!("{}, one launch", variant.name), played, JOINS - 0.2..ENDS - PHASE, BUCKET)
+}
+
+fn panels_of(name: &str, played: &Played, span: Range<f64>, step: f64) -> [Panel; 2] {
     let lost = |counts: &Counts| counts.missed + counts.down + counts.lost_inside();
-    let marks = || vec![(JOINS, "joins".to_owned()), (LEAVES, "leaves".to_owned())];
     let throughput = vec![
         Series::measured("due", played.mpps(span.clone(), step, None, |counts| counts.arrived)),
         Series::measured("sent", played.mpps(span.clone(), step, None, |counts| counts.sent)),
@@ -212,12 +255,12 @@ fn around_a_launch(variant: &Variant, played: &Played) -> [Panel; 2] {
     ];
     let late = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)]
         .map(|(label, share)| Series::measured(label, played.micros(span.clone(), step, share)));
-    let name = variant.name;
+    let marks = played.marks(&span);
     [
-        Panel::lines(name, ("seconds", "millions of packets a second"), throughput).marked(marks()),
+        Panel::lines(name, ("seconds", "millions of packets a second"), throughput).marked(marks.clone()),
         Panel::lines(format!("{name}: latency"), ("seconds", "microseconds"), late.into())
             .logarithmic()
-            .marked(marks()),
+            .marked(marks),
     ]
 }
 

@@ -44,11 +44,12 @@ impl SkewConfig {
     }
 }
 
-/// What is compared.
+/// A model, and whether shards move.
 #[derive(Clone, Copy, Debug)]
 struct Variant {
     name: &'static str,
     model: Model,
+    rebalances: bool,
 }
 
 const VARIANTS: &[Variant] =
@@ -81,8 +82,9 @@ pub fn run(config: &SkewConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resul
             }
         });
         tell(&format!("{}: {} steps", variant.name, config.steps.len()));
+        let team = if variant.rebalances { team.rebalancing() } else { team };
         let timeline = Timeline::start(&team, &members, &steps.collect::<Vec<_>>(), 0.02, clock)?;
-        let played = timeline.play(&mut |_, _, _| Ok(()))?;
+        let played = timeline.play(&mut |_, _| Ok(()))?;
         summarise(&mut report, config, variant, &team, &played);
         panels.extend(panels_of(config, variant, &team, &played));
     }
@@ -169,9 +171,9 @@ mod tests {
                 let hot = hot / (hot + 6.0) * 100.0;
                 let mut of_hot = params.to_vec();
                 of_hot.push(("worker", 0.into()));
-                // A busy machine may lose some, and then the other's share is greater.
+                // A busy machine may lose some, and then the other's share is greater; and so it is where shards move.
                 let sent = found.report.median("sent_percent", &of_hot).unwrap();
-                assert!((10.0..hot + 5.0).contains(&sent), "{sent}");
+                assert!((1.0..hot + 5.0).contains(&sent), "{sent}");
             }
         }
         assert_eq!(found.figure.panels.len(), 2 * VARIANTS.len());

@@ -7,7 +7,7 @@
 use crate::crew::{Crew, CrewError, Member, Team};
 use crate::path::{self, MTU, N3_MAC, N6_MAC, PAYLOAD};
 use crate::report::{Measured, Param, Report};
-use engine::{Engine, EngineError, WorkerReport};
+use engine::{Change, Engine, EngineError, WorkerReport};
 use io::paced::{Counts, Latency, PacedPort, Schedule, Step, Traffic, Weights};
 use io::redirection::ENTRIES;
 use packet::rss::ue_hash_ipv4;
@@ -25,7 +25,10 @@ const TEND: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const REST: f64 = 0.1;
 
 /// What happens at a moment: told the seconds since packets began to come.
-pub type Tend<'a> = dyn FnMut(&mut Engine, &[Traffic; 2], f64) -> Result<(), CrewError> + 'a;
+pub type Tend<'a> = dyn FnMut(&mut Engine, f64) -> Result<(), CrewError> + 'a;
+
+/// How long the thesis' NIC was stopped, in seconds.
+pub const STOPPED: f64 = 0.4;
 
 /// Workers, and traffic that waits for them.
 pub struct Timeline {
@@ -34,6 +37,8 @@ pub struct Timeline {
     clock: Tsc,
     seconds: f64,
     bucket: f64,
+    /// Ports are stopped while the number of workers changes.
+    stops: bool,
 }
 
 /// What became of it.
@@ -42,6 +47,8 @@ pub struct Played {
     traffics: [Traffic; 2],
     /// Seconds in a bucket.
     bucket: f64,
+    /// What regulation did, and when.
+    pub changes: Vec<(f64, Change)>,
     /// What the threads counted.
     pub reports: Vec<WorkerReport>,
 }
@@ -94,7 +101,14 @@ impl Timeline {
         ];
         let crew = Crew::start(&mut ports, team, members, clock)?;
         let seconds = steps.iter().map(|step| step.seconds).sum();
-        Ok(Self { crew, traffics, clock, seconds, bucket })
+        Ok(Self { crew, traffics, clock, seconds, bucket, stops: false })
+    }
+
+    /// The thesis' way: when the number of workers changes, ports are stopped, their tables changed, and started again.
+    #[must_use]
+    pub const fn stopping(mut self, stops: bool) -> Self {
+        self.stops = stops;
+        self
     }
 
     /// Lets all packets come, looks after the workers every ten milliseconds and when they have something to say, and stops
@@ -103,14 +117,21 @@ impl Timeline {
         let start = self.clock.ticks() + self.clock.hz() / 100;
         self.traffics.iter().for_each(|traffic| traffic.start(start));
         let hz = self.clock.hz() as f64;
-        let mut at = 0.0;
+        let (mut at, mut changes) = (0.0, Vec::new());
         while at < self.seconds + REST {
             self.wait()?;
             at = self.clock.ticks().saturating_sub(start) as f64 / hz;
-            tend(&mut self.crew.engine, &self.traffics, at)?;
+            tend(&mut self.crew.engine, at)?;
+            let before = changes.len();
+            self.crew.engine.regulate(|change| changes.push((at, change)));
+            if self.stops && changes.iter().skip(before).any(|(_, change)| matches!(change, Change::Scaled { .. })) {
+                self.traffics.iter().for_each(|traffic| {
+                    traffic.outage(STOPPED);
+                });
+            }
         }
         let reports = self.crew.stop()?;
-        Ok(Played { traffics: self.traffics, bucket: self.bucket, reports })
+        Ok(Played { traffics: self.traffics, bucket: self.bucket, changes, reports })
     }
 
     /// As the control thread of a UPF does: until a worker says something, or ten milliseconds.
@@ -198,6 +219,18 @@ impl Played {
         self.over_time(seconds, step, latency).into_iter().filter(|(_, micros)| *micros > 0.0).collect()
     }
 
+    /// What regulation did in a span of time, to be named in a picture.
+    pub fn marks(&self, seconds: &Range<f64>) -> Vec<(f64, String)> {
+        let name = |change: &Change| match change {
+            Change::Scaled { to: 1, .. } => Some("1 worker".into()),
+            Change::Scaled { to, .. } => Some(format!("{to} workers")),
+            Change::Rebalanced { shards, .. } => Some(format!("{shards} shards")),
+            Change::TooHeavy(_) | Change::Sight(_) => None,
+        };
+        let named = self.changes.iter().filter(|(at, _)| seconds.contains(at));
+        named.filter_map(|(at, change)| Some((*at, name(change)?))).collect()
+    }
+
     /// What is said of a span of time: what was offered, lost (of it: missed by full rings, and by a stopped port), reordered,
     /// and how late it was.
     pub fn summarise(&self, report: &mut Report, params: &[(&'static str, Param)], seconds: Range<f64>) {
@@ -225,7 +258,7 @@ pub fn capacity(team: &Team, members: &[Member], clock: Tsc) -> Result<f64, Crew
     let offered = |per_second, seconds| -> Result<f64, CrewError> {
         let steps = [Step { seconds, per_second, weights: even(members) }];
         let timeline = Timeline::start(team, members, &steps, 0.05, clock)?;
-        let played = timeline.play(&mut |_, _, _| Ok(()))?;
+        let played = timeline.play(&mut |_, _| Ok(()))?;
         let measured = seconds * 0.5..seconds;
         Ok(played.counts(measured.clone()).sent as f64 / (measured.end - measured.start))
     };
@@ -253,7 +286,7 @@ mod tests {
         let steps = [step(0.1, 20_000.0), step(0.1, 40_000.0)];
         let timeline = Timeline::start(&team, &members, &steps, 0.01, clock).unwrap();
         let mut tended = 0;
-        let played = timeline.play(&mut |_, _, _| {
+        let played = timeline.play(&mut |_, _| {
             tended += 1;
             Ok(())
         });
