@@ -3,6 +3,7 @@
 use super::config::{Overrides, confirm, load};
 use crate::exit::{Exit, Failure};
 use crate::log::{self, Verbosity};
+use crate::output;
 use control::config::Config;
 use control::upf::{Options, Upf, UpfError};
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ pub struct Args {
     config: PathBuf,
     #[command(flatten)]
     overrides: Overrides,
-    /// Check the configuration and end.
+    /// Check the configuration, say where workers would run, and end.
     #[arg(long)]
     check: bool,
     /// Poll without pause: least latency, a whole core per worker.
@@ -28,9 +29,16 @@ pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let config = load(&args.config, &args.overrides)?;
     log::start(verbosity, Some(&config.log.filter))?;
     if args.check {
-        return confirm(&args.config, &config);
+        return confirm(&args.config, &config).and_then(|()| confirm_cores(&config));
     }
     serve(&config, args)
+}
+
+/// Says where workers would run on this machine, and what is wrong with that.
+fn confirm_cores(config: &Config) -> Result<(), Failure> {
+    let placed = control::upf::cores::place(config, engine::topology::SYSFS.as_ref());
+    let placed = placed.map_err(|error| Failure::new(Exit::Usage, error))?;
+    output::text(&placed.to_string())
 }
 
 #[cfg(not(feature = "dpdk"))]
@@ -112,6 +120,7 @@ fn failure(error: &UpfError) -> Failure {
         UpfError::Listen { .. }
         | UpfError::NoAddress
         | UpfError::Net { .. }
+        | UpfError::Cores(_)
         | UpfError::Pool(_)
         | UpfError::Engine(Pin { .. } | NoQueue { .. }) => Exit::Usage,
         _ => Exit::Failed,

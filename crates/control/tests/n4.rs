@@ -1,9 +1,7 @@
 //! N4 from a request to what the worker does: sessions come, change and go, and refusals leave everything as it was.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bench;
-
-use bench::*;
+use crate::bench::*;
 use datapath::Reason;
 use packet::gtpu::MessageType as GtpuType;
 use packet::{EthernetView, GtpuView, Ipv4View, Teid, UdpView};

@@ -1,9 +1,7 @@
 //! SMFs that come back, go, or speak over a bad network: whose sessions are removed, and that both sides agree in the end.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::type_complexity)]
 
-mod bench;
-
-use bench::*;
+use crate::bench::*;
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::message_type::MessageType;

@@ -1,9 +1,7 @@
 //! What N4 tells an SMF: usage exact to the packet, waiting packets once, and never more than one report of a session on its way.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bench;
-
-use bench::*;
+use crate::bench::*;
 use datapath::Reason;
 use packet::Teid;
 use packet::gtpu::MessageType as GtpuType;

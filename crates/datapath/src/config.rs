@@ -17,6 +17,8 @@ pub struct Config {
     pub sessions_per_shard: u32,
     /// Flows in each shard; beyond, the one that was idle longest makes room.
     pub flows_per_shard: u32,
+    /// Flows for which each shard has memory from the start, so that none waits for it; those beyond take it as they come.
+    pub flows_reserved_per_shard: u32,
     /// Flows of one session; the packets of further ones are classified one by one.
     pub flows_per_session: u32,
     /// Flows that one burst may add; the packets of further ones are classified one by one.
@@ -66,6 +68,7 @@ impl Config {
             seed: 0x6d69_6c6c_7261_6365,
             sessions_per_shard: 1 << 15,
             flows_per_shard: 1 << 15,
+            flows_reserved_per_shard: 0,
             flows_per_session: 4096,
             flows_per_burst: 32,
             new_flows_in_overload: 1,

@@ -1,5 +1,6 @@
 //! One worker's state, and the order in which a burst meets it.
 
+use crate::ahead;
 use crate::command::{Command, Event, SessionSnapshot};
 use crate::compile;
 use crate::counters::{Counters, InterfaceCounters, Traffic};
@@ -195,6 +196,7 @@ impl<F: Frame> Datapath<F> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;
         let Config { sessions_per_shard, flows_per_shard, meter_burst, .. } = self.config;
         let mut shard = Shard::new(id, sessions_per_shard, flows_per_shard, meter_burst, seed);
+        shard.flows.reserve(self.config.flows_reserved_per_shard);
         shard.nat = self.nat.as_ref().map(|plan| {
             let limit = self.config.mappings_per_shard;
             Box::new(nat::State::new(Arc::clone(plan), id.index() as u16, limit, seed.rotate_left(41)))
@@ -425,7 +427,7 @@ impl<F: Frame> Datapath<F> {
                 if lookup.is_some_and(|lookup| lookup.rule == NO_RULE) && !self.overload.admits() {
                     self.counters.drop(Reason::NewFlowInOverload);
                 } else {
-                    self.dispatch(cx, meta, frame);
+                    self.dispatch(cx, meta, lookup, frame);
                 }
             }
         }
@@ -499,12 +501,16 @@ impl<F: Frame> Datapath<F> {
                 shard.locate(lookup);
             }
         }
+        let mut all_known = true;
         for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
             if let Some(lookup) = lookup
                 && let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize)
             {
-                shard.prefetch_rule(lookup);
+                all_known &= shard.prefetch_rule(lookup);
             }
+        }
+        if !all_known {
+            ahead::fetch(&self.shards, metas, lookups, self.overload.left() as usize);
         }
         for (meta, lookup) in metas.iter().zip(&*lookups) {
             if let Some(lookup) = lookup
@@ -517,11 +523,17 @@ impl<F: Frame> Datapath<F> {
 
     /// Whatever a record didn't serve.
     #[inline(never)]
-    fn dispatch<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta, frame: F) {
+    fn dispatch<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        lookup: Option<&Lookup>,
+        frame: F,
+    ) {
         match meta.kind {
             // `pass_on` has left none of another worker's users, but it has left our own packets.
             Kind::Tunnel | Kind::Plain if !self.has(meta.shard) => self.local(cx, meta, frame),
-            Kind::Tunnel | Kind::Plain => self.unserved(cx, meta, frame),
+            Kind::Tunnel | Kind::Plain => self.unserved(cx, meta, lookup, frame),
             Kind::Public => {
                 self.counters.handed_out += 1;
                 let port = self.network.port(meta.interface);

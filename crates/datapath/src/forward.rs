@@ -340,11 +340,12 @@ impl<F: Frame> Datapath<F> {
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
+        lookup: Option<&Lookup>,
         frame: F,
     ) {
         let shard = self.shards.get(meta.shard as usize).and_then(Option::as_deref);
         if shard.is_some_and(|shard| shard.record(meta).is_some()) {
-            self.ask(cx, meta, frame);
+            self.ask(cx, meta, lookup, frame);
         } else if meta.kind == Kind::Tunnel {
             self.unknown_teid(cx, meta, &frame);
         } else {

@@ -96,6 +96,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod ahead;
 mod classify;
 pub mod command;
 mod compile;

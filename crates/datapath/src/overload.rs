@@ -44,6 +44,11 @@ impl Overload {
         self.left = u32::MAX;
     }
 
+    /// Packets of unknown flows that this burst may still bring to their rules.
+    pub const fn left(&self) -> u32 {
+        self.left
+    }
+
     /// Whether one more packet of an unknown flow may be brought to its rules.
     #[inline]
     pub const fn admits(&mut self) -> bool {

@@ -244,13 +244,13 @@ impl<F> Shard<F> {
         lookup.found = self.flows.locate(lookup.probe);
     }
 
-    /// Third phase: fetches the rule's record.
+    /// Third phase: fetches the rule's record. False: the flow is not known.
     #[inline(always)]
-    pub(crate) fn prefetch_rule(&mut self, lookup: &mut Lookup) {
-        if let Some(flow) = self.flows.confirm(lookup.probe, lookup.found, &lookup.key) {
-            lookup.rule = flow.rule;
-            prefetch_slice_at(self.rules.elements(), flow.rule as usize);
-        }
+    pub(crate) fn prefetch_rule(&mut self, lookup: &mut Lookup) -> bool {
+        let Some(flow) = self.flows.confirm(lookup.probe, lookup.found, &lookup.key) else { return false };
+        lookup.rule = flow.rule;
+        prefetch_slice_at(self.rules.elements(), flow.rule as usize);
+        true
     }
 
     /// Fourth phase: fetches the meters.
@@ -295,33 +295,31 @@ impl<F> Shard<F> {
     }
 
     /// The flow that a packet begins which was found to be this PDR's. `None`: packets like it are classified one by one.
-    pub(crate) fn flow_of(
-        &self,
-        meta: &Meta,
-        frame: &[u8],
-        pdr: u16,
-        idle: u16,
-        now: Nanos,
-    ) -> Option<(Key, Flow)> {
+    pub(crate) fn flow_of(&self, meta: &Meta, pdr: u16, idle: u16, now: Nanos) -> Option<Flow> {
         let record = self.leading(meta).filter(|record| record.has(flag::FLOWS))?;
-        let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
         let rule = self.rule_record(u32::from(record.session), pdr)?;
         let mut flow = Flow::new(rule, record.flow_version(), idle, now);
         flow.count(meta.len, now);
-        Some((key, flow))
+        Some(flow)
     }
 
     /// Enters a flow that isn't known yet, within the session's limit and the table's.
-    pub(crate) fn add_flow(&mut self, key: Key, flow: Flow, per_session: u32, counters: &mut FlowCounters) {
-        let Some(session) = self.session_of(&key) else { return };
+    pub(crate) fn add_flow(
+        &mut self,
+        lookup: &Lookup,
+        flow: Flow,
+        per_session: u32,
+        counters: &mut FlowCounters,
+    ) {
+        let Some(session) = self.session_of(&lookup.key) else { return };
         if session.flows >= per_session {
             counters.refused += 1;
             return;
         }
         session.flows += 1;
-        let Ok(evicted) = self.flows.insert(key, flow) else {
+        let Ok(evicted) = self.flows.enter(lookup.probe, lookup.key, flow) else {
             counters.refused += 1;
-            self.flow_ended(&key, &flow);
+            self.flow_ended(&lookup.key, &flow);
             return;
         };
         counters.learned += 1;

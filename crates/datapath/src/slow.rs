@@ -10,6 +10,7 @@ use crate::command::Event;
 use crate::compile::candidates;
 use crate::datapath::Datapath;
 use crate::egress::Egress;
+use crate::flow::Lookup;
 use crate::forward::{self, Encapsulation, Routed};
 use crate::icmp::Trouble;
 use crate::marking;
@@ -61,16 +62,23 @@ impl<F: Frame> Datapath<F> {
         Some((meta.shard, u32::from(record.session)))
     }
 
-    /// Judges a packet by its session's rules.
+    /// Judges a packet by its session's rules. `lookup`: its flow, if it was looked for.
     #[inline(never)]
-    pub(crate) fn ask<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta, frame: F) {
-        self.judge(cx, meta, frame, true);
+    pub(crate) fn ask<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        lookup: Option<&Lookup>,
+        frame: F,
+    ) {
+        self.judge(cx, meta, lookup, frame, true);
     }
 
     fn judge<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
+        lookup: Option<&Lookup>,
         mut frame: F,
         notify: bool,
     ) {
@@ -165,7 +173,7 @@ impl<F: Frame> Datapath<F> {
                 return;
             }
         };
-        self.learn(cx.now, meta, &frame, shard, pdr_index);
+        self.learn(cx.now, meta, lookup, &frame, shard, pdr_index);
         let marking = &self.config.marking;
         match &mut exit {
             Exit::Tunnel { way, dscp_by_qfi } => {
@@ -329,19 +337,25 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Enters the flow of a packet that passed, so that those that follow are spared all this.
-    fn learn(&mut self, now: Nanos, meta: &Meta, frame: &F, shard: u16, pdr: u16) {
+    fn learn(&mut self, now: Nanos, meta: &Meta, lookup: Option<&Lookup>, frame: &F, shard: u16, pdr: u16) {
         let Some(Some(shard)) = self.shards.get_mut(shard as usize) else { return };
         let counters = &mut self.counters.flows;
-        let Some((key, flow)) = shard.flow_of(meta, frame.bytes(), pdr, self.config.flow_idle, now) else {
-            return;
+        let lookup = match lookup {
+            Some(lookup) => *lookup,
+            // A packet that waited.
+            None => match shard.prepare(meta, frame.bytes()) {
+                Some(lookup) => lookup,
+                None => return,
+            },
         };
-        if let Some(known) = shard.flows.get_mut(&key) {
+        let Some(flow) = shard.flow_of(meta, pdr, self.config.flow_idle, now) else { return };
+        if let Some(known) = shard.flows.confirm(lookup.probe, lookup.found, &lookup.key) {
             (known.rule, known.version) = (flow.rule, flow.version);
             known.count(meta.len, now);
             counters.revised += 1;
         } else if self.flow_budget > 0 {
             self.flow_budget -= 1;
-            shard.add_flow(key, flow, self.config.flows_per_session, counters);
+            shard.add_flow(&lookup, flow, self.config.flows_per_session, counters);
         } else {
             counters.refused += 1;
         }
@@ -412,7 +426,7 @@ impl<F: Frame> Datapath<F> {
                     session.drop(Reason::BufferDiscarded);
                 }
             } else {
-                self.judge(cx, &meta, frame, false);
+                self.judge(cx, &meta, None, frame, false);
             }
         }
     }

@@ -2,8 +2,7 @@
 //! every drop reason, every counter and every report must agree.
 #![allow(clippy::unwrap_used, clippy::wrong_self_convention)]
 
-mod reference;
-
+use crate::reference::{Reference, Said, World};
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
 use datapath::{Config, Datapath, Outbox, Reason, Slice};
@@ -13,7 +12,6 @@ use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, pdu_session};
 use pfcp::{FarId, PdrId, QerId, UrrId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use reference::{Reference, Said, World};
 use session::classifier::Classifier;
 use session::rules::*;
 use session::usage::Trigger;

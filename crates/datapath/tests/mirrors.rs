@@ -1,8 +1,7 @@
 //! Mirrored packets, byte for byte: what each target gets, which packets are chosen, and that users' packets don't change.
 #![allow(clippy::unwrap_used)]
 
-mod rig;
-
+use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::mirror::{
     CaptureRx, MAX_MIRRORS, Mirror, MirrorCounters, NETWORK_MAC, Order, Scope, Target, UE_MAC, capture,
@@ -17,7 +16,6 @@ use packet::{
     PacketBuilder, Teid, UdpView,
 };
 use pfcp::PdrId;
-use rig::*;
 use session::rules::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -45,7 +43,7 @@ fn net(probes: bool) -> Net {
 }
 
 impl Worker {
-    fn new(probes: bool) -> Self {
+    fn mirroring(probes: bool) -> Self {
         let mut worker = Self::of(Config::new(net(probes).view()), 3, |_| true);
         worker.establish(&rules(UE, 1, false));
         worker.establish(&rules(UE2, 1, false));
@@ -153,7 +151,7 @@ fn inner_downlink(size: usize) -> Vec<u8> {
 #[test]
 fn a_port_gets_both_directions() {
     for flows in [false, true] {
-        let mut worker = Worker::new(true);
+        let mut worker = Worker::mirroring(true);
         worker.establish(&rules(UE, 1, flows));
         worker.add(mirror(0, to_port()));
         // Twice: the first packet of a flow goes another way than those that follow.
@@ -175,7 +173,7 @@ fn a_port_gets_both_directions() {
 
 #[test]
 fn a_port_may_want_a_vlan_tag_and_must_exist() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     let tagged = |port| Target::Port { port, vlan: Some(7), source: TAP, destination: PROBE, mtu: 1500 };
     worker.add(mirror(0, tagged(TAP_PORT)));
     worker.add(mirror(1, tagged(9)));
@@ -217,7 +215,7 @@ fn to_probe(worker: &mut Worker) -> Vec<Vec<u8>> {
 fn tunnels_carry_the_packet() {
     for (v6, destination) in [(false, IpAddr::V4(PROBE_IP)), (true, IpAddr::V6(probe6()))] {
         for flows in [false, true] {
-            let mut worker = Worker::new(true);
+            let mut worker = Worker::mirroring(true);
             worker.establish(&rules(UE, 1, flows));
             worker.add(mirror(0, Target::Gtpu { destination, teid: Teid(0xabcd) }));
             worker.add(mirror(1, Target::Gre { destination, key: Some(99) }));
@@ -265,7 +263,7 @@ fn tunnels_carry_the_packet() {
 /// A second opinion of what leaves in tunnels.
 #[test]
 fn tshark_agrees() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     let destination = PROBE_IP.into();
     worker.add(mirror(0, Target::Gtpu { destination, teid: Teid(0xabcd) }));
     worker.add(mirror(1, Target::Gre { destination, key: Some(99) }));
@@ -306,7 +304,7 @@ fn tshark_agrees() {
 
 #[test]
 fn copies_are_cut_to_what_was_asked_for_and_to_what_fits() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     let destination = PROBE_IP.into();
     worker.add(Mirror { truncate: 60, ..mirror(0, Target::Erspan { destination, session: 1 }) });
     worker.add(mirror(1, Target::Erspan { destination, session: 1 }));
@@ -339,7 +337,7 @@ fn copies_are_cut_to_what_was_asked_for_and_to_what_fits() {
 
 #[test]
 fn one_in_so_many_is_copied() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     worker.add(Mirror { sample: 3, ..mirror(0, to_port()) });
     let sizes: Vec<_> = (0..10).collect();
     worker.process(0, &sizes.iter().map(|size| uplink(UE, 53, *size)).collect::<Vec<_>>());
@@ -357,7 +355,7 @@ fn direction_and_filters_choose() {
             SdfFilter { protocol: Some(17), source_ports, destination_ports, ..SdfFilter::default() };
         Some([filter].into())
     };
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     worker.add(Mirror { downlink: None, ..mirror(0, to_port()) });
     worker.add(Mirror { uplink: None, truncate: 20, ..mirror(1, to_port()) });
     worker.add(Mirror { uplink: dns(0, 53), downlink: dns(53, 0), truncate: 24, ..mirror(2, to_port()) });
@@ -378,7 +376,7 @@ fn direction_and_filters_choose() {
 
 #[test]
 fn all_sessions_at_once() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     worker.add(Mirror { scope: Scope::All, ..mirror(0, to_port()) });
     worker.process(0, &[uplink(UE, 53, 1), uplink(UE2, 53, 2)]);
     worker.process(1, &[downlink(UE2, 53, 3)]);
@@ -395,7 +393,7 @@ fn all_sessions_at_once() {
 
 #[test]
 fn what_is_dropped_or_waits_is_not_copied() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     let mut buffering = rules(UE, 1, false);
     buffering.fars[1].action = Action::Buffer { notify: false, packets: 5 };
     worker.establish(&buffering);
@@ -415,7 +413,7 @@ fn what_is_dropped_or_waits_is_not_copied() {
 
 #[test]
 fn a_mirror_ends_with_its_session() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     let destination = PROBE_IP.into();
     worker.add(mirror(0, to_port()));
     worker.add(mirror(5, Target::Gre { destination, key: None }));
@@ -449,9 +447,9 @@ fn a_mirror_ends_with_its_session() {
 
 #[test]
 fn a_mirror_moves_with_its_shard() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     worker.add(mirror(0, to_port()));
-    let mut other = Worker::new(true);
+    let mut other = Worker::mirroring(true);
     let shard = other.datapath.release(place(UE).shard).unwrap();
     drop(shard);
     other.add(mirror(0, to_port()));
@@ -464,7 +462,7 @@ fn a_mirror_moves_with_its_shard() {
 
 #[test]
 fn what_keeps_a_copy_from_being_made_is_counted() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     worker.add(mirror(0, to_port()));
     worker.add(mirror(1, Target::Gre { destination: Ipv6Addr::LOCALHOST.into(), key: None }));
     worker.pool = MemPool::new(0, FrameSize::Jumbo);
@@ -478,7 +476,7 @@ fn what_keeps_a_copy_from_being_made_is_counted() {
 
 #[test]
 fn copies_wait_for_the_probes_address_like_others() {
-    let mut worker = Worker::new(false);
+    let mut worker = Worker::mirroring(false);
     let destination = PROBE_IP.into();
     worker.add(mirror(0, Target::Erspan { destination, session: 1 }));
     worker.add(mirror(1, Target::Gtpu { destination, teid: Teid(1) }));
@@ -499,7 +497,7 @@ fn copies_wait_for_the_probes_address_like_others() {
 
 #[test]
 fn a_capture_gets_time_direction_and_lengths() {
-    let mut worker = Worker::new(true);
+    let mut worker = Worker::mirroring(true);
     let mut reader = worker.add_capture(Mirror { truncate: 30, ..mirror(0, Target::Capture) }, 200);
     worker.process(0, &[uplink(UE, 53, 10)]);
     worker.now = Nanos(5_000_000_123);
@@ -534,7 +532,7 @@ fn users_packets_are_the_same_with_and_without() {
         .collect();
     for flows in [false, true] {
         let run = |mirrors: &[Mirror]| {
-            let mut worker = Worker::new(true);
+            let mut worker = Worker::mirroring(true);
             worker.establish(&rules(UE, 1, flows));
             mirrors.iter().for_each(|mirror| worker.add(mirror.clone()));
             for up in [true, false] {

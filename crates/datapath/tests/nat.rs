@@ -1,8 +1,7 @@
 //! Packets through the translation on N6, one by one: both ways, hairpin, errors, fragments, static entries, NPTv6, workers.
 #![allow(clippy::unwrap_used)]
 
-mod rig;
-
+use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::nat::{Plan, Protocol, Settings, Static, Told};
 use datapath::net::Net;
@@ -13,7 +12,6 @@ use packet::icmpv4::Echo;
 use packet::{
     ArpView, GtpuView, Icmpv4View, IpProtocol, Ipv4View, Ipv6View, PacketBuilder, Teid, UdpView, arp, icmpv6,
 };
-use rig::*;
 use session::ShardId;
 use session::rules::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -50,13 +48,13 @@ fn net() -> Net {
 }
 
 impl Worker {
-    fn new(shards: impl Fn(ShardId) -> bool) -> Self {
+    fn translating(shards: impl Fn(ShardId) -> bool) -> Self {
         Self::of(Config::new(net().view()), 2, shards)
     }
 
     /// With sessions for all three UEs.
     fn ready() -> Self {
-        let mut worker = Self::new(|_| true);
+        let mut worker = Self::translating(|_| true);
         for (ue, tunnel) in [(UE, 77), (UE2, 78), (SERVER, 79)] {
             worker.install(&rules(ue, tunnel), Transition::default());
         }
@@ -377,7 +375,7 @@ fn static_entries_lead_both_ways() {
 
 #[test]
 fn prefixes_are_exchanged() {
-    let mut worker = Worker::new(|_| true);
+    let mut worker = Worker::translating(|_| true);
     let ue: Ipv6Addr = "fd00:45:0:7::1".parse().unwrap();
     let place = place(ue);
     worker.install(
@@ -435,8 +433,8 @@ fn prefixes_are_exchanged() {
 #[test]
 fn the_owner_of_the_port_translates() {
     let shard = Datapath::<MemFrame>::shard_of(UE.into());
-    let mut owner = Worker::new(|id| id == shard);
-    let mut other = Worker::new(|id| id != shard);
+    let mut owner = Worker::translating(|id| id == shard);
+    let mut other = Worker::translating(|id| id != shard);
     owner.install(&rules(UE, 77), Transition::default());
     let (address, port, ..) = ends(&owner.up(UE, &udp((UE, 4000), (HOST, 53))).unwrap());
     assert_eq!(other.down(&udp((HOST, 53), (address, port))), None);

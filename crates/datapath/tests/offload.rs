@@ -2,8 +2,7 @@
 //! neither: what leaves their wires, what their books say and what they report must agree.
 #![allow(clippy::unwrap_used)]
 
-mod rig;
-
+use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, datapath_of, learn, network};
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
@@ -16,7 +15,6 @@ use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, VlanId, VlanTa
 use pfcp::{FarId, PdrId, QerId, UrrId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, datapath_of, learn, network};
 use session::rules::*;
 use session::usage::{Trigger, Usage, Volume};
 use session::{SessionRef, TeidRef};

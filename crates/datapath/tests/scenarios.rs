@@ -2,8 +2,7 @@
 //! hand-off between workers, and shards that move.
 #![allow(clippy::unwrap_used)]
 
-mod rig;
-
+use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;
 use datapath::{Config, Reason, Refusal};
@@ -13,7 +12,6 @@ use packet::{
     UdpView, arp, ndp, pdu_session,
 };
 use pfcp::{FarId, PdrId, UrrId};
-use rig::*;
 use session::ShardId;
 use session::rules::*;
 use session::usage::{Trigger, Volume};

@@ -5,9 +5,7 @@
 //! can't do that, the test says so and passes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod common;
-
-use common::{alone, open, sh, start};
+use crate::common::{alone, open, sh, start};
 use dpdk::{DeviceSpec, DpdkError, DpdkPort, DpdkRx, DpdkTx, Eal, EalConfig, Memory, MempoolPool};
 use io::conformance::{self, Expect, FarSide, Wiring};
 use io::{Frame, FramePool, Port, RxQueue, TxQueue};

@@ -1,9 +1,7 @@
 //! `rte_flow` on DPDK's virtual devices: which rules each of them takes, and that the others are refused with a type.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod common;
-
-use common::{alone, open, start};
+use crate::common::{alone, open, start};
 use dpdk::{DeviceSpec, DpdkPort};
 use io::Port;
 use io::offload::{Counts, Failure, Feature, Features, FlowOffload, Handle, Refused};

@@ -8,6 +8,9 @@ use crate::model::Model;
 use crate::moves::{Director, Move, MoveCounters, Mover};
 use crate::owners::Owners;
 use crate::placement::{InvalidWorkerCount, ShardMap, pin};
+use crate::plan::ewma::Ewma;
+use crate::plan::scaler::ScalerError;
+use crate::regulate::{Regulator, Scaling};
 use crate::report::{Dial, Gauge, Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::waker::{Roster, Waker};
 use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Steered, Transmit, Worker};
@@ -39,6 +42,8 @@ pub struct EngineConfig {
     pub model: Model,
     /// Workers that own shards at the start; `None`: all that may.
     pub active: Option<usize>,
+    /// When the number of workers changes, and shards move.
+    pub scaling: Scaling,
     /// Packets of moving shards that a worker can park.
     pub parking: usize,
     /// How long a worker that gives shards away waits for others that don't answer.
@@ -63,6 +68,7 @@ impl Default for EngineConfig {
             cores: vec![None],
             model: Model::default(),
             active: None,
+            scaling: Scaling::default(),
             parking: 4_096,
             patience: Duration::from_millis(10),
             idle: IdlePolicy::default(),
@@ -81,6 +87,9 @@ pub enum EngineError {
     /// The number of workers is impossible.
     #[error(transparent)]
     Workers(#[from] InvalidWorkerCount),
+    /// Bounds or thresholds of scaling make no sense.
+    #[error("scaling: {0}")]
+    Scaling(#[from] ScalerError),
     /// A worker can't be pinned.
     #[error("worker {worker} can't run on core {core}: {source}; choose from the cores {available:?}")]
     Pin {
@@ -182,6 +191,7 @@ pub struct Engine {
     pub(crate) owning: Range<usize>,
     pub(crate) active: usize,
     pub(crate) director: Director,
+    pub(crate) regulator: Regulator,
     seats: Vec<Seat>,
     waker: Arc<Waker>,
     /// Events met while waiting for reports.
@@ -206,7 +216,8 @@ impl Engine {
     {
         let workers = config.cores.len();
         let owning = config.model.owners(workers)?;
-        let active = config.active.unwrap_or(owning.len()).clamp(1, owning.len());
+        let (most, least) = (owning.len(), config.scaling.policy.min);
+        let active = config.active.unwrap_or(most).clamp(least.min(most), most).max(1);
         let map = ShardMap::round_robin(workers, owning.start..owning.start + active)?;
         let owners = Owners::new(&map);
         let roster = Roster::new(workers);
@@ -220,6 +231,7 @@ impl Engine {
             waker: Arc::new(Waker::new()?),
             early: VecDeque::new(),
             director: Director::default(),
+            regulator: Regulator::new(&config.scaling, most)?,
             last_fence: 0,
             clock,
         };
@@ -275,6 +287,7 @@ impl Engine {
                 mesh: meshes.next().unwrap_or_default(),
                 mover: Mover::new(number, workers, config.parking, config.patience.as_nanos() as u64),
                 watching: false,
+                packed: Vec::new(),
                 mark: None,
                 flushes: Vec::new(),
                 held: VecDeque::new(),
@@ -283,8 +296,8 @@ impl Engine {
                 load: Load::default(),
                 port_loads: vec![PortLoad::default(); ports.len()],
                 dial: dial.clone(),
-                load_factor: 0.0,
-                busy: 0.0,
+                load_factor: Ewma::new(),
+                busy: Ewma::new(),
                 busy_before: (0, 0),
             };
             let own: Vec<_> = engine.map.shards_of(number).collect();

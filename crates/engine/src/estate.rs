@@ -46,6 +46,7 @@ impl<P: Port> Worker<P> {
             shards.extend(shards_in(passed));
         }
         shards.append(&mut self.mesh.returned());
+        shards.append(&mut self.packed);
         shards.extend(ShardId::all().filter_map(|id| self.datapath.release(id)));
         self.owned = 0;
         shards.retain(|shard| !self.owners.was_inherited(shard.id()));
@@ -80,6 +81,9 @@ impl<P: Port> Worker<P> {
         // A move from the dead worker is over, and so is one to it: what it was to get is here.
         let parked = self.mover.abandon();
         (self.watching, self.mark) = (false, None);
+        for shard in std::mem::take(&mut self.packed) {
+            self.adopt(shard);
+        }
         let own = |id: &ShardId| self.owns(*id) && self.owners.owner(*id) == dead;
         let kept: Vec<ShardId> = ShardId::all().filter(own).collect();
         self.owners.set(&kept, self.number);

@@ -45,6 +45,14 @@ impl Idle {
         self.empty = 0;
     }
 
+    /// Others have to act first, and will at once if they have a processor: gives them this one, if it may be shared.
+    pub fn pause(&self) {
+        match self.policy {
+            IdlePolicy::Busy => std::hint::spin_loop(),
+            IdlePolicy::Adaptive { .. } => std::thread::yield_now(),
+        }
+    }
+
     /// There is nothing to poll: sleeps whatever the policy, until it is unparked or some milliseconds have passed.
     pub fn sleep(&mut self) {
         std::thread::park_timeout(SLEEP);

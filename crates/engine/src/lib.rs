@@ -41,7 +41,10 @@
 pub mod egress;
 pub mod idle;
 pub mod placement;
+pub mod plan;
+pub mod topology;
 pub mod waker;
+pub mod watchdog;
 
 mod control;
 mod estate;
@@ -49,6 +52,7 @@ mod mesh;
 mod model;
 mod moves;
 mod owners;
+mod regulate;
 mod relocate;
 mod report;
 mod sending;
@@ -58,4 +62,5 @@ pub use control::{Engine, EngineConfig, EngineError, Fence, MoveError, OnThreadS
 pub use idle::IdlePolicy;
 pub use model::{Model, Sender};
 pub use moves::MoveCounters;
+pub use regulate::{Change, Scaling};
 pub use report::{Gauge, Load, PortLoad, SteeredLoad, WorkerReport};

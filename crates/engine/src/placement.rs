@@ -37,6 +37,11 @@ impl ShardMap {
         self.0[shard.index() % SHARDS] as usize
     }
 
+    /// The owner of each shard by its number.
+    pub const fn as_bytes(&self) -> [u8; SHARDS] {
+        self.0
+    }
+
     /// The shards of one worker.
     pub fn shards_of(&self, worker: usize) -> impl Iterator<Item = ShardId> + '_ {
         ShardId::all().filter(move |&shard| self.owner(shard) == worker)

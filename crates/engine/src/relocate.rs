@@ -92,29 +92,37 @@ impl<P: Port> Worker<P> {
                 self.queues.iter_mut().for_each(|queue| queue.was_empty = false);
                 self.steered.iter_mut().for_each(|queue| queue.was_empty = false);
             }
-            Step::WatchSending(number) => match self.sender {
-                Some(sender) => self.mesh.tell(sender, Word::Flush(number)),
-                None => self.mark = Some((number, self.send_mark())),
-            },
+            Step::Pack(order) => {
+                self.pack(&order);
+                match self.sender {
+                    Some(sender) => self.mesh.tell(sender, Word::Flush(order.number)),
+                    None => self.mark = Some((order.number, self.send_mark())),
+                }
+            }
             Step::Give(order) => self.give(&order),
         }
     }
 
-    /// Giver: parts with the shards.
-    fn give(&mut self, order: &Move) {
-        (self.watching, self.mark) = (false, None);
+    /// Giver: takes the shards out of the datapath.
+    fn pack(&mut self, order: &Move) {
         let now = self.clock.now();
-        let mut shards = Vec::with_capacity(order.shards.len());
         for &id in &order.shards {
             if let Some(offload) = &mut self.offload {
                 offload.withdraw_shard(now, &mut self.datapath, id, &mut self.out);
             }
             if let Some(shard) = self.datapath.release(id) {
                 self.owned -= 1;
-                shards.push(shard);
+                self.packed.push(shard);
             }
         }
         self.flush(now);
+    }
+
+    /// Giver: parts with them.
+    fn give(&mut self, order: &Move) {
+        (self.watching, self.mark) = (false, None);
+        self.pack(order);
+        let shards = std::mem::take(&mut self.packed);
         if let Some(step) = self.mover.give(shards) {
             self.step(step);
         }

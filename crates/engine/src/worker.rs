@@ -6,12 +6,13 @@ use crate::idle::Idle;
 use crate::mesh::{Mesh, Passed};
 use crate::moves::{Move, Moved, Mover};
 use crate::owners::Owners;
+use crate::plan::ewma::Ewma;
 use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::sending::{Flush, SendMark};
 use crate::waker::{Roster, Waker};
 use datapath::command::{Command, Event};
 use datapath::offload::Offload;
-use datapath::{Datapath, Outbox, Reason};
+use datapath::{Datapath, Outbox, Reason, Shard};
 use io::{BURST, Port, Redirection, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
@@ -31,9 +32,8 @@ const TICK: u64 = 1_000_000;
 /// Events that wait for room in the ring to control; beyond, reports that packets caused are dropped and counted.
 /// Answers to orders are never dropped: control bounds the number of orders outstanding.
 const EVENT_BACKLOG: usize = 65_536;
-/// Weight of the last poll in the core load factor, and of the last tick in the share of busy time.
-const POLL_WEIGHT: f32 = 1.0 / 1024.0;
-const TICK_WEIGHT: f32 = 1.0 / 64.0;
+/// What a poll of a full queue yields.
+const FULL: u32 = BURST as u32;
 
 /// Flows in hardware that a report names, at most.
 const FLOWS_REPORTED: usize = 16;
@@ -130,6 +130,8 @@ pub(crate) struct Worker<P: Port> {
     pub mover: Mover<HandedOff<P::Frame>>,
     /// Its queues are watched until each has been seen empty.
     pub watching: bool,
+    /// Shards that are to be given away.
+    pub packed: Vec<Box<Shard<P::Frame>>>,
     /// What is to be on the wire before shards are given away.
     pub mark: Option<(u64, SendMark)>,
     /// What others want to be on the wire.
@@ -146,8 +148,8 @@ pub(crate) struct Worker<P: Port> {
     pub port_loads: Vec<PortLoad>,
     pub dial: Dial,
     /// Averages: core load factor, share of busy time; and the time that was busy until the last tick.
-    pub load_factor: f32,
-    pub busy: f32,
+    pub load_factor: Ewma,
+    pub busy: Ewma<6>,
     pub busy_before: (u64, u64),
 }
 
@@ -193,7 +195,7 @@ impl<P: Port> Worker<P> {
                 return self.report();
             }
             if self.mover.is_busy() {
-                std::hint::spin_loop();
+                self.idle.pause();
             } else if self.has_nothing_to_wait_for() {
                 self.sleep();
             } else {
@@ -213,10 +215,9 @@ impl<P: Port> Worker<P> {
         let (busy, total) = (self.load.busy_nanos, self.load.total_nanos);
         let (busy_before, total_before) = std::mem::replace(&mut self.busy_before, (busy, total));
         if total > total_before {
-            let share = (busy - busy_before) as f32 / (total - total_before) as f32;
-            self.busy += (share - self.busy) * TICK_WEIGHT;
+            self.busy.sample((busy - busy_before) as u32, (total - total_before) as u32);
         }
-        self.dial.show(self.load_factor, self.busy, self.mesh.occupancy());
+        self.dial.show(self.load_factor.value(), self.busy.value(), self.mesh.occupancy());
     }
 
     /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
@@ -244,7 +245,7 @@ impl<P: Port> Worker<P> {
             queue.was_empty |= received < BURST;
             let port = queue.port;
             work += received;
-            self.load_factor += (received as f32 / BURST as f32 - self.load_factor) * POLL_WEIGHT;
+            self.load_factor.sample(received as u32, FULL);
             self.process(now, port, false, burst, &mut before);
         }
         work
@@ -310,14 +311,10 @@ impl<P: Port> Worker<P> {
             self.passed = passed;
             if packets > 0 {
                 self.process_taken(now);
-                if self.queues.is_empty() {
-                    let full = packets as f32 / BURST as f32;
-                    self.load_factor += (full - self.load_factor) * POLL_WEIGHT;
-                }
             }
         }
-        if work == 0 && self.queues.is_empty() {
-            self.load_factor -= self.load_factor * POLL_WEIGHT;
+        if self.queues.is_empty() {
+            self.load_factor.sample(work as u32, FULL);
         }
         work
     }

@@ -1,15 +1,13 @@
 //! More traffic than a link carries, and more than a worker takes: who is served all the same.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-mod rig;
-
+use crate::rig::{N3_MAC, N6_MAC, UPF, downlink, echo_request, install, network, tunnel, ue, uplink, wait};
 use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, WorkerReport};
 use io::mem::{MemConfig, MemFrame, MemNic, MemWire, RssMode};
 use io::steering::{Control, Duty, Group, Steering};
 use io::{Frame, Port};
 use packet::{Dscp, MacAddr};
-use rig::{N3_MAC, N6_MAC, UPF, downlink, echo_request, install, network, tunnel, ue, uplink, wait};
 use std::sync::Arc;
 use tables::clock::Tsc;
 

@@ -2,8 +2,7 @@
 //! owner of its session.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-mod rig;
-
+use crate::rig::{N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, network, packet, rules, tunnel, ue, wait};
 use datapath::Counters;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::offload::{Mode, Policy};
@@ -11,7 +10,6 @@ use engine::{Engine, EngineConfig, EngineError, WorkerReport};
 use io::Frame;
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemSwitch, MemWire, RssMode};
 use packet::{MacAddr, Teid};
-use rig::{N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, network, packet, rules, tunnel, ue, wait};
 use session::rules::Tunnel;
 use std::sync::Arc;
 use std::time::Duration;

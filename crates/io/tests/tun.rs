@@ -39,7 +39,7 @@ fn the_kernel_answers_through_it() {
     let output = Command::new("unshare")
         .arg("--net")
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "in_namespace", "--ignored", "--nocapture"])
+        .args(["--exact", "tun::in_namespace", "--ignored", "--nocapture"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

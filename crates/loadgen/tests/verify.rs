@@ -1,9 +1,7 @@
 //! The verifier accepts what a right UPF makes and finds every way of making it wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod common;
-
-use common::{ALL_TYPES, PerfectUpf, facts, network};
+use crate::common::{ALL_TYPES, PerfectUpf, facts, network};
 use loadgen::facts::{PduType, SessionMix};
 use loadgen::imix::Family;
 use loadgen::payload::{Direction, MAX_IP_LEN, Stamp, StreamId};
@@ -332,7 +330,7 @@ fn impossible_sessions_are_refused() {
     let nowhere = "192.0.2.99".parse().unwrap();
     assert_eq!(refuse(&|f| f.gnb = nowhere), FlowError::UnknownGnb { session: 0, address: nowhere });
     assert_eq!(refuse(&|f| f.ue_ipv4 = None), FlowError::NoAddress { session: 0 });
-    assert!(matches!(refuse(&|f| f.upf_n3 = common::v6("::1").into()), FlowError::MixedTunnel { .. }));
+    assert!(matches!(refuse(&|f| f.upf_n3 = crate::common::v6("::1").into()), FlowError::MixedTunnel { .. }));
     let flows = Flows::new(&good, &network, 1).unwrap();
     let mut short = [0; 10];
     let stamp = Stamp { stream: stream(0, Direction::Uplink), sequence: 0, sent: SENT };

@@ -1,9 +1,7 @@
 //! The whole world around a UPF of a hundred lines, on in-memory NICs and two threads.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod common;
-
-use common::{PerfectUpf, UPF_N3_MAC, UPF_N6_MAC, facts, network};
+use crate::common::{PerfectUpf, UPF_N3_MAC, UPF_N6_MAC, facts, network};
 use io::mem::{Faults, MemConfig, MemFrame, MemNic, MemRx, MemTx};
 use io::{Frame, Port, RxQueue, TxQueue};
 use loadgen::facts::SessionMix;
@@ -42,7 +40,7 @@ fn serve(upf: &PerfectUpf, ports: [(MemRx, MemTx); 2], addresses: &[Vec<IpAddr>;
         for frame in frames.drain(..) {
             match stations[0].hear(frame.bytes()) {
                 Reaction::Reply(reply) => to_n3.push(copy(&reply)),
-                Reaction::NotMine if common::is_g_pdu(frame.bytes()) => {
+                Reaction::NotMine if crate::common::is_g_pdu(frame.bytes()) => {
                     to_n6.push(copy(&upf.uplink(frame.bytes())));
                 }
                 Reaction::Heard | Reaction::NotMine => {}

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support;
 use pfcp::message::Message;
 use pfcp::{Datagram, Header, Ies, MessageType, Seid, SequenceNumber};
 use proptest::prelude::*;

@@ -6,11 +6,18 @@
 //! **Model.** Filters are boxes in five dimensions: protocol, two addresses, two ports. Each dimension is cut where any filter begins
 //! or ends, and for each piece a bit per filter says whether the filter covers it (Lakshman and Stiliadis, SIGCOMM 1998). A packet
 //! lies in one piece of each dimension, and only filters whose bit is set in all of them can match. Whether they do is then
-//! asked as always: this only leaves out what can't match. There are [`BITS`] bits at most; of more filters, a few of one
-//! rule share a bit.
+//! asked as always: this only leaves out what can't match.
 //!
-//! **Cost.** Five binary searches and a few words per look-up, however many filters there are; 10 to 48 bytes for each end of
-//! a filter's range.
+//! Rows of bits would grow with the square of the filters, and are nearly empty: most filters cover a whole dimension or a
+//! piece or two of it. So the former have a row of their own for the dimension, and a piece keeps only those words of its row
+//! that have other bits, behind a summary, a bit for each such word (Baboescu and Varghese, SIGCOMM 2001). A look-up first
+//! intersects the summaries, and reads words only where no dimension's are empty.
+//!
+//! There are [`BITS`] bits and [`MOST_BYTES`] bytes at most. Beyond, because the filters are very many or because many ranges
+//! overlap many others, a few filters of one rule share a bit.
+//!
+//! **Cost.** Five binary searches, and for each word of 64 filters that the summaries leave over at most five reads; 20 to 40
+//! bytes for each end of a filter's range as long as few ranges overlap.
 //!
 //! **When not to use it.** For a handful of filters asking each is faster: [`Classifier::new`] makes none.
 
@@ -23,13 +30,10 @@ use std::ops::Range;
 const LEAST_FILTERS: usize = 8;
 /// Filters of a session, at most: an SMF that sends more for one is served without.
 const MOST_FILTERS: usize = 1 << 14;
-/// Bits of a row.
-pub const BITS: usize = 64 * WORDS;
-/// Words of a row.
-const WORDS: usize = 4;
-
-/// Bits for filters, the first of them lowest.
-type Row = [u64; WORDS];
+/// Bits of a row: as many words as a summary has bits.
+pub const BITS: usize = 64 * 64;
+/// What a session's rows may take.
+pub const MOST_BYTES: usize = 1 << 20;
 
 /// Consecutive filters of one rule, behind one bit; none of a rule without filters.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +45,7 @@ struct Group {
 /// See the module's documentation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Classifier {
-    /// By bit.
+    /// By bit: rules of tunnels first, as no packet is asked about both those and the others; each sort in the rules' order.
     groups: Box<[Group]>,
     protocol: Dimension<u8>,
     source_v4: Dimension<u32>,
@@ -52,11 +56,54 @@ pub struct Classifier {
     destination_port: Dimension<u16>,
 }
 
-/// Pieces of a dimension: where each begins, and a row of bits for each.
+/// Pieces of a dimension, and which groups cover each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Dimension<K> {
+    /// Where each piece begins.
     starts: Box<[K]>,
-    rows: Box<[Row]>,
+    /// Where each piece's row begins in `words`.
+    rows: Box<[u32]>,
+    /// Rows: a summary, and the words that it names, lowest first. The first row is empty.
+    words: Box<[u64]>,
+    /// The groups that cover the whole dimension, as all words and their summary. They are in no other row.
+    whole: Box<[u64]>,
+    whole_summary: u64,
+}
+
+/// The groups that cover a packet's coordinate in one dimension.
+#[derive(Clone, Copy)]
+struct Row<'c> {
+    summary: u64,
+    words: &'c [u64],
+    whole_summary: u64,
+    whole: &'c [u64],
+}
+
+impl Row<'_> {
+    /// Words that are not empty, by bit.
+    fn summary(&self) -> u64 {
+        self.summary | self.whole_summary
+    }
+
+    /// The word of this number, less than 64.
+    fn word(&self, number: u32) -> u64 {
+        let own = if self.summary >> number & 1 == 1 {
+            let before = self.summary & ((1 << number) - 1);
+            self.words.get(before.count_ones() as usize).copied().unwrap_or(0)
+        } else {
+            0
+        };
+        own | self.whole.get(number as usize).copied().unwrap_or(0)
+    }
+}
+
+/// The bits that are set, lowest first.
+fn bits(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
 }
 
 /// What a coordinate can be.
@@ -82,43 +129,96 @@ macro_rules! coordinate {
 coordinate!(u8, u16, u32, u128);
 
 impl<K: Coordinate> Dimension<K> {
-    /// From the inclusive ranges that the filters of each group cover.
-    fn new(pdrs: &[Pdr], groups: &[Group], covers: impl Fn(&SdfFilter) -> Vec<(K, K)>) -> Self {
-        let ranges: Vec<Vec<(K, K)>> = groups
-            .iter()
-            .map(|group| match group.of(pdrs) {
-                Some((_, [])) => vec![(K::LEAST, K::GREATEST)],
-                Some((_, filters)) => filters.iter().flat_map(&covers).collect(),
-                None => Vec::new(),
-            })
-            .collect();
-        let mut starts = vec![K::LEAST];
-        for (low, high) in ranges.iter().flatten() {
-            starts.push(*low);
-            starts.extend(high.next());
-        }
-        starts.sort_unstable();
-        starts.dedup();
-        let mut rows = vec![[0; WORDS]; starts.len()];
-        for (bit, ranges) in ranges.iter().enumerate() {
-            for (low, high) in ranges {
-                let from = starts.partition_point(|start| start < low);
-                let to = starts.partition_point(|start| start <= high);
-                for row in rows.iter_mut().take(to).skip(from) {
-                    if let Some(word) = row.get_mut(bit / 64) {
-                        *word |= 1 << (bit % 64);
-                    }
+    /// From the inclusive ranges that the filters of each group cover; `None` if it would take more than is `left` of the
+    /// bytes. What it takes goes off them.
+    fn new(
+        pdrs: &[Pdr],
+        groups: &[Group],
+        left: &mut usize,
+        covers: impl Fn(&SdfFilter) -> Vec<(K, K)>,
+    ) -> Option<Self> {
+        let width = groups.len().div_ceil(64);
+        let mut whole = vec![0_u64; width];
+        // Where a group begins to cover, and where it no longer does.
+        let mut turns: Vec<(K, usize)> = Vec::new();
+        for (bit, group) in groups.iter().enumerate() {
+            for (low, high) in joined(group.ranges(pdrs, &covers)) {
+                if (low, high) == (K::LEAST, K::GREATEST) {
+                    toggle(&mut whole, bit);
+                } else {
+                    turns.push((low, bit));
+                    turns.extend(high.next().map(|end| (end, bit)));
                 }
             }
         }
-        Self { starts: starts.into(), rows: rows.into() }
+        turns.sort_unstable();
+        let (mut starts, mut rows, mut words) = (vec![K::LEAST], vec![0_u32], vec![0_u64]);
+        let (mut now, mut summary) = (vec![0_u64; width], 0_u64);
+        for piece in turns.chunk_by(|a, b| a.0 == b.0) {
+            for (_, bit) in piece {
+                toggle(&mut now, *bit);
+                let empty = now.get(bit / 64).is_none_or(|word| *word == 0);
+                let mark = 1 << (bit / 64);
+                summary = if empty { summary & !mark } else { summary | mark };
+            }
+            let row = if summary == 0 { 0 } else { words.len() as u32 };
+            let Some((at, _)) = piece.first() else { continue };
+            // The dimension's own beginning is there already.
+            if starts.last() == Some(at) {
+                rows.pop();
+            } else {
+                starts.push(*at);
+            }
+            rows.push(row);
+            if summary != 0 {
+                words.push(summary);
+                words.extend(bits(summary).filter_map(|word| now.get(word as usize)));
+            }
+            if 8 * words.len() > *left {
+                return None;
+            }
+        }
+        let bytes = starts.len() * (size_of::<K>() + size_of::<u32>()) + 8 * (words.len() + width);
+        *left = left.checked_sub(bytes)?;
+        let whole_summary = whole.iter().enumerate().map(|(at, word)| u64::from(*word != 0) << at).sum();
+        Some(Self {
+            starts: starts.into(),
+            rows: rows.into(),
+            words: words.into(),
+            whole: whole.into(),
+            whole_summary,
+        })
     }
 
     /// The groups that cover this coordinate.
-    fn row(&self, at: K) -> Row {
+    fn row(&self, at: K) -> Row<'_> {
         let piece = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
-        self.rows.get(piece).copied().unwrap_or_default()
+        let begin = self.rows.get(piece).map_or(0, |row| *row as usize);
+        let (summary, words) = match self.words.get(begin..) {
+            Some([summary, words @ ..]) => (*summary, words),
+            _ => (0, &[][..]),
+        };
+        Row { summary, words, whole_summary: self.whole_summary, whole: &self.whole }
     }
+}
+
+fn toggle(words: &mut [u64], bit: usize) {
+    if let Some(word) = words.get_mut(bit / 64) {
+        *word ^= 1 << (bit % 64);
+    }
+}
+
+/// The same coordinates in ranges that neither overlap nor touch.
+fn joined<K: Coordinate>(mut ranges: Vec<(K, K)>) -> Vec<(K, K)> {
+    ranges.sort_unstable();
+    let mut joined: Vec<(K, K)> = Vec::with_capacity(ranges.len());
+    for (low, high) in ranges {
+        match joined.last_mut() {
+            Some((_, end)) if end.next().is_none_or(|next| low <= next) => *end = high.max(*end),
+            _ => joined.push((low, high)),
+        }
+    }
+    joined
 }
 
 impl Group {
@@ -127,6 +227,15 @@ impl Group {
         let pdr = pdrs.get(usize::from(self.rule))?;
         let filters = usize::from(self.filters.start)..usize::from(self.filters.end);
         Some((pdr, pdr.filters.get(filters)?))
+    }
+
+    /// What its filters cover.
+    fn ranges<K: Coordinate>(&self, pdrs: &[Pdr], covers: impl Fn(&SdfFilter) -> Vec<(K, K)>) -> Vec<(K, K)> {
+        match self.of(pdrs) {
+            Some((_, [])) => vec![(K::LEAST, K::GREATEST)],
+            Some((_, filters)) => filters.iter().flat_map(covers).collect(),
+            None => Vec::new(),
+        }
     }
 }
 
@@ -140,37 +249,58 @@ impl Classifier {
         Self::of(pdrs).map(Box::new)
     }
 
-    /// For any rules, however few their filters; `None` if there are more rules than bits.
+    /// For any rules, however few their filters; `None` if there are more rules than bits, or if they take too many bytes even
+    /// with a bit a rule.
     pub fn of(pdrs: &[Pdr]) -> Option<Self> {
-        // As few filters to a bit as the bits allow.
+        Self::within(pdrs, BITS, MOST_BYTES)
+    }
+
+    /// With so many bits and bytes.
+    fn within(pdrs: &[Pdr], most_bits: usize, most_bytes: usize) -> Option<Self> {
+        // As few filters to a bit as bits and bytes allow.
         let needed =
             |share: usize| pdrs.iter().map(|pdr| pdr.filters.len().div_ceil(share).max(1)).sum::<usize>();
         let most = pdrs.iter().map(|pdr| pdr.filters.len()).max().unwrap_or(0).max(1);
-        let share = (1..=most).find(|share| needed(*share) <= BITS)?;
-        let mut groups = Vec::with_capacity(needed(share));
-        for (rule, pdr) in pdrs.iter().enumerate() {
-            let all = pdr.filters.len();
-            for first in (0..all.max(1)).step_by(share) {
-                let filters = first as u16..all.min(first + share) as u16;
-                groups.push(Group { rule: rule as u16, filters });
+        let mut share = (1..=most).find(|share| needed(*share) <= most_bits)?;
+        loop {
+            let found = Self::sharing(pdrs, share, most_bytes);
+            if found.is_some() || share >= most {
+                return found;
+            }
+            share *= 2;
+        }
+    }
+
+    /// With so many filters of a rule to a bit; `None` if it takes too many bytes.
+    fn sharing(pdrs: &[Pdr], share: usize, most_bytes: usize) -> Option<Self> {
+        let mut groups = Vec::new();
+        for tunnel in [true, false] {
+            let sort = pdrs.iter().enumerate().filter(|(_, pdr)| pdr.tunnel.is_some() == tunnel);
+            for (rule, pdr) in sort {
+                let all = pdr.filters.len();
+                for first in (0..all.max(1)).step_by(share) {
+                    let filters = first as u16..all.min(first + share) as u16;
+                    groups.push(Group { rule: rule as u16, filters });
+                }
             }
         }
+        let left = &mut most_bytes.checked_sub(size_of::<Group>() * groups.len())?;
         Some(Self {
-            protocol: Dimension::new(pdrs, &groups, |filter| {
+            protocol: Dimension::new(pdrs, &groups, left, |filter| {
                 vec![filter.protocol.map_or((0, u8::MAX), |protocol| (protocol, protocol))]
-            }),
-            source_v4: Dimension::new(pdrs, &groups, |filter| v4(filter.source)),
-            destination_v4: Dimension::new(pdrs, &groups, |filter| v4(filter.destination)),
-            source_v6: Dimension::new(pdrs, &groups, |filter| v6(filter.source)),
-            destination_v6: Dimension::new(pdrs, &groups, |filter| v6(filter.destination)),
-            source_port: Dimension::new(pdrs, &groups, |filter| ports(&filter.source_ports)),
-            destination_port: Dimension::new(pdrs, &groups, |filter| ports(&filter.destination_ports)),
+            })?,
+            source_v4: Dimension::new(pdrs, &groups, left, |filter| v4(filter.source))?,
+            destination_v4: Dimension::new(pdrs, &groups, left, |filter| v4(filter.destination))?,
+            source_v6: Dimension::new(pdrs, &groups, left, |filter| v6(filter.source))?,
+            destination_v6: Dimension::new(pdrs, &groups, left, |filter| v6(filter.destination))?,
+            source_port: Dimension::new(pdrs, &groups, left, |filter| ports(&filter.source_ports))?,
+            destination_port: Dimension::new(pdrs, &groups, left, |filter| ports(&filter.destination_ports))?,
             groups: groups.into(),
         })
     }
 
-    /// The rules among `pdrs`, which this was made of, that may match, best first: index, rule, and those of its filters that may. A
-    /// rule may come several times, with other filters.
+    /// The rules among `pdrs`, which this was made of, that may match: index, rule, and those of its filters that may. Those of
+    /// tunnels come before the others, and each sort best first. A rule may come several times, with other filters.
     pub fn candidates<'r>(
         &'r self,
         pdrs: &'r [Pdr],
@@ -184,29 +314,32 @@ impl Classifier {
             IpAddr::V4(address) => self.destination_v4.row(address.to_bits()),
             IpAddr::V6(address) => self.destination_v6.row(address.to_bits()),
         };
-        let mut row = and(self.protocol.row(ip.key.protocol.0), and(source, destination));
+        let protocol = self.protocol.row(ip.key.protocol.0);
         // A later fragment has no ports, and its rule is to be found out all the same.
-        if let Some(ports) = ip.key.ports.filter(|_| ip.fragment.is_none_or(Fragment::is_first)) {
-            row = and(row, self.source_port.row(ports.source));
-            row = and(row, self.destination_port.row(ports.destination));
-        }
-        let bits = row.into_iter().enumerate().flat_map(|(at, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = word.trailing_zeros() as usize;
-                word &= word.wrapping_sub(1);
-                (bit < 64).then_some(64 * at + bit)
-            })
+        let ports = match ip.key.ports.filter(|_| ip.fragment.is_none_or(Fragment::is_first)) {
+            Some(ports) => [self.source_port.row(ports.source), self.destination_port.row(ports.destination)],
+            // The same twice changes nothing.
+            None => [protocol; 2],
+        };
+        // Those first that leave least over, as a rule.
+        let rows = [ports[1], ports[0], destination, source, protocol];
+        let summary = rows.iter().fold(u64::MAX, |summary, row| summary & row.summary());
+        let found = bits(summary).flat_map(move |number| {
+            let mut word = u64::MAX;
+            for row in &rows {
+                word &= row.word(number);
+                if word == 0 {
+                    break;
+                }
+            }
+            bits(word).map(move |bit| 64 * number as usize + bit as usize)
         });
-        bits.filter_map(|bit| {
+        found.filter_map(|bit| {
             let group = self.groups.get(bit)?;
             let (pdr, filters) = group.of(pdrs)?;
             Some((group.rule, pdr, filters))
         })
     }
-}
-
-fn and(a: Row, b: Row) -> Row {
-    std::array::from_fn(|at| a.get(at).copied().unwrap_or(0) & b.get(at).copied().unwrap_or(0))
 }
 
 fn v4(prefix: Option<Prefix>) -> Vec<(u32, u32)> {
@@ -236,17 +369,21 @@ fn ports(ranges: &[(u16, u16)]) -> Vec<(u16, u16)> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::rules::Source;
-    use packet::PacketBuilder;
+    use crate::ids::TeidRef;
+    use crate::rules::{Source, Tunnel};
+    use packet::{PacketBuilder, Teid};
     use pfcp::PdrId;
     use proptest::prelude::*;
 
+    /// Odd ones are of a tunnel.
     fn pdr(id: u16, filters: Vec<SdfFilter>) -> Pdr {
+        let tunnel = Tunnel { teid: Teid(7), place: TeidRef::of(Teid(7)) };
+        let uplink = id % 2 == 1;
         Pdr {
             id: PdrId(id),
             precedence: id.into(),
-            source: Source::Core,
-            tunnel: None,
+            source: if uplink { Source::Access } else { Source::Core },
+            tunnel: uplink.then_some(tunnel),
             qfis: Box::default(),
             filters: filters.into(),
             outer_header_removal: false,
@@ -320,6 +457,28 @@ mod tests {
             && within(&filter.destination_ports, ip.key.ports.map(|ports| ports.destination))
     }
 
+    impl<K> Dimension<K> {
+        fn bytes(&self) -> usize {
+            size_of_val(&*self.starts)
+                + size_of_val(&*self.rows)
+                + size_of_val(&*self.words)
+                + size_of_val(&*self.whole)
+        }
+    }
+
+    impl Classifier {
+        fn bytes(&self) -> usize {
+            let addresses = self.source_v4.bytes() + self.destination_v4.bytes();
+            let wide = self.source_v6.bytes() + self.destination_v6.bytes();
+            let ports = self.source_port.bytes() + self.destination_port.bytes();
+            size_of_val(&*self.groups) + self.protocol.bytes() + addresses + wide + ports
+        }
+
+        fn shares(&self) -> bool {
+            self.groups.iter().any(|group| group.filters.len() > 1)
+        }
+    }
+
     proptest! {
         /// Every filter that matches is among the candidates, in order of the rules.
         #[test]
@@ -328,8 +487,9 @@ mod tests {
             (source, destination) in addresses(),
             ports in (prop::sample::select(vec![0_u16, 53, 54, 443, 65_535]), prop::sample::select(vec![0_u16, 80, 81, 65_535])),
             udp: bool,
+            // With room for all of them, and without.
+            (most_bits, most_bytes) in prop::sample::select(vec![(BITS, MOST_BYTES), (192, MOST_BYTES), (BITS, 12_000)]),
         ) {
-            let shared = rules.iter().map(|filters| filters.len().max(1)).sum::<usize>() > BITS;
             let pdrs: Vec<Pdr> = rules.into_iter().enumerate().map(|(id, filters)| pdr(id as u16, filters)).collect();
             let builder = PacketBuilder::new().ip(source, destination);
             let bytes = if udp {
@@ -342,9 +502,14 @@ mod tests {
                 bytes
             };
             let ip = IpPacket::parse(&bytes).unwrap();
-            let classifier = Classifier::of(&pdrs).unwrap();
+            let classifier = Classifier::within(&pdrs, most_bits, most_bytes);
+            prop_assert!(classifier.is_some() || most_bytes < MOST_BYTES);
+            let Some(classifier) = classifier else { return Ok(()) };
+            prop_assert!(classifier.bytes() <= most_bytes);
+            let shared = classifier.shares();
+            prop_assert!(!shared || (most_bits, most_bytes) != (BITS, MOST_BYTES));
             let found: Vec<_> = classifier.candidates(&pdrs, &ip).collect();
-            prop_assert!(found.is_sorted_by_key(|(index, ..)| *index));
+            prop_assert!(found.is_sorted_by_key(|(index, pdr, _)| (pdr.tunnel.is_none(), *index)));
             for (index, pdr) in pdrs.iter().enumerate() {
                 let mine = || found.iter().filter(|(other, ..)| usize::from(*other) == index);
                 let narrowed: Vec<_> = mine().flat_map(|(_, _, filters)| filters.iter()).collect();
@@ -370,5 +535,57 @@ mod tests {
         assert!(Classifier::new(&rules(MOST_FILTERS + 1)).is_none());
         let many: Vec<Pdr> = (0..=BITS as u16).map(|id| pdr(id, vec![SdfFilter::default()])).collect();
         assert!(Classifier::new(&many).is_none() && Classifier::new(&many[1..]).is_some());
+    }
+
+    /// The first of the filters that take a packet to this port.
+    fn at(classifier: &Classifier, pdrs: &[Pdr], port: u16) -> Vec<u16> {
+        let bytes =
+            PacketBuilder::new().ip([10, 0, 0, 1].into(), [10, 0, 0, 2].into()).udp(9, port).build(b"x");
+        classifier.candidates(pdrs, &IpPacket::parse(&bytes).unwrap()).map(|(rule, ..)| rule).collect()
+    }
+
+    fn to_ports(low: u16, high: u16) -> SdfFilter {
+        SdfFilter { destination_ports: [(low, high)].into(), ..SdfFilter::default() }
+    }
+
+    #[test]
+    fn two_thousand_filters_have_a_bit_each_and_little_memory() {
+        let pdrs: Vec<Pdr> = (0..128_u16)
+            .map(|rule| {
+                pdr(
+                    rule,
+                    (0..16)
+                        .map(|nth| 1_000 + 20 * (16 * rule + nth))
+                        .map(|port| to_ports(port, port + 9))
+                        .collect(),
+                )
+            })
+            .collect();
+        let classifier = Classifier::of(&pdrs).unwrap();
+        assert!(!classifier.shares());
+        assert!(classifier.bytes() < MOST_BYTES / 8, "{} bytes", classifier.bytes());
+        for rule in 0..128 {
+            let begin = 1_000 + 20 * 16 * rule;
+            assert_eq!(at(&classifier, &pdrs, begin), [rule]);
+            assert_eq!(at(&classifier, &pdrs, begin + 9 + 20 * 15), [rule]);
+            assert!(at(&classifier, &pdrs, begin + 10).is_empty());
+        }
+    }
+
+    #[test]
+    fn filters_that_overlap_all_others_share_bits_rather_than_take_more_memory() {
+        let pdrs: Vec<Pdr> = (0..64_u16)
+            .map(|rule| {
+                pdr(rule, (0..64).map(|nth| 64 * rule + nth).map(|nth| to_ports(nth, 40_000 + nth)).collect())
+            })
+            .collect();
+        let classifier = Classifier::of(&pdrs).unwrap();
+        assert!(classifier.shares());
+        assert!(classifier.bytes() <= MOST_BYTES, "{} bytes", classifier.bytes());
+        assert_eq!(at(&classifier, &pdrs, 0), [0]);
+        // All of them may, those of tunnels, which are the odd ones, first.
+        let mut all = at(&classifier, &pdrs, 30_000);
+        all.dedup();
+        assert_eq!(all, (1..64).step_by(2).chain((0..64).step_by(2)).collect::<Vec<_>>());
     }
 }

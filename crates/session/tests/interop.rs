@@ -1,9 +1,7 @@
 //! One test for each habit of an SMF that a session has to live with.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use packet::{Qfi, Teid};
 use pfcp::ie::*;
 use pfcp::message::*;

@@ -2,9 +2,7 @@
 //! sessions say they hold.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};

@@ -1,9 +1,7 @@
 //! Requests that are refused: by name, with Cause, Offending IE and failed rule, and without a trace.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::{BarId, Cause, FarId, PdrId, QerId, RuleId, Seid, UrrId};

@@ -10,12 +10,16 @@
 //! **Cost.** An access: two bounds checks, and one more line that is normally cached. Chunks are never given back before
 //! the whole is.
 
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_end};
+use std::mem::MaybeUninit;
 
 /// Logarithm of the number of chunks of one size, which is that of the first chunk's length, too.
 const DETAIL: u32 = 3;
 /// Chunks of one size.
 pub(crate) const PER_DOUBLING: usize = 1 << DETAIL;
+
+/// What the system gives at a time, at least.
+const PAGE: usize = 4096;
 
 /// The chunk of an element and its place there.
 #[inline(always)]
@@ -50,6 +54,17 @@ impl<T> Chunks<T> {
         if let Some(last) = count.checked_sub(1) {
             for chunk in self.chunks.len()..=place(last).0 {
                 self.chunks.push(Vec::with_capacity(length(chunk)));
+            }
+        }
+    }
+
+    /// Likewise, and writes to each page of them, so that the system has given the memory when the first element comes.
+    pub fn occupy(&mut self, count: u32) {
+        self.reserve(count);
+        let step = (PAGE / size_of::<T>().max(1)).max(1);
+        for chunk in &mut self.chunks {
+            for place in chunk.spare_capacity_mut().iter_mut().step_by(step) {
+                *place = MaybeUninit::zeroed();
             }
         }
     }
@@ -116,6 +131,13 @@ impl<T> Chunks<T> {
         }
     }
 
+    /// Asks for the line that [`Self::push`] writes next, if its chunk is there.
+    pub fn prefetch_next(&self) {
+        if let Some(chunk) = self.chunks.get(place(self.len).0) {
+            prefetch_end(chunk);
+        }
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
     }
@@ -169,7 +191,7 @@ mod tests {
         #[test]
         fn equals_a_vector(ops in prop::collection::vec((0_u8..8, 0_u32..300), 0..600), reserved in 0_u32..300) {
             let mut chunks = Chunks::new();
-            chunks.reserve(reserved);
+            if reserved % 2 == 0 { chunks.reserve(reserved) } else { chunks.occupy(reserved) }
             prop_assert!(chunks.memory() >= reserved as usize * size_of::<u32>());
             let mut model = Vec::new();
             for (op, index) in ops {

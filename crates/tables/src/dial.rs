@@ -108,11 +108,17 @@ impl Dial {
         now.0 >> self.tick_bits
     }
 
-    /// Puts a timer that is in no list into the slot that its tick and the present time give.
-    pub fn set(&mut self, timers: &mut impl Links, index: u32, tick: u64) {
+    /// Takes the memory for the slots, if that hasn't happened yet.
+    #[inline]
+    pub fn settle_in(&mut self) {
         if self.heads.is_empty() {
             self.heads = vec![NONE; WHEELS * SLOTS].into_boxed_slice();
         }
+    }
+
+    /// Puts a timer that is in no list into the slot that its tick and the present time give.
+    pub fn set(&mut self, timers: &mut impl Links, index: u32, tick: u64) {
+        self.settle_in();
         let reached = tick.max(self.now);
         // The highest differing digit says in which wheel the deadline is ahead in this turn.
         let differing = reached ^ self.now;

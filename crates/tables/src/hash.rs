@@ -293,6 +293,11 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         map
     }
 
+    /// What it was made with.
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Number of entries.
     pub const fn len(&self) -> usize {
         self.len as usize
@@ -316,10 +321,33 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     #[inline(always)]
     pub fn prepare(&self, key: &K) -> Probe {
         let probe = self.probe(key);
+        self.fetch(probe);
+        probe
+    }
+
+    /// The part of [`Self::prepare`] that prefetches.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, probe: Probe) {
         if let Some(bucket) = self.bucket(probe.home()) {
             prefetch(bucket);
         }
-        probe
+    }
+
+    /// For a key that is not there and is going to be inserted: asks for what its insertion reads beside the home bucket, which was
+    /// fetched before.
+    pub(crate) fn foresee(&self, probe: Probe) {
+        if self.bucket(probe.home()).is_some_and(|home| !home.has_room())
+            && let Some(bucket) = self.bucket(probe.other())
+        {
+            prefetch(bucket);
+        }
+        if let Some(old) = &self.old {
+            for index in old.moved..old.moved + STEP {
+                if let Some(bucket) = old.buckets.get(index) {
+                    prefetch(bucket);
+                }
+            }
+        }
     }
 
     /// Second step: the value, if the key is there. `probe` comes from [`Self::prepare`] of this map and the same key.
@@ -373,6 +401,11 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         {
             return Ok(Some(std::mem::replace(old, value)));
         }
+        self.insert_absent(probe, key, value).map(|()| None)
+    }
+
+    /// Adds an entry whose key is not there, by its probe.
+    pub(crate) fn insert_absent(&mut self, probe: Probe, key: K, value: V) -> Result<(), Full> {
         if self.old.is_none() {
             if self.len() >= Self::limit(self.buckets()) {
                 self.grow()?;
@@ -398,7 +431,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
             }
         }
         self.len += 1;
-        Ok(None)
+        Ok(())
     }
 
     /// Removes an entry and returns its value.
@@ -461,7 +494,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     }
 
     #[inline(always)]
-    fn probe(&self, key: &K) -> Probe {
+    pub(crate) fn probe(&self, key: &K) -> Probe {
         Probe(key.hash(self.seed))
     }
 
@@ -612,9 +645,35 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         true
     }
 
+    /// Moves an entry of one of these two full buckets elsewhere, and names the bucket that now has room; nothing is changed when there
+    /// is no way. Mostly the entry's other bucket has room: all those that could are asked for together.
+    fn make_room(&mut self, home: Place, other: Place) -> Option<Place> {
+        for from in [home, other] {
+            let mut ways = [from; WAYS];
+            for (slot, way) in ways.iter_mut().enumerate() {
+                let Some((key, _)) = self.at(from)?.entry(slot) else { continue };
+                let probe = self.probe(&key);
+                let (a, b) = (self.place_of(probe.home()), self.place_of(probe.other()));
+                *way = if a == from { b } else { a };
+                if let Some(bucket) = self.at(*way) {
+                    prefetch(bucket);
+                }
+            }
+            let mut ways = (0..).zip(ways);
+            let room = ways.find(|(_, way)| self.at(*way).is_some_and(Bucket::has_room));
+            if let Some((slot, way)) = room {
+                self.displace(from, slot, way);
+                return Some(from);
+            }
+        }
+        self.search(home, other)
+    }
+
     /// Searches breadth first for the shortest chain of displacements that ends in a bucket with room, carries it out from
     /// its end, and names the root (one of the two given) that now has room. Nothing is changed when there is none.
-    fn make_room(&mut self, home: Place, other: Place) -> Option<Place> {
+    #[cold]
+    #[inline(never)]
+    fn search(&mut self, home: Place, other: Place) -> Option<Place> {
         /// A bucket reached by moving the entry in `slot` of bucket `parent`; roots are their own parents.
         #[derive(Clone, Copy)]
         struct Step {

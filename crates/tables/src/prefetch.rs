@@ -21,6 +21,25 @@ pub fn prefetch_slice_at<T>(slice: &[T], index: usize) {
     }
 }
 
+/// Asks for the first `most` cache lines (of 64 bytes) that `values` lie in.
+#[inline(always)]
+pub fn prefetch_lines<T>(values: &[T], most: usize) {
+    let bytes = values.as_ptr().cast::<u8>();
+    // The last byte's line counts, too, where the values don't begin with one.
+    let end = (bytes.addr() % 64 + size_of_val(values)).div_ceil(64).min(most);
+    for line in 0..end {
+        prefetch_pointer(bytes.wrapping_add(64 * line));
+    }
+}
+
+/// Asks for the cache line in which the next element of a vector begins, if there is room for it.
+#[inline(always)]
+pub fn prefetch_end<T>(values: &Vec<T>) {
+    if values.len() < values.capacity() {
+        prefetch_pointer(values.as_ptr().wrapping_add(values.len()));
+    }
+}
+
 #[inline(always)]
 fn prefetch_pointer<T>(pointer: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -45,6 +64,13 @@ mod tests {
         prefetch_slice_at(&values, 2);
         prefetch_slice_at(&values, usize::MAX);
         prefetch_slice_at::<u64>(&[], 0);
+        prefetch_lines(&values, 9);
+        prefetch_lines::<u64>(&[], 9);
+        let mut list = Vec::with_capacity(1);
+        prefetch_end(&list);
+        list.push(values);
+        prefetch_end(&list);
+        assert_eq!(list, [[1, 2, 3]]);
         assert_eq!(values, [1, 2, 3]);
     }
 }

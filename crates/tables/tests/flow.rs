@@ -65,3 +65,28 @@ fn a_flow_takes_at_most_128_bytes_at_any_size() {
     }
     assert!(table.memory() <= most + most / 50, "{} after {most}", table.memory());
 }
+
+/// What is reserved serves: no further memory is taken, and all else is as without.
+#[test]
+fn a_reserved_table_takes_its_flows_without_more_memory() {
+    for flows in [1_u32, 100, 20_000] {
+        let mut table: FlowTable<Key, Value> = FlowTable::new(3, 20_000, Nanos(0));
+        table.reserve(flows);
+        let reserved = table.memory();
+        assert!(table.is_empty() && table.next_event().is_none() && table.get(&Key::of(0)).is_none());
+        for index in 0..flows {
+            assert_eq!(table.insert(Key::of(index), Value([index; 7])), Ok(None));
+            assert_eq!(table.memory(), reserved, "{index}");
+        }
+        assert!((0..flows).all(|index| table.get(&Key::of(index)) == Some(&Value([index; 7]))));
+        // One with flows is left alone, and nothing is reserved beyond the limit.
+        table.reserve(u32::MAX);
+        assert_eq!(table.memory(), reserved);
+    }
+    let mut limited: FlowTable<Key, Value> = FlowTable::new(3, 100, Nanos(0));
+    limited.reserve(u32::MAX);
+    assert!(limited.memory() < 100 * 128 + 3072, "{}", limited.memory());
+    let mut none: FlowTable<Key, Value> = FlowTable::new(3, 0, Nanos(0));
+    none.reserve(u32::MAX);
+    assert_eq!(none.memory(), size_of_val(&none));
+}

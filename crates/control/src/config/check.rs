@@ -15,6 +15,7 @@ use std::time::Duration;
 pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let mut check = Check { root, problems: Vec::new() };
     let workers = check.workers(file);
+    check.scaling(file, workers.workers());
     let ports = check.ports(file, workers.workers());
     let interfaces = check.interfaces(file);
     let routes = check.routes(file);
@@ -46,6 +47,8 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         mirrors,
         nat,
         workers,
+        pin: file.workers.pin,
+        scaling: file.scaling.clone(),
         memory: file.workers.memory,
         qos,
         offload: file.offload,

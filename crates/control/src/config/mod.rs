@@ -35,6 +35,7 @@ mod offload;
 mod problem;
 pub mod qos;
 mod reader;
+mod scaling;
 mod schema;
 pub mod sections;
 mod tree;
@@ -45,8 +46,9 @@ pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use offload::{OffloadMode, OffloadSection};
 pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};
 pub use qos::Qos;
+pub use scaling::ScalingSection;
 pub use schema::schema;
-pub use sections::{Driver, Limits, Log, MarkingSection, Memory, Role, SliceSection};
+pub use sections::{Driver, Limits, Log, MarkingSection, Memory, Pin, Role, SliceSection};
 pub use typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route, default_socket};
 pub use units::{BitRate, DeviceName, InterfaceAddress, NodeId, PciAddress};
 

@@ -357,6 +357,16 @@ pub enum Wrong {
         /// What its mirror is to.
         kind: &'static str,
     },
+    /// Thresholds between which the number of workers would go up and down for ever.
+    #[error(
+        "`low` is {low}, not less than half of `high`, which is {high}: the number of workers would swing"
+    )]
+    Swinging {
+        /// In percent.
+        low: u8,
+        /// In percent.
+        high: u8,
+    },
     /// A log filter that can't be read.
     #[error("`{filter}` is not a log filter")]
     LogFilter {
@@ -461,6 +471,7 @@ impl Wrong {
             Self::MirrorKey { key, .. } => format!("drop `{key}`, or choose another `to`"),
             Self::DuplicateCore { .. } => "each worker needs a core of its own".to_owned(),
             Self::Exclusive { first, second } => format!("keep either `{first}` or `{second}`"),
+            Self::Swinging { high, .. } => format!("lower it to {} or less, or raise `high`", (high - 1) / 2),
             Self::LimitOrder { whole, .. } => format!("lower it, or raise `{whole}`"),
             Self::Queues { .. } => {
                 "a code point is in one class and one group at most, and one class has no `dscp`: it takes the rest"

@@ -5,6 +5,7 @@ use super::mirrors::MirrorSection;
 use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
 use super::offload::OffloadSection;
 use super::qos::QosSection;
+use super::scaling::ScalingSection;
 use super::units::{self, BitRate, DeviceName, InterfaceAddress, NodeId, Text};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::{Dscp, MacAddr};
@@ -49,6 +50,8 @@ pub struct File {
     pub nat_log: NatLogSection,
     /// The threads that move packets.
     pub workers: WorkersSection,
+    /// How many of them own shards, and whether shards move between them.
+    pub scaling: ScalingSection,
     /// Who waits, and who is served first.
     pub qos: QosSection,
     /// Flows that NICs take off the workers' hands.
@@ -362,11 +365,24 @@ pub enum Memory {
     NoHuge,
 }
 
+/// Whether workers that are only counted are pinned to cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pin {
+    /// To isolated cores, if there are enough for all of them; else the kernel decides.
+    #[default]
+    Auto,
+    /// To the best cores that there are, or no start.
+    Always,
+    /// The kernel decides.
+    Never,
+}
+
 /// The threads that move packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WorkersSection {
-    /// How many. They are placed on cores that this process may use. Default: 1.
+    /// How many. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 256))]
     pub count: Option<u16>,
@@ -374,6 +390,8 @@ pub struct WorkersSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub cores: Option<Vec<u16>>,
+    /// Whether, with `count`, they are pinned to cores that the program chooses (docs/workers.md).
+    pub pin: Pin,
     /// Where packet buffers live.
     pub memory: Memory,
 }

@@ -72,6 +72,7 @@ fn the_example_is_complete_and_right() {
 fn defaults_in_the_example_are_the_defaults() {
     let config = parse("example.toml", EXAMPLE, &[], &[]).unwrap();
     assert_eq!(config.limits, Limits::default());
+    assert_eq!((config.scaling, config.pin), (ScalingSection::default(), Pin::Auto));
     assert_eq!(config.log, Log::default());
     let defaults = sections::N4Section::default();
     assert_eq!(
@@ -573,4 +574,29 @@ fn mirrors_are_examined() {
     let twins = "[[mirror]]\nname = 'a'\nto = 'pcapng'\npath = 'x'\n".repeat(2);
     assert!(matches!(&wrong(&twins)[..], [Wrong::DuplicateName { kind: "mirror", .. }]));
     assert!(matches!(&wrong("[[mirror]]\nname = 'a'\nto = 'disk'")[..], [Wrong::UnknownWord { .. }]));
+}
+
+#[test]
+fn scaling_is_examined() {
+    use engine::plan::scaler::Scaler;
+
+    let config = with(&["workers.count=8", "scaling.automatic=true", "scaling.min-workers=2"]).unwrap();
+    let policy = config.scaling.policy(usize::from(config.workers.workers()));
+    assert_eq!((policy.min, policy.max, policy.automatic), (2, 8, true));
+    assert_eq!(config.scaling.limits().map(|limits| (limits.imbalance, limits.settle)), Some((0.1, 0.02)));
+    assert_eq!(with(&["scaling.rebalance=false"]).unwrap().scaling.limits(), None);
+    let keys = ["low=40", "hold-up=1ms", "hold-down=2h", "cool-down=61m", "interval=5ms", "min-workers=2"];
+    let found = wrong(&keys.map(|key| format!("scaling.{key}")).each_ref().map(String::as_str));
+    assert_eq!(found.len(), keys.len());
+    assert!(found.contains(&Wrong::Swinging { low: 40, high: 80 }));
+    assert_eq!(found[0].help().unwrap(), "lower it to 39 or less, or raise `high`");
+    // What passes here passes there.
+    for high in (3..=99_u8).step_by(8) {
+        for low in (1..=49_u8).step_by(6) {
+            let set = [format!("scaling.high={high}"), format!("scaling.low={low}")];
+            let made = with(&[&set[0], &set[1]]).map(|config| Scaler::new(config.scaling.policy(1)));
+            assert_eq!(made.is_ok(), low * 2 < high);
+            assert!(made.is_err() || made.is_ok_and(|scaler| scaler.is_ok()), "{low} {high}");
+        }
+    }
 }

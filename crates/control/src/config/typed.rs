@@ -4,7 +4,8 @@ use super::mirrors::Mirror;
 use super::nat::Nat;
 use super::offload::OffloadSection;
 use super::qos::Qos;
-use super::sections::{Limits, Log, MarkingSection, Memory, Role, SliceSection};
+use super::scaling::ScalingSection;
+use super::sections::{Limits, Log, MarkingSection, Memory, Pin, Role, SliceSection};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::MacAddr;
@@ -42,6 +43,10 @@ pub struct Config {
     pub nat: Nat,
     /// Where workers run.
     pub workers: Placement,
+    /// Whether workers that are only counted are pinned.
+    pub pin: Pin,
+    /// How many workers own shards, and whether shards move; its thresholds don't swing.
+    pub scaling: ScalingSection,
     /// Where packet buffers live.
     pub memory: Memory,
     /// Who waits, and who is served first.
@@ -154,7 +159,7 @@ pub struct Pool {
 /// Where workers run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// This many, on cores that the process may use.
+    /// This many, pinned as [`Config::pin`] says.
     Count(u16),
     /// One on each of these cores.
     Cores(Vec<u16>),

@@ -2,7 +2,7 @@
 
 use super::calendar::NTP_AT_1970;
 use super::{Options, UpfError};
-use crate::config::{BitRate, Config, NodeId, Placement, Role, SliceSection};
+use crate::config::{BitRate, Config, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Marking, Slice};
@@ -246,12 +246,13 @@ fn marking(config: &Config) -> Marking {
     marking
 }
 
-/// Where workers run.
-pub(super) fn engine(config: &Config, options: Options, seed: u64) -> EngineConfig {
-    let cores = match &config.workers {
-        Placement::Count(count) => vec![None; usize::from(*count)],
-        Placement::Cores(cores) => cores.iter().map(|&core| Some(usize::from(core))).collect(),
-    };
+/// What the workers' threads are told; `cores` are theirs.
+pub(super) fn engine(
+    config: &Config,
+    cores: Vec<Option<usize>>,
+    options: Options,
+    seed: u64,
+) -> EngineConfig {
     let defaults = EngineConfig::default();
     let on_thread_start = options.on_thread_start.unwrap_or_else(|| defaults.on_thread_start.clone());
     let egress = config.qos.egress.clone();

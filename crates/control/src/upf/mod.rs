@@ -9,6 +9,7 @@ mod backend;
 mod bindings;
 pub mod calendar;
 mod capture;
+pub mod cores;
 mod describe;
 mod describe_qos;
 mod mirrors;
@@ -22,6 +23,7 @@ use crate::n4::{N4, Order};
 use bindings::Bindings;
 use datapath::command::{Command, Event, SessionSnapshot, Token};
 use datapath::net::{Net, NetError};
+use engine::topology::{NotEnoughCores, SYSFS};
 use engine::{Engine, EngineError, Fence, IdlePolicy, OnThreadStart, WorkerReport};
 use io::Port;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -70,6 +72,9 @@ pub enum UpfError {
     /// Workers.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// Workers are to be pinned, and can't all be.
+    #[error("{0}; see [workers] pin")]
+    Cores(#[from] NotEnoughCores),
     /// Interfaces or routes that can't be.
     #[error("{what}: {source}")]
     Net {
@@ -174,7 +179,9 @@ impl Upf {
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;
-        let engine = assemble::engine(config, options, seed);
+        let cores = cores::place(config, SYSFS.as_ref())?;
+        cores.log();
+        let engine = assemble::engine(config, cores.cores, options, seed);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ctl = if no_ctl {

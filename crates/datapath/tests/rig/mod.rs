@@ -1,5 +1,4 @@
 //! One worker between a gNB and a router, and an everyday session: what tests of the packet path share.
-#![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used)]
 
 use datapath::command::{Command, Token, Transition};

@@ -1,13 +1,19 @@
 //! A process of its own for each test, since EAL starts once in a process's life; and a network namespace that vanishes with it.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use dpdk::{DeviceSpec, DpdkPort, Eal, EalConfig, Memory};
+use std::panic::Location;
+use std::path::Path;
 use std::process::Command;
 
-/// Runs the ignored test `body` in its own process, in a new network namespace if `namespace`.
+/// Runs the ignored test `body` of the caller's file in its own process, in a new network namespace if `namespace`.
+#[track_caller]
 pub fn alone(body: &str, namespace: bool) {
     let this = std::env::current_exe().unwrap();
-    let arguments = ["--exact", body, "--ignored", "--nocapture"];
+    // A file is a module here, so that its name leads those of its tests.
+    let module = Path::new(Location::caller().file()).file_stem().unwrap().to_str().unwrap();
+    let body = format!("{module}::{body}");
+    let arguments = ["--exact", &body, "--ignored", "--nocapture"];
     let mut command = if namespace {
         if let Some(why) = no_namespace() {
             println!("skipped {body}: {why}");

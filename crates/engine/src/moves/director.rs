@@ -80,11 +80,6 @@ impl Director {
         }
     }
 
-    /// Wants nothing any more; the move that runs goes on.
-    pub fn forget(&mut self) {
-        self.wanted.clear();
-    }
-
     /// The next move, if none runs: shards that go from one worker to another, as many as are next to each other and as may go at once.
     /// Shards that are where they are wanted, and receivers that are not `able`, are left out.
     pub fn next(&mut self, map: &ShardMap, able: impl Fn(usize) -> bool) -> Option<Arc<Move>> {

@@ -13,9 +13,10 @@ pub(crate) enum Step<S> {
     Tell(usize, Word<S>),
     /// Giver: the queues are to be watched from now on; [`Mover::queues_are_empty`] when each has been seen empty.
     WatchQueues,
-    /// Giver: what it has sent up to now is to be on the wire; [`Mover::is_sent`] when it is.
-    WatchSending(u64),
-    /// Giver: take these shards out of the datapath and [`Mover::give`] them.
+    /// Giver: take the shards out of the datapath, so that whatever comes now goes to the receiver; what was sent before is to be on the
+    /// wire: [`Mover::is_sent`] when it is.
+    Pack(Arc<Move>),
+    /// Giver: [`Mover::give`] the shards, packed or, if patience has ended, not packed yet.
     Give(Arc<Move>),
 }
 
@@ -201,10 +202,10 @@ impl<P> Mover<P> {
     pub fn queues_are_empty<S>(&mut self) -> Option<Step<S>> {
         let giving = self.giving.as_mut().filter(|giving| giving.stage == Stage::Emptying)?;
         giving.stage = Stage::Sending;
-        Some(Step::WatchSending(giving.order.number))
+        Some(Step::Pack(Arc::clone(&giving.order)))
     }
 
-    /// Giver: all that it had sent at [`Step::WatchSending`] is on the wire.
+    /// Giver: all that it had sent at [`Step::Pack`] is on the wire.
     pub fn is_sent(&mut self, number: u64) {
         if let Some(giving) = &mut self.giving
             && (giving.stage, giving.order.number) == (Stage::Sending, number)

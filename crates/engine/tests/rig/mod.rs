@@ -1,5 +1,4 @@
 //! In-memory NICs, a network, sessions and packets for the engine's tests.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use datapath::Datapath;
 use datapath::command::{Command, Event, Token, Transition};

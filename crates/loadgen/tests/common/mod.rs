@@ -1,6 +1,6 @@
 //! A UPF of a hundred lines that does everything right, built with crate `packet`: what the generator sends must be
 //! readable to it, and what it makes must satisfy the verifier.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use loadgen::facts::{DataNetwork, Network, PduType, SessionFacts, SessionMix, UePools};
 use loadgen::imix::Family;

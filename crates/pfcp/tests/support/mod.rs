@@ -1,7 +1,5 @@
 //! Random messages that can be said on the wire.
 
-#![allow(dead_code)]
-
 use packet::{Dscp, Qfi, Teid};
 use pfcp::ie::*;
 use pfcp::message::*;

@@ -1,5 +1,5 @@
 //! Requests as the known SMFs write them (docs/interop.md), in pieces to be put together.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)]
 
 use packet::{Qfi, Teid};
 use pfcp::ie::*;

@@ -76,6 +76,8 @@ enum Op<K> {
     /// Moves the deadline, with or without telling the table.
     Touch(K, u64, bool),
     Burst(Vec<K>),
+    /// First packets of flows, looked up together and entered one after the other unless known by then.
+    Learn(Vec<K>, u64),
     Expire(u64),
 }
 
@@ -87,10 +89,48 @@ fn ops<K: Clone + std::fmt::Debug + 'static>(
         8 => (key.clone(), 0_u64..500).prop_map(|(k, after)| Op::Insert(k, after)),
         2 => key.clone().prop_map(Op::Remove),
         2 => (key.clone(), 0_u64..500, any::<bool>()).prop_map(|(k, after, told)| Op::Touch(k, after, told)),
-        2 => prop::collection::vec(key, 1..20).prop_map(Op::Burst),
+        2 => prop::collection::vec(key.clone(), 1..20).prop_map(Op::Burst),
+        2 => (prop::collection::vec(key, 1..20), 0_u64..500).prop_map(|(keys, after)| Op::Learn(keys, after)),
         1 => (0_u64..60).prop_map(Op::Expire),
     ];
     prop::collection::vec(op, 0..count)
+}
+
+/// Enters a flow in std's map, too, and holds the table to what it answered.
+fn entered<K: FlowKey + std::hash::Hash + std::fmt::Debug>(
+    model: &mut HashMap<K, Value>,
+    limit: u32,
+    may_collide: bool,
+    key: K,
+    new: Value,
+    answer: Result<Option<(K, Value)>, FlowError>,
+) {
+    match answer {
+        Ok(left) => {
+            let before = model.insert(key, new);
+            if let Some(before) = before {
+                assert_eq!(left, Some((key, before)));
+            } else if model.len() > limit as usize {
+                let (victim, value) = left.unwrap();
+                assert_ne!(victim, key);
+                assert_eq!(model.remove(&victim), Some(value));
+            } else {
+                assert_eq!(left, None);
+            }
+        }
+        Err(FlowError::Full) => assert_eq!(limit, 0),
+        Err(FlowError::Collision) => {
+            assert!(may_collide && !model.contains_key(&key));
+            let hash = FlowKey::hash(&key, 7);
+            let taken = |half: u32| {
+                model.keys().any(|other| {
+                    let other = FlowKey::hash(other, 7);
+                    FlowProbe::signature(other) == half || FlowProbe::alias(other) == half
+                })
+            };
+            assert!(taken(FlowProbe::signature(hash)) && taken(FlowProbe::alias(hash)));
+        }
+    }
 }
 
 /// Runs the operations on the table and on std's map.
@@ -102,31 +142,20 @@ fn run<K: FlowKey + std::hash::Hash + std::fmt::Debug>(limit: u32, ops: Vec<Op<K
         match op {
             Op::Insert(key, after) => {
                 let new = value(payload as u64, now + after);
-                match table.insert(key, new.clone()) {
-                    Ok(left) => {
-                        let before = model.insert(key, new);
-                        if let Some(before) = before {
-                            assert_eq!(left, Some((key, before)));
-                        } else if model.len() > limit as usize {
-                            let (victim, value) = left.unwrap();
-                            assert_ne!(victim, key);
-                            assert_eq!(model.remove(&victim), Some(value));
-                        } else {
-                            assert_eq!(left, None);
-                        }
-                    }
-                    Err(FlowError::Full) => assert_eq!(limit, 0),
-                    Err(FlowError::Collision) => {
-                        assert!(may_collide && !model.contains_key(&key));
-                        let hash = FlowKey::hash(&key, 7);
-                        let taken = |half: u32| {
-                            model.keys().any(|other| {
-                                let other = FlowKey::hash(other, 7);
-                                FlowProbe::signature(other) == half || FlowProbe::alias(other) == half
-                            })
-                        };
-                        assert!(taken(FlowProbe::signature(hash)) && taken(FlowProbe::alias(hash)));
-                    }
+                let answer = table.insert(key, new.clone());
+                entered(&mut model, limit, may_collide, key, new, answer);
+            }
+            Op::Learn(keys, after) => {
+                let probes: Vec<_> = keys.iter().map(|key| table.prepare(key)).collect();
+                let found: Vec<_> = probes.iter().map(|probe| table.locate(*probe)).collect();
+                for probe in &probes {
+                    table.expect(*probe);
+                }
+                for ((key, probe), found) in keys.into_iter().zip(probes).zip(found) {
+                    assert_eq!(table.confirm(probe, found, &key), model.get_mut(&key));
+                    let new = value(payload as u64, now + after);
+                    let answer = table.enter(probe, key, new.clone());
+                    entered(&mut model, limit, may_collide, key, new, answer);
                 }
             }
             Op::Remove(key) => assert_eq!(table.remove(&key), model.remove(&key)),

@@ -1,0 +1,6 @@
+//! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
+
+mod bench;
+mod n4;
+mod n4_peers;
+mod n4_reports;

@@ -1,0 +1,9 @@
+//! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
+
+mod differential;
+mod mirrors;
+mod nat;
+mod offload;
+mod reference;
+mod rig;
+mod scenarios;

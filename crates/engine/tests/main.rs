@@ -1,0 +1,6 @@
+//! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
+
+mod moves;
+mod queues;
+mod rig;
+mod workers;

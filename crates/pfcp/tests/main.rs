@@ -1,0 +1,7 @@
+//! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
+
+mod node;
+mod round_trip;
+mod rs_pfcp;
+mod smfs;
+mod support;

@@ -1,0 +1,6 @@
+//! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
+
+mod common;
+mod interop;
+mod random;
+mod refusals;
