@@ -12,8 +12,8 @@ use engine::{Engine, EngineConfig, EngineError, IdlePolicy, Scaling, Sender, Wor
 use io::Port;
 use io::paced::PacedError;
 use io::replay::ReplayError;
-use session::rules::{Rules, Tunnel};
 use session::SessionRef;
+use session::rules::{Rules, Tunnel};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::clock::Tsc;

@@ -107,9 +107,7 @@ pub fn run(config: &ScaleConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
         for seen in &launches {
             seen.summarise(&mut report, variant);
         }
-        panels.extend(launches.first().into_iter().flat_map(|seen| {
-            around_a_launch(variant, &seen.played)
-        }));
+        panels.extend(launches.first().into_iter().flat_map(|seen| around_a_launch(variant, &seen.played)));
     }
     report.notes.push(format!(
         "{} sessions, 64 B of payload, half of the packets from each side, together {:.0} % of what one worker forwards; phases of {PHASE} s: \

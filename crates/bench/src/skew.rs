@@ -52,8 +52,11 @@ struct Variant {
     rebalances: bool,
 }
 
-const VARIANTS: &[Variant] =
-    &[Variant { name: "rtc", model: Model::Rtc }, Variant { name: "pipeline", model: Model::Pipeline }];
+const VARIANTS: &[Variant] = &[
+    Variant { name: "rtc", model: Model::Rtc, rebalances: false },
+    Variant { name: "rtc-rebalancing", model: Model::Rtc, rebalances: true },
+    Variant { name: "pipeline-rebalancing", model: Model::Pipeline, rebalances: true },
+];
 
 /// Measures all; `tell` is told what is being measured.
 pub fn run(config: &SkewConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
@@ -146,9 +149,10 @@ fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Playe
         .map(|(label, share)| Series::measured(label, played.micros(all.clone(), step, share)));
     let throughput = ("seconds", "millions of packets a second");
     [
-        Panel::lines(variant.name, throughput, series),
+        Panel::lines(variant.name, throughput, series).marked(played.marks(&all)),
         Panel::lines(format!("{}: latency", variant.name), ("seconds", "microseconds"), late.into())
-            .logarithmic(),
+            .logarithmic()
+            .marked(played.marks(&all)),
     ]
 }
 

@@ -124,7 +124,9 @@ impl Timeline {
             tend(&mut self.crew.engine, at)?;
             let before = changes.len();
             self.crew.engine.regulate(|change| changes.push((at, change)));
-            if self.stops && changes.iter().skip(before).any(|(_, change)| matches!(change, Change::Scaled { .. })) {
+            if self.stops
+                && changes.iter().skip(before).any(|(_, change)| matches!(change, Change::Scaled { .. }))
+            {
                 self.traffics.iter().for_each(|traffic| {
                     traffic.outage(STOPPED);
                 });
