@@ -3,10 +3,11 @@
 use crate::exit::{Exit, Failure};
 use crate::output;
 use bench::{
-    Report, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan, port, profiles, svg,
+    Report, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan, port, profiles,
+    seeds, svg,
 };
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tables::clock::Tsc;
 
 /// Arguments of `bench`.
@@ -30,6 +31,9 @@ pub struct Args {
     /// Draw the result.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Where `seeds` writes its page and files.
+    #[arg(long, value_name = "DIR", required_if_eq("scenario", "seeds"))]
+    out: Option<PathBuf>,
 }
 
 /// The scenarios.
@@ -61,13 +65,39 @@ enum Scenario {
     Mirror,
     /// The packet path with and without translation on N6, by direction and number of mappings; mappings made per second.
     Nat,
+    /// Run-to-completion and pipeline: packets per second by payload.
+    PayloadSize,
+    /// Likewise by number of sessions.
+    Sessions,
+    /// Likewise by number of workers, beside as many independent copies.
+    Cores,
+    /// One worker's load stepped up: received, sent, dropped and late over time.
+    Skew,
+    /// A worker joins and leaves while packets come: throughput and latency over time.
+    Scale,
+    /// The last ones, one after the other, as one page (`--out`).
+    Seeds,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let clock = Tsc::process();
-    let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Failed, error.to_string());
+    let mut figure = None;
+    let mut own_figure = |scenario: seeds::Scenario| {
+        let found = scenario.run(args.quick, clock, &mut tell).map_err(|error| failed(&error))?;
+        figure = Some(found.figure);
+        Ok(found.report)
+    };
     let report = match args.scenario {
+        Scenario::PayloadSize => own_figure(seeds::Scenario::PayloadSize),
+        Scenario::Sessions => own_figure(seeds::Scenario::Sessions),
+        Scenario::Cores => own_figure(seeds::Scenario::Cores),
+        Scenario::Skew => own_figure(seeds::Scenario::Skew),
+        Scenario::Scale => own_figure(seeds::Scenario::Scale),
+        Scenario::Seeds => {
+            let out = args.out.as_ref().ok_or_else(|| failed(&"say where to with --out"))?;
+            return run_seeds(args.quick, out, clock);
+        }
         Scenario::Io => {
             let config = if args.quick { port::IoConfig::quick() } else { port::IoConfig::full() };
             port::run(&config, clock, tell).map_err(|error| failed(&error))
@@ -163,25 +193,62 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         None => output::text(&report.to_string())?,
     }
-    if let Some(path) = &args.svg {
-        let (result, x) = match args.scenario {
-            Scenario::Io => ("cycles_per_packet", "payload"),
-            Scenario::Forward => ("cycles_per_packet", "sessions"),
-            Scenario::N4 => ("requests_per_second", "kept"),
-            Scenario::FlowTable => ("cycles_per_packet", "flows"),
-            Scenario::FlowInsert => ("operations_per_second", "flows"),
-            Scenario::Control => ("latency_us", "percentile"),
-            Scenario::Profiles => ("bits_per_second", "size"),
-            Scenario::Ndr => ("zero_loss_packets_per_second", "size"),
-            Scenario::Flood => ("packets_per_second", "flood_share"),
-            Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
-            Scenario::Meters => ("cycles_per_packet", "meters"),
-            Scenario::Mirror => ("cycles_per_packet", "mirror"),
-            Scenario::Nat => ("cycles_per_packet", "mappings"),
-        };
-        svg::draw(&report, result, x, path).map_err(|error| failed(&error))?;
+    match (&args.svg, figure) {
+        (Some(path), Some(figure)) => figure.write(path).map_err(|error| failed(&error)),
+        (Some(path), None) => {
+            let (result, x) = drawn(args.scenario);
+            svg::draw(&report, result, x, path).map_err(|error| failed(&error))
+        }
+        (None, _) => Ok(()),
     }
-    Ok(())
+}
+
+/// What is drawn of a scenario that has no figure of its own: a result, over a parameter.
+const fn drawn(scenario: Scenario) -> (&'static str, &'static str) {
+    match scenario {
+        Scenario::Io => ("cycles_per_packet", "payload"),
+        Scenario::Forward => ("cycles_per_packet", "sessions"),
+        Scenario::N4 => ("requests_per_second", "kept"),
+        Scenario::FlowTable => ("cycles_per_packet", "flows"),
+        Scenario::FlowInsert => ("operations_per_second", "flows"),
+        Scenario::Control => ("latency_us", "percentile"),
+        Scenario::Profiles => ("bits_per_second", "size"),
+        Scenario::Ndr => ("zero_loss_packets_per_second", "size"),
+        Scenario::Flood => ("packets_per_second", "flood_share"),
+        Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
+        Scenario::Meters => ("cycles_per_packet", "meters"),
+        Scenario::Mirror => ("cycles_per_packet", "mirror"),
+        Scenario::Nat => ("cycles_per_packet", "mappings"),
+        Scenario::PayloadSize
+        | Scenario::Sessions
+        | Scenario::Cores
+        | Scenario::Skew
+        | Scenario::Scale
+        | Scenario::Seeds => ("packets_per_second", "workers"),
+    }
+}
+
+/// All scenarios of the seeds, as one page.
+fn run_seeds(quick: bool, out: &Path, clock: Tsc) -> Result<(), Failure> {
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let mut one = |scenario: seeds::Scenario| {
+        let found = scenario.run(quick, clock, &mut |what| tell(&format!("{}: {what}", scenario.name())));
+        clear();
+        found
+    };
+    let summary = seeds::run(out, &command, &mut one).map_err(|error| failed(&error))?;
+    for (_, found) in &summary.found {
+        output::text(&found.report.to_string())?;
+    }
+    output::text(&format!("{}\n", out.join("index.html").display()))?;
+    match summary.failed.first() {
+        Some((scenario, error)) => Err(failed(&format!("{scenario}: {error}"))),
+        None => Ok(()),
+    }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failed, error.to_string())
 }
 
 fn write_json(report: &Report, path: &PathBuf) -> Result<(), Failure> {

@@ -6,12 +6,17 @@
 //! the port's own cost, it is measured in the same run and stated beside the whole.
 #![forbid(unsafe_code)]
 
+pub mod active_sessions;
 pub mod arrivals;
+pub mod chart;
 pub mod control_queue;
+pub mod cores;
+pub mod crew;
 pub mod demo;
 pub mod flood;
 pub mod flows;
 pub mod forward;
+pub mod html;
 pub mod jitter;
 pub mod machine;
 pub mod meters;
@@ -20,12 +25,18 @@ pub mod n4;
 pub mod nat;
 pub mod ndr;
 pub mod path;
+pub mod payload_size;
 pub mod pdr_scan;
 pub mod port;
 pub mod profiles;
 pub mod report;
 pub mod rig;
+pub mod saturated;
+pub mod scale;
+pub mod seeds;
+pub mod skew;
 pub mod svg;
+pub mod timeline;
 pub mod wire;
 
 pub use report::{Measured, Param, Report};

@@ -315,7 +315,8 @@ impl RxQueue for Mix {
 
 /// Packets of these subscribers and ports in turn, over and over.
 pub fn stream(uplink: bool, packets: impl Iterator<Item = (Subscriber, u16)>) -> Result<Stream, ReplayError> {
-    stream_of_payload(uplink, PAYLOAD, packets)
+    let (template, offsets, patches) = patches(uplink, PAYLOAD, packets);
+    Stream::new(&template, offsets, patches)
 }
 
 /// Likewise, in frames of so many octets (Ethernet header to payload) as they arrive. Of each only the headers' lines are
@@ -328,17 +329,28 @@ pub fn stream_of_frames(
     let headers = if uplink { UPLINK_HEADERS } else { DOWNLINK_HEADERS };
     let payload =
         octets.checked_sub(headers).filter(|payload| *payload >= 8).ok_or(PathError::Short(octets))?;
-    Ok(stream_of_payload(uplink, payload, packets)?.writing_first(HEADERS))
+    Ok(stream_of_payload(uplink, payload, packets)?)
 }
 
-fn stream_of_payload(
+/// Likewise, with so many octets of UDP payload.
+pub fn stream_of_payload(
     uplink: bool,
     payload: usize,
     packets: impl Iterator<Item = (Subscriber, u16)>,
 ) -> Result<Stream, ReplayError> {
+    let (template, offsets, patches) = patches(uplink, payload, packets);
+    Ok(Stream::new(&template, offsets, patches)?.writing_first(HEADERS))
+}
+
+/// The first of these packets, and what sets each apart from it: the words at some offsets.
+pub fn patches(
+    uplink: bool,
+    payload: usize,
+    packets: impl Iterator<Item = (Subscriber, u16)>,
+) -> (Vec<u8>, &'static [usize], Vec<Patch>) {
     let payload = vec![0; payload];
     // Uplink: TEID; inner TTL to checksum; inner source; inner ports. Downlink: the same of the only IP header.
-    let offsets: &[usize] = if uplink { &[46, 66, 70, 78] } else { &[22, 30, 34] };
+    let offsets: &'static [usize] = if uplink { &[46, 66, 70, 78] } else { &[22, 30, 34] };
     let build = |subscriber, port| {
         if uplink {
             uplink_packet(subscriber, port, &payload)
@@ -357,7 +369,7 @@ fn stream_of_payload(
         Patch { words, hash: 0 }
     };
     let patches: Vec<Patch> = packets.map(patch).collect();
-    Stream::new(&template.unwrap_or_default(), offsets, patches)
+    (template.unwrap_or_default(), offsets, patches)
 }
 
 /// Cycles per packet of a port that sends back what it receives: the median over slices of the run.

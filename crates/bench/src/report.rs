@@ -146,7 +146,7 @@ impl fmt::Display for Report {
 }
 
 /// Three significant places are more than these machines can tell apart.
-fn figure(value: f64) -> String {
+pub fn figure(value: f64) -> String {
     match value.abs() {
         v if v >= 1_000.0 => {
             let digits = format!("{value:.0}");

@@ -6,24 +6,22 @@
 //! counts as not offered.
 
 use crate::arrivals::{Arrivals, DESCRIPTORS, nanos};
+use crate::crew::{self, Member};
 use crate::flows;
 use crate::path::{self, MTU, Numbering, PathError, Subscriber};
-use datapath::{Command, Config, Event, Token, Transition};
+use datapath::Config;
 use engine::placement::{available_cores, pin};
 use engine::{Engine, EngineConfig, EngineError, IdlePolicy};
 use io::mem::{MemConfig, MemError, MemFrame, MemNic, MemWire, RssMode};
 use io::replay::{ReplayRx, Stream};
 use io::{BURST, Frame, RxQueue};
 use loadgen::latency::Latencies;
-use std::sync::Arc;
 use tables::clock::Tsc;
 
 /// Packets that the generator may be late with before it gives them up.
 const LATE: usize = BURST;
 /// Packets handed over at once, at most.
 const AT_ONCE: usize = 32;
-/// Sessions installed before the answers are awaited.
-const ORDERS: usize = 1_024;
 /// How long the generator waits for packets that don't come back, in fractions of a second.
 const PATIENCE: u64 = 5;
 
@@ -110,32 +108,9 @@ impl Wire {
     }
 
     fn establish(&mut self, sessions: usize) -> Result<Vec<Subscriber>, WireError> {
-        let mut subscribers = Vec::with_capacity(sessions);
-        while subscribers.len() < sessions {
-            let orders = ORDERS.min(sessions - subscribers.len());
-            for _ in 0..orders {
-                let (place, tunnel, ue) = self.numbering.assign();
-                let install = Command::Install {
-                    token: Token(0),
-                    rules: Arc::new(flows::filtered(place, tunnel, ue)),
-                    transition: Transition::default(),
-                    query: Box::default(),
-                };
-                subscribers.push(Subscriber { teid: tunnel.teid, ue });
-                self.engine.post(place.shard, install);
-            }
-            let fence = self.engine.fence();
-            let mut applied = 0;
-            while !self.engine.passed(fence) {
-                self.engine.flush();
-                self.engine.drain(|_, event| applied += usize::from(matches!(event, Event::Applied { .. })));
-                std::thread::yield_now();
-            }
-            if applied < orders {
-                return Err(PathError::NotInstalled(pfcp::Seid(0)).into());
-            }
-        }
-        Ok(subscribers)
+        let members = Member::several(&mut self.numbering, sessions);
+        crew::install(&mut self.engine, &members, flows::filtered)?;
+        Ok(members.iter().map(Member::subscriber).collect())
     }
 
     /// Sends every packet of both directions once, at leisure, so that its flow becomes known.

@@ -46,6 +46,8 @@
 //! - [`redirection`]: which receive queue by hash, changed while traffic runs.
 //! - [`steering`]: which receive queue by protocol and code point, ahead of RSS.
 //! - [`replay`]: packets made from templates on the worker's own thread and a sink: the port of benchmarks.
+//! - [`paced`]: packets made on the worker's own thread too, but when they are due, with several queues, a redirection table and
+//!   sinks that check order: the port of benchmarks over time.
 //! - [`pcap`]: capture files as a port, and a recorder around any port.
 //! - [`offload`]: what a NIC may do by itself: rules for single flows, and the trait of devices that take them.
 //! - [`tun`]: a kernel interface whose other end is this process, for the lab's UE.
@@ -69,6 +71,7 @@ pub mod frame;
 mod header;
 pub mod mem;
 pub mod offload;
+pub mod paced;
 pub mod pcap;
 pub mod port;
 pub mod redirection;

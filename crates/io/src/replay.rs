@@ -12,7 +12,7 @@ use crate::mem::{Cache, FrameSize, HEADROOM, MemFrame, MemPool};
 use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
 use packet::MacAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Words that one patch can change.
 pub const WORDS: usize = 4;
@@ -112,7 +112,13 @@ impl Stream {
         self
     }
 
-    fn size(&self) -> FrameSize {
+    /// How many patches there are.
+    pub(crate) fn patches(&self) -> usize {
+        self.patches.len()
+    }
+
+    /// The smaller buffer that holds a packet.
+    pub(crate) fn size(&self) -> FrameSize {
         if self.len.next_multiple_of(64) <= FrameSize::Standard.room() {
             FrameSize::Standard
         } else {
@@ -122,12 +128,18 @@ impl Stream {
 
     /// The next packet, written into `frame`.
     #[inline]
-    fn make(&mut self, frame: &mut MemFrame) {
-        let Some(patch) = self.patches.get(self.next) else { return };
+    fn make_next(&mut self, frame: &mut MemFrame) {
+        self.make(self.next, frame);
         self.next += 1;
         if self.next == self.patches.len() {
             self.next = 0;
         }
+    }
+
+    /// The packet of one patch, written into `frame`.
+    #[inline]
+    pub(crate) fn make(&self, patch: usize, frame: &mut MemFrame) {
+        let Some(patch) = self.patches.get(patch) else { return };
         let Some(bytes) = frame.fill_blocks(&self.blocks, self.len, patch.hash) else { return };
         for (&offset, word) in self.offsets.iter().zip(&patch.words) {
             if let Some(place) = bytes.get_mut(offset..).and_then(<[u8]>::first_chunk_mut::<4>) {
@@ -144,12 +156,13 @@ pub struct ReplayRx {
     schedule: Vec<u8>,
     at: usize,
     left: Option<u64>,
+    gate: Option<Arc<AtomicBool>>,
 }
 
 impl ReplayRx {
     /// One stream, without end.
     pub fn new(stream: Stream) -> Self {
-        Self { streams: vec![stream], schedule: vec![0], at: 0, left: None }
+        Self { streams: vec![stream], schedule: vec![0], at: 0, left: None, gate: None }
     }
 
     /// Several streams, mixed packet by packet as `schedule` (indices into `streams`) says, over and over.
@@ -157,13 +170,20 @@ impl ReplayRx {
         if schedule.is_empty() || schedule.iter().any(|&stream| usize::from(stream) >= streams.len()) {
             return Err(ReplayError::Empty);
         }
-        Ok(Self { streams, schedule, at: 0, left: None })
+        Ok(Self { streams, schedule, at: 0, left: None, gate: None })
     }
 
     /// Ends after `packets` more packets.
     #[must_use]
     pub fn limited(mut self, packets: u64) -> Self {
         self.left = Some(packets);
+        self
+    }
+
+    /// Has packets only while this is set: so that sessions can be established before, and queues begin together.
+    #[must_use]
+    pub fn gated(mut self, gate: &Arc<AtomicBool>) -> Self {
+        self.gate = Some(Arc::clone(gate));
         self
     }
 }
@@ -173,6 +193,9 @@ impl RxQueue for ReplayRx {
 
     #[inline]
     fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        if self.gate.as_ref().is_some_and(|gate| !gate.load(Ordering::Relaxed)) {
+            return 0;
+        }
         let mut n = max;
         if let Some(left) = &mut self.left {
             n = n.min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -184,7 +207,7 @@ impl RxQueue for ReplayRx {
                 let size = stream.size();
                 into.extend((0..n).map(|_| {
                     let mut frame = cache.alloc(size);
-                    stream.make(&mut frame);
+                    stream.make_next(&mut frame);
                     frame
                 }));
             } else {
@@ -193,7 +216,7 @@ impl RxQueue for ReplayRx {
                     let stream = streams.get_mut(usize::from(*schedule.get(*at)?))?;
                     *at = if *at + 1 == schedule.len() { 0 } else { *at + 1 };
                     let mut frame = cache.alloc(stream.size());
-                    stream.make(&mut frame);
+                    stream.make_next(&mut frame);
                     Some(frame)
                 }));
             }

@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// NTP seconds (since 1900) of 1970-01-01.
-pub(super) const NTP_AT_1970: u64 = 2_208_988_800;
+pub const NTP_AT_1970: u64 = 2_208_988_800;
 
 /// NTP seconds, modulo 2^32, as UTC in the form of RFC 3339. Numbers before 1970 belong to era 1, which begins on
 /// 2036-02-07 (RFC 5905 §6).
-pub(super) fn utc(ntp: u32) -> String {
+pub fn utc(ntp: u32) -> String {
     let ntp = u64::from(ntp);
     let since_1970 = if ntp >= NTP_AT_1970 { ntp - NTP_AT_1970 } else { ntp + (1 << 32) - NTP_AT_1970 };
     let (mut days, seconds) = (since_1970 / 86_400, since_1970 % 86_400);

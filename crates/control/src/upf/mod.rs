@@ -7,7 +7,7 @@
 mod assemble;
 mod backend;
 mod bindings;
-mod calendar;
+pub mod calendar;
 mod capture;
 pub mod cores;
 mod describe;

@@ -1,0 +1,91 @@
+//! `sessions`: packets a second by the number of sessions, from one to a million, for both models of execution.
+//!
+//! All sessions are active, in shuffled order: with a thousand everything is in cache, with a million every packet waits for memory.
+
+use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::crew::{CrewError, Member, Model, Team};
+use crate::path::{self, Numbering, PAYLOAD};
+use crate::payload_size::{self, Point};
+use crate::report::Report;
+use crate::saturated::{Saturated, Sizes};
+use tables::clock::Tsc;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct SessionsConfig {
+    /// Numbers of sessions.
+    pub sessions: Vec<usize>,
+    /// Windows of each point.
+    pub windows: usize,
+    /// Seconds of each window.
+    pub seconds: f64,
+}
+
+impl SessionsConfig {
+    /// From one to a million.
+    pub fn full() -> Self {
+        Self { sessions: vec![1, 1_000, 16_384, 65_536, 262_144, 1_000_000], windows: 9, seconds: 0.5 }
+    }
+
+    /// Fewer, briefly.
+    pub fn quick() -> Self {
+        Self { sessions: vec![1, 1_000, 65_536, 1_000_000], windows: 5, seconds: 0.1 }
+    }
+}
+
+/// Measures all; `tell` is told what is being measured.
+pub fn run(
+    config: &SessionsConfig,
+    clock: Tsc,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Illustrated, CrewError> {
+    let mut report = Report::new("sessions", &clock);
+    for &sessions in &config.sessions {
+        let members = Member::several(&mut Numbering::default(), sessions);
+        let mut active = members.clone();
+        path::shuffle(&mut active);
+        for model in Model::BOTH {
+            let team = Team::new(model, 1);
+            tell(&format!("{sessions} sessions, {}: establishing", model.name()));
+            let sizes = Sizes::Payload(PAYLOAD);
+            let mut saturated = Saturated::start(&team, &members, &active, sizes, clock)?;
+            for uplink in [true, false] {
+                tell(&format!("{sessions} sessions, {}", model.name()));
+                let flood = saturated.flood(uplink, config.seconds, config.windows, clock)?;
+                let point = Point { model, workers: 1, uplink, sizes, active: sessions };
+                payload_size::push(&mut report, &point, &team, &flood.rates);
+            }
+            saturated.stop()?;
+        }
+    }
+    payload_size::compare(&mut report, "sessions");
+    report.notes.push(
+        "one worker, always full receive queues replayed from memory on the thread that polls them; all sessions are active, in \
+         shuffled order; a pipeline has a dispatcher's thread beside its worker"
+            .into(),
+    );
+    let figure = figure(&report, config);
+    Ok(Illustrated { report, figure })
+}
+
+/// Bars by number of sessions.
+fn figure(report: &Report, config: &SessionsConfig) -> Figure {
+    let names = config.sessions.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let panel = |uplink| {
+        let of = |model: Model| {
+            let bar = |(place, &active): (usize, &usize)| {
+                let point = Point { model, workers: 1, uplink, sizes: Sizes::Payload(PAYLOAD), active };
+                let rate = report.median("packets_per_second", &point.params()).unwrap_or_default();
+                (place as f64, rate / 1e6)
+            };
+            Series::measured(model.name(), config.sessions.iter().enumerate().map(bar).collect())
+        };
+        let direction = if uplink { "uplink" } else { "downlink" };
+        let axes = ("active sessions", "millions of packets a second");
+        Panel::bars(direction, axes, names.clone(), Model::BOTH.into_iter().map(of).collect())
+    };
+    Figure {
+        title: "Throughput by active sessions, 64 B, one worker".into(),
+        panels: vec![panel(true), panel(false)],
+    }
+}

@@ -1,0 +1,300 @@
+//! `scale`: a worker joins and another leaves while packets come: throughput and latency around each launch.
+//!
+//! Three ways to do it: run-to-completion and pipeline with live moves of shards, and, for contrast, the thesis' own method for
+//! run-to-completion: stop the port, program its hash for one more queue, start it again, which took 400 ms.
+//!
+//! **Whole run**: the load grows by steps and falls again, and the policy decides when a worker joins or leaves. **One launch**: 80 % of
+//! what one worker forwards; a second worker joins after one second and leaves after two, by order. The half second from there on is
+//! a phase of its own, and so is the one before.
+
+use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::crew::{CrewError, Member, Model, Team, drops};
+use crate::path::Numbering;
+use crate::report::{Measured, Report};
+use crate::timeline::{self, Played, STOPPED, Timeline};
+use engine::Change;
+use engine::placement::available_cores;
+use engine::plan::scaler::Policy;
+use io::paced::{Counts, Step};
+use std::ops::Range;
+use std::time::Duration;
+use tables::clock::Tsc;
+
+/// The load of one launch, in parts of what one worker forwards.
+const LOAD: f64 = 0.8;
+/// When a worker joins, when it leaves, and when all ends, in seconds.
+const JOINS: f64 = 1.0;
+const LEAVES: f64 = 2.0;
+const ENDS: f64 = 3.0;
+/// How long before and after are compared.
+const PHASE: f64 = 0.5;
+/// The resolution of everything, in seconds.
+const BUCKET: f64 = 0.005;
+/// The steps of the whole run, in parts of what one worker forwards.
+const STEPS: [f64; 6] = [0.3, 0.6, 0.95, 1.1, 0.6, 0.2];
+/// When a worker joins and leaves in the whole run: sooner than by default, for the run is short.
+const POLICY: Policy = Policy {
+    min: 1,
+    max: 1,
+    high: 0.8,
+    low: 0.3,
+    hold_up: Duration::from_millis(100),
+    hold_down: Duration::from_millis(400),
+    cool_down: Duration::from_millis(200),
+    automatic: true,
+};
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct ScaleConfig {
+    /// Sessions, all of them active.
+    pub sessions: usize,
+    /// Times that one launch is repeated.
+    pub launches: usize,
+    /// Seconds of each step of the whole run.
+    pub seconds: f64,
+}
+
+impl ScaleConfig {
+    /// Several launches.
+    pub const fn full() -> Self {
+        Self { sessions: 4_096, launches: 5, seconds: 3.0 }
+    }
+
+    /// One.
+    pub const fn quick() -> Self {
+        Self { sessions: 4_096, launches: 1, seconds: 1.0 }
+    }
+}
+
+/// A way to add a worker.
+#[derive(Clone, Copy, Debug)]
+struct Variant {
+    name: &'static str,
+    model: Model,
+    /// The port is stopped meanwhile.
+    stops: bool,
+}
+
+const VARIANTS: &[Variant] = &[
+    Variant { name: "rtc", model: Model::Rtc, stops: false },
+    Variant { name: "pipeline", model: Model::Pipeline, stops: false },
+    Variant { name: "rtc-stopping", model: Model::Rtc, stops: true },
+];
+
+/// Measures all; `tell` is told what is being measured.
+pub fn run(config: &ScaleConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+    let mut report = Report::new("scale", &clock);
+    let members = Member::several(&mut Numbering::default(), config.sessions);
+    let mut panels = Vec::new();
+    for variant in VARIANTS {
+        let team = team(variant.model).starting_with(1);
+        tell(&format!("{}: capacity of one worker", variant.name));
+        let capacity = timeline::capacity(&team, &members, clock)?;
+        report.results.push(Measured::of(
+            "packets_per_second",
+            "1/s",
+            &[("model", variant.name.into()), ("workers", 1.into())],
+            &[capacity],
+        ));
+        tell(&format!("{}: {} steps", variant.name, STEPS.len()));
+        panels.extend(whole_run(config, &team, &members, variant, capacity, &mut report, clock)?);
+        let mut launches = Vec::with_capacity(config.launches);
+        for launch in 0..config.launches {
+            tell(&format!("{}: launch {}", variant.name, launch + 1));
+            launches.push(watch(&team, &members, variant, capacity * LOAD, clock)?);
+        }
+        for seen in &launches {
+            seen.summarise(&mut report, variant);
+        }
+        panels.extend(launches.first().into_iter().flat_map(|seen| around_a_launch(variant, &seen.played)));
+    }
+    report.notes.push(format!(
+        "{} sessions, 64 B of payload, half of the packets from each side, together {:.0} % of what one worker forwards; phases of {PHASE} s: \
+         before a second worker joins, while it joins, while it leaves; rtc-stopping: the port is stopped for {STOPPED} s at each change, \
+         as in the thesis",
+        config.sessions,
+        LOAD * 100.0
+    ));
+    report.notes.push(
+        "reconfiguration_us: from the order to the last shard's arrival (rtc-stopping: or until the port is started again); pause_us: \
+         how long packets of moved shards waited at most, by moves of up to some shards"
+            .into(),
+    );
+    Ok(Illustrated {
+        report,
+        figure: Figure { title: "A worker joins (at 1 s) and leaves (at 2 s)".into(), panels },
+    })
+}
+
+/// Two workers at least, whatever the machine has.
+fn team(model: Model) -> Team {
+    let cores = available_cores().len();
+    let dispatchers = Team::new(model, 1).dispatchers();
+    Team::new(model, cores.saturating_sub(dispatchers).max(2))
+}
+
+/// The load grows and falls by steps, and the number of workers follows.
+fn whole_run(
+    config: &ScaleConfig,
+    team: &Team,
+    members: &[Member],
+    variant: &Variant,
+    capacity: f64,
+    report: &mut Report,
+    clock: Tsc,
+) -> Result<[Panel; 2], CrewError> {
+    let weights = timeline::even(members);
+    let step = |part: f64| Step { seconds: config.seconds, per_second: capacity * part, weights };
+    let team = team.clone().following_the_load(POLICY);
+    let timeline = Timeline::start(&team, members, &STEPS.map(step), BUCKET, clock)?;
+    let played = timeline.stopping(variant.stops).play(&mut |_, _| Ok(()))?;
+    let all = 0.0..config.seconds * STEPS.len() as f64;
+    let params = [("model", variant.name.into()), ("phase", "steps".into())];
+    played.summarise(report, &params, 0.0..all.end + PHASE);
+    let changes = played.changes.iter().filter(|(_, change)| matches!(change, Change::Scaled { .. })).count();
+    report.results.push(Measured::of("changes", "times", &params, &[changes as f64]));
+    Ok(panels_of(&format!("{}, steps", variant.name), &played, all, config.seconds / 20.0))
+}
+
+/// One launch, seen.
+struct Seen {
+    played: Played,
+    /// From an order until it was carried out, in seconds: joining, leaving.
+    took: [Option<f64>; 2],
+    /// Pauses of moved shards by percentile, in nanoseconds.
+    pauses: [(&'static str, u64); 3],
+}
+
+/// A second worker joins and leaves again while so many packets come a second.
+fn watch(
+    team: &Team,
+    members: &[Member],
+    variant: &Variant,
+    per_second: f64,
+    clock: Tsc,
+) -> Result<Seen, CrewError> {
+    let steps = [Step { seconds: ENDS, per_second, weights: timeline::even(members) }];
+    let timeline = Timeline::start(team, members, &steps, BUCKET, clock)?.stopping(variant.stops);
+    let orders = [(JOINS, 2), (LEAVES, 1)];
+    let mut took = [None; 2];
+    let mut given = 0;
+    let mut pauses = [("50", 0), ("99", 0), ("100", 0)];
+    let played = timeline.play(&mut |engine, at| {
+        if let Some(&(due, workers)) = orders.get(given)
+            && at >= due
+        {
+            engine.scale(workers)?;
+            given += 1;
+            // It is carried out when this returns.
+            return Ok(());
+        }
+        let Some(last) = given.checked_sub(1) else { return Ok(()) };
+        if let (Some(took), Some((due, _))) =
+            (took.get_mut(last).filter(|took| took.is_none()), orders.get(last))
+        {
+            let moves = engine.moves();
+            if moves.outstanding == 0 {
+                *took = Some((at - due).max(if variant.stops { STOPPED } else { 0.0 }));
+                for ((_, pause), share) in pauses.iter_mut().zip([0.5, 0.99, 1.0]) {
+                    *pause = moves.pause(share);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Seen { played, took, pauses })
+}
+
+impl Seen {
+    fn summarise(&self, report: &mut Report, variant: &Variant) {
+        let model = ("model", variant.name.into());
+        let phases: [(&'static str, Range<f64>); 4] = [
+            ("before", JOINS - PHASE..JOINS),
+            ("joining", JOINS..JOINS + PHASE),
+            ("leaving", LEAVES..LEAVES + PHASE),
+            ("all", 0.0..ENDS + PHASE),
+        ];
+        for (phase, span) in phases {
+            self.played.summarise(report, &[model.clone(), ("phase", phase.into())], span);
+        }
+        for (phase, took) in ["joining", "leaving"].into_iter().zip(self.took) {
+            let Some(took) = took else {
+                report.notes.push(format!("{}: {phase} was not over when the run ended", variant.name));
+                continue;
+            };
+            let params = [model.clone(), ("phase", phase.into())];
+            report.results.push(Measured::of("reconfiguration_us", "us", &params, &[took * 1e6]));
+        }
+        for (percentile, pause) in self.pauses {
+            let params = [model.clone(), ("percentile", percentile.into())];
+            report.results.push(Measured::of("pause_us", "us", &params, &[pause as f64 / 1e3]));
+        }
+        let dropped = drops(&self.played.reports);
+        if !dropped.is_empty() {
+            let named =
+                dropped.iter().map(|(reason, packets)| format!("{packets} as {reason}")).collect::<Vec<_>>();
+            report.notes.push(format!("{}: workers dropped {}", variant.name, named.join(", ")));
+        }
+    }
+}
+
+/// Throughput and latency of one launch, and of what is around it.
+fn around_a_launch(variant: &Variant, played: &Played) -> [Panel; 2] {
+    panels_of(&format!("{}, one launch", variant.name), played, JOINS - 0.2..ENDS - PHASE, BUCKET)
+}
+
+fn panels_of(name: &str, played: &Played, span: Range<f64>, step: f64) -> [Panel; 2] {
+    let lost = |counts: &Counts| counts.missed + counts.down + counts.lost_inside();
+    let throughput = vec![
+        Series::measured("due", played.mpps(span.clone(), step, None, |counts| counts.arrived)),
+        Series::measured("sent", played.mpps(span.clone(), step, None, |counts| counts.sent)),
+        Series::measured("lost", played.mpps(span.clone(), step, None, lost)),
+    ];
+    let late = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)]
+        .map(|(label, share)| Series::measured(label, played.micros(span.clone(), step, share)));
+    let marks = played.marks(&span);
+    [
+        Panel::lines(name, ("seconds", "millions of packets a second"), throughput).marked(marks.clone()),
+        Panel::lines(format!("{name}: latency"), ("seconds", "microseconds"), late.into())
+            .logarithmic()
+            .marked(marks),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_worker_joins_and_leaves_without_loss_and_a_stopped_port_loses() {
+        let clock = Tsc::process();
+        let members = Member::several(&mut Numbering::default(), 1_024);
+        for variant in VARIANTS {
+            let team = team(variant.model).starting_with(1);
+            let seen = watch(&team, &members, variant, 20_000.0, clock).unwrap();
+            let all = seen.played.counts(0.0..10.0);
+            assert_eq!(all.arrived, 60_000, "{variant:?}");
+            assert_eq!((all.reordered, drops(&seen.played.reports)), (0, vec![]), "{variant:?}");
+            assert_eq!(all.lost_inside(), 0, "{variant:?} {all:?}");
+            assert!(seen.took.iter().all(Option::is_some), "{variant:?}");
+            if variant.stops {
+                let expected = 2.0 * STOPPED * 20_000.0;
+                assert!((all.down as f64 / expected - 1.0).abs() < 0.05, "{all:?}");
+            } else {
+                assert_eq!(all.down, 0);
+                // The second worker took part, and only while it was to.
+                let second = team.dispatchers() + 1;
+                assert_eq!(seen.played.of_thread(second, 0.0..JOINS).sent, 0);
+                assert!(seen.played.of_thread(second, JOINS + PHASE..LEAVES).sent > 3_000);
+                assert_eq!(seen.played.of_thread(second, LEAVES + PHASE..ENDS).sent, 0);
+            }
+            let mut report = Report::new("scale", &clock);
+            seen.summarise(&mut report, variant);
+            let joining = [("model", variant.name.into()), ("phase", "joining".into())];
+            assert!(report.median("reconfiguration_us", &joining).unwrap() > 0.0);
+            assert_eq!(report.median("packets_lost", &joining).unwrap() > 1_000.0, variant.stops);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `skew`: one worker's load is stepped up while the others' stays: what is received, sent and dropped, over time.
+//!
+//! Loads are parts of what one worker forwards when all are busy, measured before with each model. The entries of the redirection table
+//! that lead to worker 0 in the beginning are hot, all of them alike: no single subscriber is too heavy. Without rebalancing the
+//! hot worker loses what it can't take while its neighbours idle; with it, nothing should be lost until the sum of all
+//! capacities is reached, which the last step exceeds.
+
+use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::crew::{CrewError, Member, Model, Team, drops};
+use crate::path::Numbering;
+use crate::report::{Measured, Param, Report};
+use crate::timeline::{self, Played, Timeline};
+use engine::placement::available_cores;
+use io::paced::Step;
+use tables::clock::Tsc;
+
+/// A unit of load, in parts of a worker's capacity: weights are whole numbers of it.
+const UNIT: f64 = 0.05;
+/// Units of every worker but the hot one.
+const OTHERS: u16 = 6;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct SkewConfig {
+    /// Sessions, all of them active.
+    pub sessions: usize,
+    /// Workers; 0: as many as cores.
+    pub workers: usize,
+    /// The hot worker's load in each step, in units of 5 % of a worker's capacity.
+    pub steps: Vec<u16>,
+    /// Seconds of each step.
+    pub seconds: f64,
+}
+
+impl SkewConfig {
+    /// Steps of several seconds.
+    pub fn full() -> Self {
+        Self { sessions: 4_096, workers: 0, steps: vec![5, 10, 15, 20, 25, 30, 40], seconds: 3.0 }
+    }
+
+    /// Shorter ones.
+    pub fn quick() -> Self {
+        Self { seconds: 1.0, ..Self::full() }
+    }
+}
+
+/// A model, and whether shards move.
+#[derive(Clone, Copy, Debug)]
+struct Variant {
+    name: &'static str,
+    model: Model,
+    rebalances: bool,
+}
+
+const VARIANTS: &[Variant] = &[
+    Variant { name: "rtc", model: Model::Rtc, rebalances: false },
+    Variant { name: "rtc-rebalancing", model: Model::Rtc, rebalances: true },
+    Variant { name: "pipeline-rebalancing", model: Model::Pipeline, rebalances: true },
+];
+
+/// Measures all; `tell` is told what is being measured.
+pub fn run(config: &SkewConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+    let mut report = Report::new("skew", &clock);
+    let workers = if config.workers == 0 { available_cores().len().max(2) } else { config.workers };
+    let members = Member::several(&mut Numbering::default(), config.sessions);
+    let mut panels = Vec::new();
+    for variant in VARIANTS {
+        let team = Team::new(variant.model, workers);
+        tell(&format!("{}: capacity", variant.name));
+        let capacity = timeline::capacity(&team, &members, clock)?;
+        report.results.push(Measured::of(
+            "packets_per_second",
+            "1/s",
+            &[("model", variant.name.into()), ("workers", (workers as u64).into())],
+            &[capacity],
+        ));
+        let unit = capacity / workers as f64 * UNIT;
+        let steps = config.steps.iter().map(|&hot| {
+            let units = f64::from(hot) + f64::from(OTHERS) * (workers - 1) as f64;
+            let of = |shard: usize| if shard.is_multiple_of(workers) { hot } else { OTHERS };
+            Step {
+                seconds: config.seconds,
+                per_second: units * unit,
+                weights: timeline::weighted(&members, of),
+            }
+        });
+        tell(&format!("{}: {} steps", variant.name, config.steps.len()));
+        let team = if variant.rebalances { team.rebalancing() } else { team };
+        let timeline = Timeline::start(&team, &members, &steps.collect::<Vec<_>>(), 0.02, clock)?;
+        let played = timeline.play(&mut |_, _| Ok(()))?;
+        summarise(&mut report, config, variant, &team, &played);
+        panels.extend(panels_of(config, variant, &team, &played));
+    }
+    report.notes.push(format!(
+        "{} sessions, 64 B of payload, half of the packets from each side; phase: the hot worker's load in percent of what one worker \
+         forwards when all are busy; every other worker has {} %; {} threads have a core each where there are as many, and share \
+         cores otherwise; receive rings of {} descriptors",
+        config.sessions,
+        (f64::from(OTHERS) * UNIT * 100.0).round(),
+        workers,
+        timeline::DESCRIPTORS
+    ));
+    let title = format!("One of {workers} workers' load is stepped up");
+    Ok(Illustrated { report, figure: Figure { title, panels } })
+}
+
+/// What each step came to, and who did the work in its last half.
+fn summarise(report: &mut Report, config: &SkewConfig, variant: &Variant, team: &Team, played: &Played) {
+    for (step, hot) in config.steps.iter().enumerate() {
+        let begin = step as f64 * config.seconds;
+        let end = begin + config.seconds;
+        let phase = (f64::from(*hot) * UNIT * 100.0).round() as u64;
+        let params: [(&'static str, Param); 2] = [("model", variant.name.into()), ("phase", phase.into())];
+        played.summarise(report, &params, begin..end);
+        let last = begin + config.seconds / 2.0..end;
+        let all = played.counts(last.clone()).sent.max(1) as f64;
+        for worker in 0..team.workers {
+            let sent = played.of_thread(team.dispatchers() + worker, last.clone()).sent as f64;
+            let params =
+                params.iter().cloned().chain([("worker", (worker as u64).into())]).collect::<Vec<_>>();
+            report.results.push(Measured::of("sent_percent", "%", &params, &[100.0 * sent / all]));
+        }
+    }
+    let dropped = drops(&played.reports);
+    if !dropped.is_empty() {
+        let named =
+            dropped.iter().map(|(reason, packets)| format!("{packets} as {reason}")).collect::<Vec<_>>();
+        report.notes.push(format!("{}: workers dropped {}", variant.name, named.join(", ")));
+    }
+}
+
+/// What came and went by thread, and how late it was.
+fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Played) -> [Panel; 2] {
+    let all = 0.0..config.seconds * config.steps.len() as f64;
+    let step = (config.seconds / 20.0).max(0.02);
+    let mut series = Vec::new();
+    for thread in 0..team.receivers() {
+        let label = if team.dispatchers() > 0 { "received".into() } else { format!("received by {thread}") };
+        let line = played.mpps(all.clone(), step, Some(thread), |counts| counts.arrived);
+        series.push(Series::measured(label, line));
+    }
+    for worker in 0..team.workers {
+        let line = played.mpps(all.clone(), step, Some(team.dispatchers() + worker), |counts| counts.sent);
+        series.push(Series::measured(format!("sent by {worker}"), line));
+    }
+    let lost = |counts: &io::paced::Counts| counts.missed + counts.down + counts.lost_inside();
+    series.push(Series::measured("dropped", played.mpps(all.clone(), step, None, lost)));
+    let late = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)]
+        .map(|(label, share)| Series::measured(label, played.micros(all.clone(), step, share)));
+    let throughput = ("seconds", "millions of packets a second");
+    [
+        Panel::lines(variant.name, throughput, series).marked(played.marks(&all)),
+        Panel::lines(format!("{}: latency", variant.name), ("seconds", "microseconds"), late.into())
+            .logarithmic()
+            .marked(played.marks(&all)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_step_is_accounted_for_and_drawn() {
+        let config = SkewConfig { sessions: 512, workers: 2, steps: vec![6, 12], seconds: 0.1 };
+        let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
+        for variant in VARIANTS {
+            for (phase, hot) in [(30, 6.0), (60, 12.0)] {
+                let params = [("model", variant.name.into()), ("phase", Param::Number(phase))];
+                let figure = |name| found.report.median(name, &params).unwrap();
+                assert!(figure("packets_offered") > 0.0);
+                assert!(figure("packets_lost") >= figure("packets_missed"));
+                assert!(figure("packets_reordered") < 1.0);
+                let hot = hot / (hot + 6.0) * 100.0;
+                let mut of_hot = params.to_vec();
+                of_hot.push(("worker", 0.into()));
+                // A busy machine may lose some, and then the other's share is greater; and so it is where shards move.
+                let sent = found.report.median("sent_percent", &of_hot).unwrap();
+                assert!((1.0..hot + 5.0).contains(&sent), "{sent}");
+            }
+        }
+        assert_eq!(found.figure.panels.len(), 2 * VARIANTS.len());
+        assert!(found.figure.svg().unwrap().contains("sent by 1"));
+    }
+}
