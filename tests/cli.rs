@@ -186,6 +186,11 @@ impl CtlBackend for Fake {
         }])
     }
 
+    fn scale(&self, request: &ScaleRequest) -> Result<ScaleStatus, CtlError> {
+        let model = "run-to-completion".into();
+        Ok(ScaleStatus { model, workers: 2, active: 2, asked: request.workers, ..ScaleStatus::default() })
+    }
+
     fn qos(&self) -> Result<QosReport, CtlError> {
         Ok(QosReport::default())
     }

@@ -79,6 +79,16 @@ enum Command {
     Slices,
     /// Show what waits to be sent, sent and dropped by class at busy ports, and receive queues ahead of RSS.
     Qos,
+    /// Show how many workers own shards and how moves of shards went; or have another number of workers own them, without
+    /// losing a packet.
+    Scale {
+        /// So many workers, until `--release`.
+        #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+        workers: Option<u16>,
+        /// The number follows the load again, if `scaling.automatic` says so.
+        #[arg(long, conflicts_with = "workers")]
+        release: bool,
+    },
     /// Copy packets of chosen sessions to a port, a tunnel or a file.
     #[command(subcommand)]
     Mirror(mirror::Command),
@@ -115,6 +125,9 @@ impl Command {
             }
             Self::Slices => Request::Slices,
             Self::Qos => Request::Qos,
+            Self::Scale { workers, release } => {
+                Request::Scale(ScaleRequest { workers: *workers, release: *release })
+            }
             Self::Mirror(command) => Request::Mirror(command.request()),
             Self::Nat => Request::Nat,
             Self::Offload => Request::Offload,
@@ -167,6 +180,7 @@ fn shown(answer: &Answer) -> String {
         Answer::Flows { flows: lines } => flows(lines),
         Answer::Slices { slices: lines } => slices(lines),
         Answer::Qos(report) => qos(report),
+        Answer::Scale(status) => scale(status),
         Answer::Mirrors { mirrors } => mirror::shown(mirrors),
         Answer::Nat(status) => nat(status),
         Answer::Offload(status) if status.ports.is_empty() => {
@@ -527,6 +541,34 @@ fn slices(lines: &[SliceLine]) -> String {
         ]);
     }
     table.to_string()
+}
+
+fn scale(status: &ScaleStatus) -> String {
+    let ScaleStatus { model, workers, dispatchers, active, .. } = status;
+    let mut text = format!("model        {model}, {workers} threads");
+    if *dispatchers > 0 {
+        let _ = write!(text, ", {dispatchers} of them dispatchers");
+    }
+    let why = match (status.asked, status.automatic) {
+        (Some(asked), _) => format!("{asked} asked for"),
+        (None, true) => "following the load".into(),
+        (None, false) => "all that may, until asked".into(),
+    };
+    let _ = writeln!(text, "\nactive       {active} ({why})\nmoving       {} shards", status.moving);
+    let ScaleStatus { moves, shards, parked, .. } = status;
+    let _ =
+        writeln!(text, "moved        {shards} shards in {moves} moves; {parked} packets parked meanwhile");
+    let ScaleStatus { pause_p50_us, pause_p99_us, pause_max_us, .. } = status;
+    let _ = writeln!(
+        text,
+        "pause        {pause_p50_us:.1} us median, {pause_p99_us:.1} us p99, {pause_max_us:.1} us at most"
+    );
+    let ScaleStatus { overflowed, hurried, given_up, .. } = status;
+    let _ = writeln!(
+        text,
+        "not so well  {overflowed} packets found no room to park, {hurried} moves were hurried, {given_up} not begun"
+    );
+    text
 }
 
 fn qos(report: &QosReport) -> String {

@@ -481,7 +481,7 @@ impl<F: Frame> Datapath<F> {
     fn sample(&mut self) {
         self.sampled = self.sampled.wrapping_add(0x9e37_79b9);
         // Any packet of the burst, as likely as any other.
-        let at = (u64::from(self.sampled) * self.metas.len() as u64 >> 32) as usize;
+        let at = ((u64::from(self.sampled) * self.metas.len() as u64) >> 32) as usize;
         if let Some(meta) = self.metas.get(at)
             && matches!(meta.kind, Kind::Tunnel | Kind::Plain)
         {

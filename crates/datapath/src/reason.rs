@@ -99,7 +99,7 @@ reasons! {
     NatExhausted = "nat-exhausted", "The UE's shard has no free block of ports on the UE's public address, or the table of mappings is full. Enlarge the pool, or make blocks smaller.";
     // Ownership.
     NotOwned = "not-owned", "A packet of a shard that no worker owns: its worker died and nobody could inherit from it.";
-    MoveParkingFull = "move-parking-full", "A packet of a shard that was on its way to another worker, which had no room to park it. Raise [engine] parking.";
+    MoveParkingFull = "move-parking-full", "A packet of a shard that was on its way to another worker, which had no room to park it. Raise [workers] parked-packets.";
     LostWithWorker = "lost-with-worker", "A packet in the rings of a worker that died.";
     HandOffRingFull = "hand-off-ring-full", "The ring to the worker that owns the packet's shard is full: that worker is overloaded.";
     TxQueueFull = "tx-queue-full", "The port's transmit queue stayed full: the link is slower than what is sent to it.";

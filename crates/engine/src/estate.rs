@@ -5,9 +5,9 @@
 //! and its receive queues, and control names an heir. A shard that is inherited and whose new owner dies too is not passed on a third
 //! time: if one of its packets kills workers, it ends with the second.
 
-use crate::mesh::{Passed, shards_in};
+use crate::mesh::{Boxed, Passed, shards_in};
 use crate::worker::{Answer, Receive, Steered, Worker};
-use datapath::{Reason, Shard};
+use datapath::Reason;
 use io::Port;
 use session::ShardId;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use tables::Nanos;
 /// One dead worker's.
 pub(crate) struct Estate<P: Port> {
     worker: usize,
-    shards: Vec<Box<Shard<P::Frame>>>,
+    shards: Vec<Boxed<P::Frame>>,
     queues: Vec<Receive<P::Rx>>,
     steered: Vec<Steered<P::Rx>>,
 }

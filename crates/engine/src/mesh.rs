@@ -6,6 +6,9 @@ use io::{BURST, Frame};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
 
+/// A shard on its way: what moves is the pointer.
+pub(crate) type Boxed<F> = Box<Shard<F>>;
+
 /// What one worker passes to another.
 #[derive(Debug)]
 pub(crate) enum Passed<F: Frame> {
@@ -14,7 +17,7 @@ pub(crate) enum Passed<F: Frame> {
     /// A frame for the other one to send, and the port.
     Send(u16, F),
     /// About moves of shards.
-    Word(Box<Word<Box<Shard<F>>>>),
+    Word(Box<Word<Boxed<F>>>),
 }
 
 /// One worker's ends of the rings to and from all others.
@@ -22,7 +25,7 @@ pub(crate) struct Mesh<F: Frame> {
     /// By worker; none to itself.
     to: Vec<Option<Lane<F>>>,
     /// Shards that were given to a worker that died before it took them.
-    returned: Vec<Box<Shard<F>>>,
+    returned: Vec<Boxed<F>>,
     from: Vec<Option<Consumer<Passed<F>>>>,
 }
 
@@ -86,7 +89,7 @@ impl<F: Frame> Mesh<F> {
     }
 
     /// Says something, behind all packets staged so far. Never lost while the other one lives.
-    pub fn tell(&mut self, worker: usize, word: Word<Box<Shard<F>>>) {
+    pub fn tell(&mut self, worker: usize, word: Word<Boxed<F>>) {
         if let Some(Some(lane)) = self.to.get_mut(worker) {
             lane.words.push_back(Passed::Word(Box::new(word)));
         }
@@ -131,7 +134,7 @@ impl<F: Frame> Mesh<F> {
     }
 
     /// Shards that nobody took.
-    pub fn returned(&mut self) -> Vec<Box<Shard<F>>> {
+    pub fn returned(&mut self) -> Vec<Boxed<F>> {
         std::mem::take(&mut self.returned)
     }
 
@@ -182,7 +185,7 @@ impl<F: Frame> Mesh<F> {
 }
 
 /// The shards that are given with a word.
-pub(crate) fn shards_in<F: Frame>(passed: Passed<F>) -> Vec<Box<Shard<F>>> {
+pub(crate) fn shards_in<F: Frame>(passed: Passed<F>) -> Vec<Boxed<F>> {
     match passed {
         Passed::Word(word) => match *word {
             Word::Given(_, shards, _) => shards,

@@ -1,14 +1,12 @@
 //! A worker's steps in moves of shards: what [`crate::moves::Mover`] decides is done here, on queues, rings and the datapath.
 
+use crate::mesh::Boxed;
 use crate::moves::{Heard, Move, Moved, Step, Taken, Word};
 use crate::sending::Flush;
 use crate::worker::{Answer, Worker};
-use datapath::Shard;
 use io::{BURST, Port};
 use std::sync::Arc;
 use tables::Nanos;
-
-type Boxed<P> = Box<Shard<<P as Port>::Frame>>;
 
 impl<P: Port> Worker<P> {
     /// Receiver: begins.
@@ -41,7 +39,7 @@ impl<P: Port> Worker<P> {
 
     /// The move that runs goes on, as far as it is this worker's turn. Says whether there was anything to do.
     pub(crate) fn relocate(&mut self, now: Nanos) -> usize {
-        let mut steps: Vec<Step<Boxed<P>>> = Vec::new();
+        let mut steps: Vec<Step<Boxed<P::Frame>>> = Vec::new();
         if self.mover.is_settling() && self.redirections.iter_mut().all(|table| table.settled()) {
             steps.extend(self.mover.settled());
         }
@@ -84,7 +82,7 @@ impl<P: Port> Worker<P> {
         self.queues.iter().all(|queue| queue.was_empty) && self.steered.iter().all(|queue| queue.was_empty)
     }
 
-    fn step(&mut self, step: Step<Boxed<P>>) {
+    fn step(&mut self, step: Step<Boxed<P::Frame>>) {
         match step {
             Step::Tell(worker, word) => self.mesh.tell(worker, word),
             Step::WatchQueues => {
@@ -131,7 +129,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Another worker said something.
-    pub(crate) fn hear(&mut self, now: Nanos, from: usize, word: Word<Boxed<P>>) {
+    pub(crate) fn hear(&mut self, now: Nanos, from: usize, word: Word<Boxed<P::Frame>>) {
         match word {
             Word::Flush(number) => {
                 let mark = self.send_mark();
@@ -153,12 +151,12 @@ impl<P: Port> Worker<P> {
         self.publish();
     }
 
-    pub(crate) fn adopt(&mut self, shard: Boxed<P>) {
+    pub(crate) fn adopt(&mut self, shard: Boxed<P::Frame>) {
         self.owned += usize::from(self.datapath.adopt(shard).is_none());
     }
 
     /// Receiver: the shards are here.
-    fn settle_in(&mut self, now: Nanos, taken: Taken<(u16, P::Frame), Boxed<P>>) {
+    fn settle_in(&mut self, now: Nanos, taken: Taken<(u16, P::Frame), Boxed<P::Frame>>) {
         let Taken { order, shards, mut parked, since, overflowed, hurried } = taken;
         let moved = shards.len();
         for shard in shards {

@@ -3,7 +3,7 @@
 use crate::egress::Scheduler;
 use crate::estate::Estates;
 use crate::idle::Idle;
-use crate::mesh::{Mesh, Passed};
+use crate::mesh::{Boxed, Mesh, Passed};
 use crate::moves::{Move, Moved, Mover};
 use crate::owners::Owners;
 use crate::plan::ewma::Ewma;
@@ -13,7 +13,7 @@ use crate::sending::{Flush, SendMark};
 use crate::waker::{Roster, Waker};
 use datapath::command::{Command, Event};
 use datapath::offload::Offload;
-use datapath::{Datapath, Outbox, Reason, Shard};
+use datapath::{Datapath, Outbox, Reason};
 use io::{BURST, Port, Redirection, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
@@ -132,7 +132,7 @@ pub(crate) struct Worker<P: Port> {
     /// Its queues are watched until each has been seen empty.
     pub watching: bool,
     /// Shards that are to be given away.
-    pub packed: Vec<Box<Shard<P::Frame>>>,
+    pub packed: Vec<Boxed<P::Frame>>,
     /// What is to be on the wire before shards are given away.
     pub mark: Option<(u64, SendMark)>,
     /// What others want to be on the wire.

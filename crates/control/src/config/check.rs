@@ -49,6 +49,8 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         flow_log: file.flow_log.clone(),
         workers,
         pin: file.workers.pin,
+        model: file.workers.model(),
+        parked_packets: file.workers.parked_packets,
         scaling: file.scaling.clone(),
         memory: file.workers.memory,
         qos,

@@ -93,9 +93,15 @@ impl Check<'_> {
     pub(super) fn scaling(&mut self, file: &File, workers: u16) {
         let section = &file.scaling;
         let key = |key: &str| way!["scaling", key];
-        if section.min_workers > workers {
-            let (part, whole) = ("min-workers", "[workers] count");
-            let (value, limit) = (section.min_workers.into(), workers.into());
+        let dispatchers = file.workers.dispatchers;
+        let (whole, limit) = ("[workers] count without dispatchers", workers.saturating_sub(dispatchers));
+        if limit == 0 {
+            // Somebody has to own shards.
+            let (part, value, most) = ("dispatchers", dispatchers.into(), workers.saturating_sub(1).into());
+            let wrong = Wrong::LimitOrder { part, value, whole: "[workers] count less one", limit: most };
+            self.wrong(&way!["workers", "dispatchers"], wrong);
+        } else if section.min_workers > limit {
+            let (part, value, limit) = ("min-workers", section.min_workers.into(), limit.into());
             self.wrong(&key(part), Wrong::LimitOrder { part, value, whole, limit });
         }
         if section.low * 2 >= section.high {

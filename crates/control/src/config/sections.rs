@@ -9,6 +9,7 @@ use super::offload::OffloadSection;
 use super::qos::QosSection;
 use super::scaling::ScalingSection;
 use super::units::{self, BitRate, DeviceName, InterfaceAddress, NodeId, Text};
+use engine::{Model, Sender};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::{Dscp, MacAddr};
 use pfcp::ie::SNssai;
@@ -399,8 +400,30 @@ pub struct WorkersSection {
     pub cores: Option<Vec<u16>>,
     /// Whether, with `count`, they are pinned to cores that the program chooses (docs/workers.md).
     pub pin: Pin,
+    /// The first so many only receive, and hand packets to the others: a pipeline. None: each worker receives its share.
+    #[schemars(range(min = 0, max = 128))]
+    pub dispatchers: u16,
+    /// In a pipeline: dispatchers send, too, what the others have processed.
+    pub dispatchers_send: bool,
+    /// Packets that a worker can park while their shards are on their way to it. Default: 4096.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_048_576))]
+    pub parked_packets: Option<u32>,
     /// Where packet buffers live.
     pub memory: Memory,
+}
+
+impl WorkersSection {
+    /// The execution model.
+    pub(super) fn model(&self) -> Model {
+        match usize::from(self.dispatchers) {
+            0 => Model::RunToCompletion,
+            dispatchers => {
+                let sender = if self.dispatchers_send { Sender::Dispatcher } else { Sender::Owner };
+                Model::Pipeline { dispatchers, sender }
+            }
+        }
+    }
 }
 
 /// What the UPF refuses to exceed. Reaching a limit is a named, counted refusal.

@@ -49,6 +49,10 @@ pub struct Config {
     pub workers: Placement,
     /// Whether workers that are only counted are pinned.
     pub pin: Pin,
+    /// How packets come to workers.
+    pub model: engine::Model,
+    /// Packets that a worker can park while their shards are on their way to it; `None`: the engine's default.
+    pub parked_packets: Option<u32>,
     /// How many workers own shards, and whether shards move; its thresholds don't swing.
     pub scaling: ScalingSection,
     /// Where packet buffers live.

@@ -29,6 +29,7 @@ mod nat;
 mod offload;
 mod protocol;
 mod qos;
+mod scale;
 mod server;
 
 pub use client::{CtlClient, CtlClientError};
@@ -38,6 +39,7 @@ pub use nat::{NatPoolLine, NatStatus};
 pub use offload::*;
 pub use protocol::*;
 pub use qos::{ClassLine, QosReport, ReceiveLine};
+pub use scale::{ScaleRequest, ScaleStatus};
 pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};
 
 #[cfg(test)]

@@ -124,6 +124,8 @@ pub enum Request {
     Mirror(MirrorRequest),
     /// Translation on N6.
     Nat,
+    /// How many workers own shards; or change it.
+    Scale(super::ScaleRequest),
     /// Flows in NICs.
     Offload,
     /// Stop: as SIGTERM does.
@@ -206,6 +208,8 @@ pub enum Answer {
     },
     /// To [`Request::Nat`].
     Nat(NatStatus),
+    /// To [`Request::Scale`].
+    Scale(super::ScaleStatus),
     /// To [`Request::Offload`].
     Offload(super::OffloadStatus),
     /// To [`Request::Stop`]: it will.

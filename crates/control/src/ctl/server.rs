@@ -41,6 +41,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn slices(&self) -> Result<Vec<SliceLine>, CtlError>;
     /// What waits to be sent, and receive queues ahead of RSS.
     fn qos(&self) -> Result<QosReport, CtlError>;
+    /// Changes how many workers own shards, if that is asked, and tells how it is.
+    fn scale(&self, request: &super::ScaleRequest) -> Result<super::ScaleStatus, CtlError>;
     /// Begins, tells or ends mirrors.
     fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError>;
     /// Translation on N6.
@@ -276,6 +278,7 @@ impl Server {
             Request::FlowMarks(request) => Answer::Flows { flows: backend.flow_marks(&request)? },
             Request::Slices => Answer::Slices { slices: backend.slices()? },
             Request::Qos => Answer::Qos(backend.qos()?),
+            Request::Scale(request) => Answer::Scale(backend.scale(&request)?),
             Request::Mirror(request) => Answer::Mirrors { mirrors: backend.mirror(&request)? },
             Request::Nat => Answer::Nat(backend.nat()?),
             Request::Offload => Answer::Offload(backend.offload()?),

@@ -55,6 +55,10 @@ impl CtlBackend for Fake {
         let value = request.bytes.unwrap_or(0) + u64::from(request.packets.unwrap_or(0));
         Ok(vec![FlowCounterLine { counter: "marked".into(), meaning: "Reached.".into(), value }])
     }
+    fn scale(&self, request: &ScaleRequest) -> Result<ScaleStatus, CtlError> {
+        Ok(ScaleStatus { asked: request.workers, active: 2, ..ScaleStatus::default() })
+    }
+
     fn qos(&self) -> Result<QosReport, CtlError> {
         let line =
             ClassLine { port: "p0".into(), class: "voice".into(), dropped_red: 4, ..ClassLine::default() };

@@ -6,7 +6,8 @@ use crate::config::{BitRate, Config, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Marking, Slice};
-use engine::EngineConfig;
+use engine::plan::Limits;
+use engine::{EngineConfig, Scaling};
 use ipnet::IpNet;
 use packet::{MacAddr, Qfi};
 use pfcp::ie::RecoveryTimeStamp;
@@ -265,5 +266,38 @@ pub(super) fn engine(
     let on_thread_start = options.on_thread_start.unwrap_or_else(|| defaults.on_thread_start.clone());
     let egress = config.qos.egress.clone();
     let offload = super::offload::policy(&config.offload, seed);
-    EngineConfig { cores, idle: options.idle, egress, on_thread_start, offload, ..defaults }
+    let model = config.model;
+    let parking = config.parked_packets.map_or(defaults.parking, |packets| packets as usize);
+    let (idle, scaling) = (options.idle, scaling(config, &defaults.scaling));
+    let active = scaling.policy.automatic.then_some(scaling.policy.min);
+    EngineConfig {
+        cores,
+        model,
+        active,
+        scaling,
+        parking,
+        idle,
+        egress,
+        on_thread_start,
+        offload,
+        ..defaults
+    }
+}
+
+/// Regulation, in the units of the engine's defaults: millionths of a core.
+fn scaling(config: &Config, defaults: &Scaling) -> Scaling {
+    let section = &config.scaling;
+    // The engine brings it down to those that may own shards.
+    let policy = section.policy(usize::from(config.workers.workers()));
+    let limits = section.limits();
+    Scaling {
+        policy,
+        rebalance: limits.is_some().then_some(section.interval),
+        limits: limits.map_or(defaults.limits, |own| Limits {
+            imbalance: own.imbalance,
+            settle: own.settle,
+            ..defaults.limits
+        }),
+        ..defaults.clone()
+    }
 }

@@ -1,10 +1,10 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
-use super::{Upf, describe, describe_qos, flow_log, mirrors};
+use super::{Upf, describe, describe_qos, flow_log, mirrors, scale};
 use crate::ctl::{
     CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, MirrorLine, MirrorRequest,
-    N4Status, NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, SeidText, SessionDetail, SessionPage,
-    SessionQuery, SliceLine, Version, WorkerLine,
+    N4Status, NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, ScaleRequest, ScaleStatus, SeidText,
+    SessionDetail, SessionPage, SessionQuery, SliceLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -125,6 +125,11 @@ impl CtlBackend for Backend {
 
     fn qos(&self) -> Result<QosReport, CtlError> {
         self.ask(describe_qos::report)
+    }
+
+    fn scale(&self, request: &ScaleRequest) -> Result<ScaleStatus, CtlError> {
+        let request = *request;
+        self.ask(move |upf| scale::handle(upf, request))
     }
 
     fn nat(&self) -> Result<NatStatus, CtlError> {

@@ -16,6 +16,7 @@ mod flow_log;
 mod journal;
 mod mirrors;
 mod offload;
+mod scale;
 
 pub use backend::Backend;
 
@@ -284,6 +285,7 @@ impl Upf {
         }
         work += self.give_orders();
         self.send();
+        scale::regulate(&mut self.engine);
         while let Some(job) = self.jobs.next() {
             job(self);
             work += 1;

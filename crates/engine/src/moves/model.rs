@@ -4,6 +4,8 @@
 //! a NIC without the right hash does. Three workers serve, hand off, park and move shards. Whatever the order: each packet is served
 //! once, by the worker that has the shard, and after all earlier ones of its shard.
 
+#![allow(clippy::unwrap_used)]
+
 use super::{Heard, Move, Mover, Step, Taken, Word};
 use session::ShardId;
 use shuttle::rand::{Rng, thread_rng};
