@@ -515,7 +515,9 @@ impl Engine {
     /// Errors: a worker is dead, or did not answer within a second.
     pub fn reports(&mut self) -> Result<Vec<WorkerReport>, EngineError> {
         for seat in self.seats.iter_mut().filter(|seat| seat.last.is_none()) {
-            seat.waiting.push_back(Order::Report);
+            // A report doesn't wait for a move.
+            let moves = seat.waiting.iter().position(|order| matches!(order, Order::Take(_)));
+            seat.waiting.insert(moves.unwrap_or(seat.waiting.len()), Order::Report);
             seat.push_waiting();
         }
         let deadline = Instant::now() + Duration::from_secs(1);

@@ -3,7 +3,7 @@
 //! A panic on the packet path is a bug, and a packet that causes one comes again. Nevertheless a bug in one worker should not cost the
 //! sessions of all its shards: they are whole memory, in a table that the panic has unwound past. So the dying thread packs its shards
 //! and its receive queues, and control names an heir. A shard that is inherited and whose new owner dies too is not passed on a third
-//! time: if one of its packets kills workers, it ends with the second.
+//! time, but begins anew without sessions: if one of its packets kills workers, that ends with the second.
 
 use crate::mesh::{Boxed, Passed, shards_in};
 use crate::worker::{Answer, Receive, Steered, Worker};
@@ -84,11 +84,17 @@ impl<P: Port> Worker<P> {
         for shard in std::mem::take(&mut self.packed) {
             self.adopt(shard);
         }
-        let own = |id: &ShardId| self.owns(*id) && self.owners.owner(*id) == dead;
-        let kept: Vec<ShardId> = ShardId::all().filter(own).collect();
-        self.owners.set(&kept, self.number);
+        // What is left of the dead one's: shards of a move that are still here, and those that were not passed on. They begin anew,
+        // empty; the SMF learns of it by error indications, or sets a session up again with its next change.
+        let left: Vec<ShardId> = ShardId::all().filter(|id| self.owners.owner(*id) == dead).collect();
+        for &id in &left {
+            if !self.owns(id) {
+                self.adopt(self.datapath.new_shard(id));
+            }
+        }
+        self.owners.set(&left, self.number);
         self.redirect(&inherited);
-        self.redirect(&kept);
+        self.redirect(&left);
         while let Some(order) = self.held.pop_front() {
             self.carry_out(now, order);
         }

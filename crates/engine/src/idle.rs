@@ -45,6 +45,11 @@ impl Idle {
         self.empty = 0;
     }
 
+    /// Whether nothing was found for so long that a worker may sleep.
+    pub const fn is_long(&self) -> bool {
+        self.empty > POLLS_BEFORE_SLEEP
+    }
+
     /// Others have to act first, and will at once if they have a processor: gives them this one, if it may be shared.
     pub fn pause(&self) {
         match self.policy {

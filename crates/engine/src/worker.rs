@@ -198,7 +198,7 @@ impl<P: Port> Worker<P> {
             }
             if self.mover.is_busy() {
                 self.idle.pause();
-            } else if self.has_nothing_to_wait_for() {
+            } else if self.idle.is_long() && self.has_nothing_to_wait_for() {
                 self.sleep();
             } else {
                 self.idle.wait();
