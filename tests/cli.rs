@@ -59,7 +59,7 @@ fn the_example_passes_its_own_check() {
     let (stdout, _) = ends(&check.wait_with_output().unwrap(), 0);
     assert_eq!(
         stdout,
-        "/dev/stdin is right: node upf1.example.org, 2 ports, 2 interfaces, 2 routes, 1 pool, 2 workers\n"
+        "/dev/stdin is right: node upf1.example.org, 3 ports, 2 interfaces, 2 routes, 1 pool, 2 workers\n"
     );
 }
 
