@@ -216,7 +216,7 @@ fn a_request_during_a_move_replaces_what_was_wanted() {
 #[test]
 fn skewed_load_is_levelled() {
     let rebalance = Some(Duration::from_millis(20));
-    let limits = engine::plan::Limits { least: 1, core: None, ..Default::default() };
+    let limits = engine::plan::Limits { least: 1, ..Default::default() };
     let scaling = Scaling { rebalance, limits, ..Scaling::default() };
     let mut lab = Lab::new(2, RssMode::InnerIp, |config| config.scaling = scaling);
     lab.engine.move_shards((0..SESSIONS).map(|index| tunnel(index).place.shard), 0).unwrap();

@@ -284,7 +284,7 @@ pub(super) fn engine(
     }
 }
 
-/// Regulation, in the units of the engine's defaults: millionths of a core.
+/// Regulation, in the units of the engine's defaults: packets.
 fn scaling(config: &Config, defaults: &Scaling) -> Scaling {
     let section = &config.scaling;
     // The engine brings it down to those that may own shards.
