@@ -7,14 +7,17 @@
 //! or a shared counter on the packet's way.
 //!
 //! # The model
-//! - A **worker** ([`worker`]) is one thread with one queue pair of every port, the shards it owns, and rings. It is
-//!   run-to-completion: receive, process, send, on the same core.
+//! - A **worker** (`worker.rs`) is one thread: it polls the receive queues it was dealt, runs the datapath on what they give, hands
+//!   packets of others' shards to their owners, and sends. Which queues and which shards it has is all that tells one execution
+//!   model from another ([`Model`]).
 //! - **Every ring has one producer and one consumer**: control to worker (orders), worker to control (answers), and one
-//!   for each ordered pair of workers (packets for a shard that the other one owns).
+//!   for each ordered pair of workers (`mesh.rs`: packets for a shard that the other one owns, and words about moves).
 //! - **What a port can't send at once waits by class** ([`egress`]), and queues that a port steers to ahead of RSS
 //!   ([`io::steering`]) are polled first.
-//! - **Shards are dealt out round-robin** when the engine starts ([`placement`]), and each worker knows the whole map, so
-//!   handing a packet off is one array lookup and one push.
+//! - **Shards move** while their packets keep coming (`moves/`, docs/moves.md): to start and end workers, to level their loads, to
+//!   inherit from one that died (`estate.rs`). Who owns which shard is a table that is read for packets that are handed off (`owners.rs`).
+//! - **Regulation** (`regulate.rs`) reads how busy workers and shards are, asks [`plan`] what to do, and wants shards moved;
+//!   [`watchdog`] tells of workers that stand still, [`topology`] which cores they should have.
 //! - **Control sleeps in `poll(2)`** on its sockets and on the engine's [`waker::Waker`]; a worker writes to that only if
 //!   control said that it is going to sleep.
 //!
