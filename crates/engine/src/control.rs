@@ -13,7 +13,7 @@ use crate::plan::scaler::ScalerError;
 use crate::regulate::{Regulator, Scaling};
 use crate::report::{Dial, Gauge, Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::waker::{Roster, Waker};
-use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Steered, Transmit, Worker};
+use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Seen, Steered, Transmit, Worker};
 use datapath::command::{Command, Event};
 use datapath::offload::{Mode, Offload, Policy};
 use datapath::{Config, Datapath, Outbox, ShardLoads};
@@ -659,7 +659,7 @@ fn deal_queues<P: Port>(
                 hand.transmit.push(Transmit { tx, waiting, given: 0 });
             }
             if let Some(hand) = dealt.get_mut(config.model.poller(worker)) {
-                hand.queues.push(Receive { rx, port: number, was_empty: false });
+                hand.queues.push(Receive { rx, port: number, seen: Seen::Unwatched });
             }
         }
     }
@@ -685,7 +685,7 @@ fn steered_queues<P: Port>(ports: &mut [P], worker: usize) -> Result<Vec<Steered
                 queue: worker as u16,
             })?;
             let load = SteeredLoad { port: number as u16, duty, packets: 0 };
-            queues.push(Steered { rx, bursts, most, load, was_empty: false });
+            queues.push(Steered { rx, bursts, most, load, seen: Seen::Unwatched });
         }
     }
     Ok(queues)

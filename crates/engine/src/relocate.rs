@@ -3,7 +3,7 @@
 use crate::mesh::Boxed;
 use crate::moves::{Heard, Move, Moved, Step, Taken, Word};
 use crate::sending::Flush;
-use crate::worker::{Answer, Worker};
+use crate::worker::{Answer, Seen, Worker};
 use io::{BURST, Port};
 use std::sync::Arc;
 use tables::Nanos;
@@ -43,7 +43,7 @@ impl<P: Port> Worker<P> {
         if self.mover.is_settling() && self.redirections.iter_mut().all(|table| table.settled()) {
             steps.extend(self.mover.settled());
         }
-        if self.watching && self.were_empty() {
+        if self.watching && self.have_seen_all() {
             self.watching = false;
             steps.extend(self.mover.queues_are_empty());
         }
@@ -78,8 +78,9 @@ impl<P: Port> Worker<P> {
         work
     }
 
-    fn were_empty(&self) -> bool {
-        self.queues.iter().all(|queue| queue.was_empty) && self.steered.iter().all(|queue| queue.was_empty)
+    fn have_seen_all(&self) -> bool {
+        self.queues.iter().all(|queue| queue.seen.is_all())
+            && self.steered.iter().all(|queue| queue.seen.is_all())
     }
 
     fn step(&mut self, step: Step<Boxed<P::Frame>>) {
@@ -87,8 +88,8 @@ impl<P: Port> Worker<P> {
             Step::Tell(worker, word) => self.mesh.tell(worker, word),
             Step::WatchQueues => {
                 self.watching = true;
-                self.queues.iter_mut().for_each(|queue| queue.was_empty = false);
-                self.steered.iter_mut().for_each(|queue| queue.was_empty = false);
+                self.queues.iter_mut().for_each(|queue| queue.seen = Seen::Received(0));
+                self.steered.iter_mut().for_each(|queue| queue.seen = Seen::Received(0));
             }
             Step::Pack(order) => {
                 self.pack(&order);

@@ -78,8 +78,7 @@ pub(crate) type HandedOff<F> = (u16, F);
 pub(crate) struct Receive<R> {
     pub rx: R,
     pub port: u16,
-    /// A call has yielded less than was asked for, since the worker began to watch.
-    pub was_empty: bool,
+    pub seen: Seen,
 }
 
 /// A receive queue that a port steers to.
@@ -89,7 +88,33 @@ pub(crate) struct Steered<R> {
     pub bursts: u8,
     pub most: usize,
     pub load: SteeredLoad,
-    pub was_empty: bool,
+    pub seen: Seen,
+}
+
+/// Whether all frames that waited in a queue when the worker began to watch it have been received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen {
+    /// Nobody asks.
+    Unwatched,
+    /// So many were received since; in overload a queue never runs empty.
+    Received(usize),
+    /// A call has yielded less than was asked for, or as many came as the queue holds.
+    All,
+}
+
+impl Seen {
+    #[inline]
+    fn receive(&mut self, frames: usize, asked: usize, queue: &impl RxQueue) {
+        if let Self::Received(before) = *self {
+            let received = before + frames;
+            let all = frames < asked || received >= queue.capacity();
+            *self = if all { Self::All } else { Self::Received(received) };
+        }
+    }
+
+    pub const fn is_all(self) -> bool {
+        matches!(self, Self::All)
+    }
 }
 
 /// A transmit queue.
@@ -233,7 +258,7 @@ impl<P: Port> Worker<P> {
                 let received = queue.rx.rx_burst(burst, queue.most);
                 queue.load.packets += received as u64;
                 let (port, more) = (queue.load.port, received == queue.most);
-                queue.was_empty |= !more;
+                queue.seen.receive(received, queue.most, &queue.rx);
                 work += received;
                 self.process(now, port, true, burst, &mut before);
                 if !more {
@@ -244,7 +269,7 @@ impl<P: Port> Worker<P> {
         for at in 0..self.queues.len() {
             let Some(queue) = self.queues.get_mut(at) else { continue };
             let received = queue.rx.rx_burst(burst, BURST);
-            queue.was_empty |= received < BURST;
+            queue.seen.receive(received, BURST, &queue.rx);
             let port = queue.port;
             work += received;
             self.load_factor.sample(received as u32, FULL);

@@ -11,7 +11,7 @@ use tables::Nanos;
 pub(crate) enum Step<S> {
     /// Tell one worker.
     Tell(usize, Word<S>),
-    /// Giver: the queues are to be watched from now on; [`Mover::queues_are_empty`] when each has been seen empty.
+    /// Giver: the queues are to be watched from now on; [`Mover::queues_are_empty`] when all that waited in them is served.
     WatchQueues,
     /// Giver: take the shards out of the datapath, so that whatever comes now goes to the receiver; what was sent before is to be on the
     /// wire: [`Mover::is_sent`] when it is.
@@ -198,7 +198,7 @@ impl<P> Mover<P> {
         }
     }
 
-    /// Giver: each queue was seen empty since [`Step::WatchQueues`].
+    /// Giver: what waited in its queues at [`Step::WatchQueues`] is served.
     pub fn queues_are_empty<S>(&mut self) -> Option<Step<S>> {
         let giving = self.giving.as_mut().filter(|giving| giving.stage == Stage::Emptying)?;
         giving.stage = Stage::Sending;

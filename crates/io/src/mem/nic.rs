@@ -310,6 +310,10 @@ impl RxQueue for MemRx {
             _ => 0,
         }
     }
+
+    fn capacity(&self) -> usize {
+        self.ring.buffer().capacity()
+    }
 }
 
 /// A transmit queue of a [`MemNic`].

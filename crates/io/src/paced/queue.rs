@@ -93,6 +93,10 @@ impl<C: Ticks> RxQueue for PacedRx<C> {
         });
         into.len() - before
     }
+
+    fn capacity(&self) -> usize {
+        self.descriptors
+    }
 }
 
 /// A sink that reads what the packets of a [`Traffic`] say of themselves.
