@@ -25,7 +25,8 @@ pub enum Memory {
 pub struct EalConfig {
     /// Where packet memory comes from.
     pub memory: Memory,
-    /// Megabytes to take: at once with ordinary pages, as a check that they exist with huge pages.
+    /// Megabytes that packets need: with huge pages a check that they exist; with ordinary ones twice as much is taken at once, because a
+    /// buffer doesn't cross from one page to the next and may leave nearly half of its page empty.
     pub megabytes: u32,
     /// PCI devices that will be opened; no other is touched, and with none the PCI bus isn't even scanned.
     pub pci: Vec<String>,
@@ -88,7 +89,7 @@ impl fmt::Display for Chosen {
                 f,
                 "{version} on {megabytes} MB of ordinary pages (no huge pages are free; as root, sysctl \
                  vm.nr_hugepages={} makes packet memory faster)",
-                megabytes.div_ceil(2)
+                megabytes.div_ceil(4)
             ),
         }
     }
@@ -148,7 +149,8 @@ impl Eal {
             STARTED.store(false, Ordering::SeqCst);
             return Err(DpdkError::HugePages { megabytes: config.megabytes });
         }
-        let arguments = arguments(config, available);
+        let megabytes = if available { config.megabytes } else { config.megabytes.saturating_mul(2) };
+        let arguments = arguments(config, available, megabytes);
         let mut owned: Vec<CString> = Vec::with_capacity(arguments.len());
         for argument in arguments {
             match CString::new(argument) {
@@ -183,7 +185,7 @@ impl Eal {
         let chosen = Chosen {
             huge_pages: available,
             fell_back: config.memory == Memory::Auto && wanted && !available,
-            megabytes: config.megabytes,
+            megabytes,
             version,
         };
         let directory = config.multi_process.then(own_directory).flatten();
@@ -250,7 +252,7 @@ fn own_directory() -> Option<PathBuf> {
 }
 
 /// EAL's command line.
-fn arguments(config: &EalConfig, huge_pages: bool) -> Vec<String> {
+fn arguments(config: &EalConfig, huge_pages: bool, megabytes: u32) -> Vec<String> {
     // "0@(cpus)": logical core 0 may run where this thread may. Anything else would pin the caller to a core, and
     // every thread that it starts later with it.
     let mut arguments = vec!["millrace".to_owned(), "--lcores".into(), format!("0@({})", allowed_cpus())];
@@ -266,7 +268,7 @@ fn arguments(config: &EalConfig, huge_pages: bool) -> Vec<String> {
             push("--iova-mode=va");
         }
         push("-m");
-        push(&config.megabytes.to_string());
+        push(&megabytes.to_string());
         if config.multi_process {
             push("--file-prefix");
             push(&file_prefix());
