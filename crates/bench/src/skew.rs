@@ -16,6 +16,8 @@ use tables::clock::Tsc;
 
 /// A unit of load, in parts of a worker's capacity: weights are whole numbers of it.
 const UNIT: f64 = 0.05;
+/// The resolution, in seconds.
+const BUCKET: f64 = 0.02;
 /// Units of every worker but the hot one.
 const OTHERS: u16 = 6;
 
@@ -86,7 +88,7 @@ pub fn run(config: &SkewConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resul
         });
         tell(&format!("{}: {} steps", variant.name, config.steps.len()));
         let team = if variant.rebalances { team.rebalancing() } else { team };
-        let timeline = Timeline::start(&team, &members, &steps.collect::<Vec<_>>(), 0.02, clock)?;
+        let timeline = Timeline::start(&team, &members, &steps.collect::<Vec<_>>(), BUCKET, clock)?;
         let played = timeline.play(&mut |_, _| Ok(()))?;
         summarise(&mut report, config, variant, &team, &played);
         panels.extend(panels_of(config, variant, &team, &played));
@@ -132,7 +134,8 @@ fn summarise(report: &mut Report, config: &SkewConfig, variant: &Variant, team: 
 /// What came and went by thread, and how late it was.
 fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Played) -> [Panel; 2] {
     let all = 0.0..config.seconds * config.steps.len() as f64;
-    let step = (config.seconds / 20.0).max(0.02);
+    // Whole buckets: else neighbouring points would be of different lengths.
+    let step = (config.seconds / 20.0 / BUCKET).round().max(1.0) * BUCKET;
     let mut series = Vec::new();
     for thread in 0..team.receivers() {
         let label = if team.dispatchers() > 0 { "received".into() } else { format!("received by {thread}") };
