@@ -24,7 +24,7 @@ use tables::clock::Tsc;
 
 /// Frames taken from a control queue in one round: a flood of them leaves most of the round to users.
 pub(crate) const CONTROL_BURST: usize = BURST / 4;
-/// When a worker is told to stop, a port has this long to go on taking frames, in nanoseconds.
+/// When a worker is told to stop, a port has this long to go on taking frames, and to stop giving any, in nanoseconds.
 const LINGER: u64 = 10_000_000;
 /// Orders taken between two bursts, so that a flood of N4 requests does not hold up packets.
 const ORDERS_PER_LOOP: usize = 32;
@@ -187,6 +187,7 @@ impl<P: Port> Worker<P> {
         let mut next_tick = started;
         let mut stopping = false;
         let mut last_work = started;
+        let mut told_to_stop = None;
         loop {
             let now = self.clock.now();
             let packets = self.receive(now, &mut burst) + self.take_over(now) + self.send_waiting();
@@ -202,7 +203,9 @@ impl<P: Port> Worker<P> {
             self.load.polls += 1;
             let after = self.clock.now();
             self.load.total_nanos = after.since(started);
-            if work > 0 {
+            // Traffic doesn't end because a worker does: what comes for longer than this stays in the queues.
+            let is_late = stopping && after.since(*told_to_stop.get_or_insert(after)) >= LINGER;
+            if work > 0 && !is_late {
                 last_work = after;
                 self.load.busy_nanos += after.since(now);
                 // Only packets keep a worker awake: control wakes it for orders, and needs the processor more where there are few.
@@ -213,7 +216,8 @@ impl<P: Port> Worker<P> {
             }
             self.load.empty_polls += 1;
             let waiting = self.transmit.iter().any(|transmit| !transmit.waiting.is_empty());
-            if (stopping || self.answers.is_abandoned()) && !(waiting && after.since(last_work) < LINGER) {
+            let has_to_wait = waiting && after.since(last_work) < LINGER;
+            if is_late || (stopping || self.answers.is_abandoned()) && !has_to_wait {
                 if let Some(offload) = &mut self.offload {
                     offload.stop(now, &mut self.datapath, &mut self.out);
                 }

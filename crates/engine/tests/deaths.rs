@@ -12,15 +12,19 @@ use tables::clock::Tsc;
 /// A frame that a defect in the worker doesn't survive.
 const POISON: [u8; 16] = [0xde; 16];
 
-/// A NIC whose driver panics at the sight of poison.
-struct Fragile(MemNic);
+/// A NIC whose driver panics at the sight of poison; or one whose queues are never empty.
+struct Fragile(MemNic, bool);
 
-struct FragileRx(MemRx);
+struct FragileRx(MemRx, bool);
 
 impl RxQueue for FragileRx {
     type Frame = MemFrame;
 
     fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        if self.1 {
+            into.extend((0..max).map(|_| MemFrame::copy_of(&[0; 60]).unwrap()));
+            return max;
+        }
         let received = self.0.rx_burst(into, max);
         assert!(!into.iter().any(|frame| frame.bytes() == POISON), "poisoned, as the test wants it");
         received
@@ -37,7 +41,7 @@ impl Port for Fragile {
         self.0.info()
     }
     fn take_queue(&mut self, queue: u16) -> Option<(FragileRx, MemTx)> {
-        self.0.take_queue(queue).map(|(rx, tx)| (FragileRx(rx), tx))
+        self.0.take_queue(queue).map(|(rx, tx)| (FragileRx(rx, self.1), tx))
     }
     fn pool(&mut self, queue: u16) -> MemPool {
         self.0.pool(queue)
@@ -55,7 +59,7 @@ impl Port for Fragile {
 
 fn nic(mac: MacAddr, workers: u16) -> (Fragile, MemWire) {
     let (nic, wire) = MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
-    (Fragile(nic), wire)
+    (Fragile(nic, false), wire)
 }
 
 /// Sends one packet of each session; says of which it comes out, within a while.
@@ -124,4 +128,17 @@ fn the_shards_of_a_worker_that_died_go_on_and_those_that_killed_two_end() {
     assert_eq!(reports.len(), 3);
     let counters = sum(&reports);
     assert_eq!(counters.dropped(Reason::UnknownTeid), first.len() as u64);
+}
+
+#[test]
+fn workers_stop_while_packets_keep_coming() {
+    let (mut n3, mut n6) = (nic(N3_MAC, 2).0, nic(N6_MAC, 2).0);
+    (n3.1, n6.1) = (true, true);
+    let config = EngineConfig { cores: vec![None; 2], ..EngineConfig::default() };
+    let datapath = datapath::Config::new(network().view());
+    let engine = Engine::start(&mut [n3, n6], &config, &datapath, Tsc::process()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let counters = sum(&engine.stop().unwrap());
+    assert!(counters.received > 0);
+    assert_eq!(counters.balance(), 0);
 }
