@@ -214,6 +214,8 @@ impl Generator<'_> {
         let mut latencies = Latencies::new();
         let (mut offered, mut back, mut last) = (0, 0, begin);
         loop {
+            // Read before anything is taken: who is held up past the end still counts all that was due until then.
+            let over = self.clock.ticks() >= end;
             let mut made = 0;
             for ((rx, arrivals), wire) in lanes.iter_mut().zip(self.ends.iter_mut()) {
                 arrivals.advance(self.clock.ticks().min(end));
@@ -235,7 +237,7 @@ impl Generator<'_> {
                 latencies.record(nanos(&self.clock, now.saturating_sub(stamped(&frame))));
             }
             back += came as u64;
-            if made + came as u64 > 0 || now < end {
+            if made + came as u64 > 0 || !over {
                 last = now;
             } else if offered == back || now - last > self.clock.hz() / PATIENCE {
                 break;
