@@ -248,6 +248,18 @@ impl Counters {
         self.add_drops(reason, frames);
     }
 
+    /// Frames of the outbox are another worker's to send: it counts them as sent.
+    pub const fn left_to_sender(&mut self, frames: u64) {
+        self.sent -= frames;
+        self.handed_out += frames;
+    }
+
+    /// Frames that came from another worker only to be sent.
+    pub const fn sent_for_another(&mut self, frames: u64) {
+        self.handed_in += frames;
+        self.sent += frames;
+    }
+
     /// Frames that were received or handed in, and lost before anything could become of them.
     pub fn lose(&mut self, reason: Reason, frames: u64) {
         self.add_drops(reason, frames);

@@ -195,6 +195,11 @@ impl<F: Frame> Datapath<F> {
         Some(shard)
     }
 
+    /// Shards that are here.
+    pub fn owned(&self) -> usize {
+        self.shards.iter().flatten().count()
+    }
+
     /// An empty shard with this worker's limits.
     pub fn new_shard(&self, id: ShardId) -> Box<Shard<F>> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;

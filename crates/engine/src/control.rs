@@ -151,6 +151,10 @@ struct Seat {
 }
 
 impl Seat {
+    const fn is_alive(&self) -> bool {
+        self.last.is_none()
+    }
+
     fn push_waiting(&mut self) {
         while let Some(order) = self.waiting.pop_front() {
             if matches!(&order, Order::Take(order) if order.number > self.may_take) {
@@ -166,9 +170,7 @@ impl Seat {
             thread.thread().unpark();
         }
     }
-}
 
-impl Seat {
     /// Its worker has died: what it counted.
     fn end(&mut self) -> Option<WorkerReport> {
         if let Some(thread) = self.thread.take() {
@@ -275,7 +277,6 @@ impl Engine {
                 sender: config.model.sender(number),
                 redirections,
                 pool,
-                owned: engine.map.shards_of(number).count(),
                 datapath: state,
                 offload,
                 clock,
@@ -297,8 +298,6 @@ impl Engine {
                 port_loads: vec![PortLoad::default(); ports.len()],
                 dial: dial.clone(),
                 load_factor: Ewma::new(),
-                busy: Ewma::new(),
-                busy_before: (0, 0),
             };
             let own: Vec<_> = engine.map.shards_of(number).collect();
             worker.redirect(&own);
@@ -367,7 +366,7 @@ impl Engine {
 
     /// Whether all workers have passed a fence, as far as [`Engine::drain`] has heard.
     pub fn passed(&self, fence: Fence) -> bool {
-        self.seats.iter().all(|seat| seat.last.is_some() || seat.passed >= fence.0)
+        self.seats.iter().all(|seat| !seat.is_alive() || seat.passed >= fence.0)
     }
 
     /// Hands over what was posted. Call it once per round: waking a worker costs a system call if it sleeps.
@@ -383,7 +382,7 @@ impl Engine {
     /// Goes on with moves: the next begins when none runs, its receiver is told when the giver is ready.
     fn direct(&mut self) {
         let seats = &mut self.seats;
-        if let Some(order) = self.director.give_up(None) {
+        if let Some(order) = self.director.give_up_late() {
             take_back(seats, &mut self.map, &order);
         }
         let passed = |worker: usize| seats.get(worker).map_or(0, |seat| seat.passed);
@@ -393,7 +392,7 @@ impl Engine {
             seat.may_take = order.number;
             seat.push_waiting();
         }
-        let able = |worker: usize| seats.get(worker).is_some_and(|seat| seat.last.is_none());
+        let able = |worker: usize| seats.get(worker).is_some_and(Seat::is_alive);
         if let Some(order) = self.director.next(&self.map, able) {
             self.last_fence += 1;
             self.map.set(&order.shards, order.to);
@@ -411,7 +410,7 @@ impl Engine {
     /// A worker has died: another inherits.
     fn bury(&mut self, dead: usize) {
         tracing::error!(worker = dead, "a worker died; another takes its shards and queues over");
-        let running = self.director.give_up(Some(dead));
+        let running = self.director.give_up_with(dead);
         if let Some(order) = &running
             && order.to == dead
         {
@@ -447,8 +446,7 @@ impl Engine {
         shards: impl IntoIterator<Item = ShardId>,
         to: usize,
     ) -> Result<(), MoveError> {
-        let alive = self.seats.get(to).is_some_and(|seat| seat.last.is_none());
-        if !alive || !self.owning.contains(&to) {
+        if !self.is_alive(to) || !self.owning.contains(&to) {
             return Err(MoveError { worker: to, owning: self.owning.clone() });
         }
         self.director.want(shards.into_iter().map(|shard| (shard, to)));
@@ -483,7 +481,7 @@ impl Engine {
 
     /// Whether a worker runs.
     pub fn is_alive(&self, worker: usize) -> bool {
-        self.seats.get(worker).is_some_and(|seat| seat.last.is_none())
+        self.seats.get(worker).is_some_and(Seat::is_alive)
     }
 
     /// Takes all events that have arrived.
@@ -514,7 +512,7 @@ impl Engine {
     ///
     /// Errors: a worker is dead, or did not answer within a second.
     pub fn reports(&mut self) -> Result<Vec<WorkerReport>, EngineError> {
-        for seat in self.seats.iter_mut().filter(|seat| seat.last.is_none()) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
             // A report doesn't wait for a move.
             let moves = seat.waiting.iter().position(|order| matches!(order, Order::Take(_)));
             seat.waiting.insert(moves.unwrap_or(seat.waiting.len()), Order::Report);
@@ -613,16 +611,14 @@ impl Engine {
 fn take_back(seats: &mut [Seat], map: &mut ShardMap, order: &Move) {
     map.set(&order.shards, order.from);
     let Some(receiver) = seats.get_mut(order.to) else { return };
-    let mut orders = Vec::new();
-    receiver.waiting.retain_mut(|waiting| match waiting {
-        Order::Take(take) => take.number != order.number,
-        Order::Do(command) if command.shard().is_some_and(|shard| order.shards.contains(&shard)) => {
-            // Nothing is left behind but an order that changes nothing.
-            orders.push(std::mem::replace(waiting, Order::Fence(0)));
-            false
-        }
-        _ => true,
-    });
+    receiver.waiting.retain(|waiting| !matches!(waiting, Order::Take(take) if take.number == order.number));
+    let is_of_the_move = |waiting: &Order| match waiting {
+        Order::Do(command) => command.shard().is_some_and(|shard| order.shards.contains(&shard)),
+        _ => false,
+    };
+    let (orders, others): (VecDeque<_>, _) =
+        std::mem::take(&mut receiver.waiting).into_iter().partition(is_of_the_move);
+    receiver.waiting = others;
     if let Some(giver) = seats.get_mut(order.from) {
         giver.waiting.extend(orders);
     }

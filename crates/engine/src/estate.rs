@@ -5,9 +5,8 @@
 //! and its receive queues, and control names an heir. A shard that is inherited and whose new owner dies too is not passed on a third
 //! time, but begins anew without sessions: if one of its packets kills workers, that ends with the second.
 
-use crate::mesh::{Boxed, Passed, shards_in};
+use crate::mesh::Boxed;
 use crate::worker::{Answer, Receive, Steered, Worker};
-use datapath::Reason;
 use io::Port;
 use session::ShardId;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,20 +38,10 @@ impl<P: Port> Clone for Estates<P> {
 impl<P: Port> Worker<P> {
     /// After a panic: counts what is lost, and leaves the rest to an heir.
     pub(crate) fn bequeath(&mut self) {
-        let mut shards = Vec::new();
-        let mut lost = self.mover.abandon().len();
-        for passed in self.mesh.drain() {
-            lost += usize::from(!matches!(passed, Passed::Word(_)));
-            shards.extend(shards_in(passed));
-        }
-        shards.append(&mut self.mesh.returned());
+        let mut shards = self.leave_rings();
         shards.append(&mut self.packed);
         shards.extend(ShardId::all().filter_map(|id| self.datapath.release(id)));
-        self.owned = 0;
         shards.retain(|shard| !self.owners.was_inherited(shard.id()));
-        let counters = self.datapath.counters_mut();
-        counters.handed_in += lost as u64;
-        counters.lose(Reason::LostWithWorker, lost as u64);
         let estate = Estate {
             worker: self.number,
             shards,
@@ -76,29 +65,26 @@ impl<P: Port> Worker<P> {
         let inherited: Vec<ShardId> = shards.iter().map(|shard| shard.id()).collect();
         self.owners.set_inherited(&inherited, self.number);
         for shard in shards {
-            self.adopt(shard);
+            self.datapath.adopt(shard);
         }
         // A move from the dead worker is over, and so is one to it: what it was to get is here.
         let parked = self.mover.abandon();
         (self.watching, self.mark) = (false, None);
         for shard in std::mem::take(&mut self.packed) {
-            self.adopt(shard);
+            self.datapath.adopt(shard);
         }
         // What is left of the dead one's: shards of a move that are still here, and those that were not passed on. They begin anew,
         // empty; the SMF learns of it by error indications, or sets a session up again with its next change.
         let left: Vec<ShardId> = ShardId::all().filter(|id| self.owners.owner(*id) == dead).collect();
         for &id in &left {
             if !self.owns(id) {
-                self.adopt(self.datapath.new_shard(id));
+                let anew = self.datapath.new_shard(id);
+                self.datapath.adopt(anew);
             }
         }
         self.owners.set(&left, self.number);
         self.redirect(&inherited);
         self.redirect(&left);
-        while let Some(order) = self.held.pop_front() {
-            self.carry_out(now, order);
-        }
-        self.taken.extend(parked);
-        self.process_taken(now);
+        self.catch_up(now, parked);
     }
 }

@@ -1,7 +1,7 @@
 //! The rings between workers: packets for their shards' owners, and words about shards.
 
 use crate::moves::Word;
-use datapath::{Reason, Shard};
+use datapath::Shard;
 use io::{BURST, Frame};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
@@ -37,13 +37,13 @@ struct Lane<F: Frame> {
     words: VecDeque<Passed<F>>,
 }
 
-/// Packets that did not find their way through the rings.
+/// Packets and frames that did not find their way through the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// To be processed by another worker, and why not.
-    pub packets: [(Option<Reason>, u64); 2],
-    /// To be sent by another worker.
-    pub frames: u64,
+    /// There was no room.
+    pub full: u64,
+    /// The other worker is dead.
+    pub dead: u64,
 }
 
 impl<F: Frame> Default for Mesh<F> {
@@ -55,8 +55,7 @@ impl<F: Frame> Default for Mesh<F> {
 impl<F: Frame> Mesh<F> {
     /// All workers' ends, with rings of so many entries.
     pub fn all(workers: usize, entries: usize) -> Vec<Self> {
-        let mut ends: Vec<Self> =
-            (0..workers).map(|_| Self { to: Vec::new(), returned: Vec::new(), from: Vec::new() }).collect();
+        let mut ends: Vec<Self> = (0..workers).map(|_| Self::default()).collect();
         for a in 0..workers {
             for b in 0..workers {
                 let (producer, consumer) = (a != b).then(|| RingBuffer::new(entries)).unzip();
@@ -95,8 +94,7 @@ impl<F: Frame> Mesh<F> {
         }
     }
 
-    /// Passes on what was staged, then what was said. Says what is lost because a ring was full or its worker is
-    /// dead.
+    /// Passes on what was staged, then what was said. Says what is lost.
     pub fn publish(&mut self) -> Lost {
         let mut lost = Lost::default();
         for lane in self.to.iter_mut().flatten() {
@@ -109,17 +107,8 @@ impl<F: Frame> Mesh<F> {
             {
                 chunk.fill_from_iter(lane.staged.drain(..room));
             }
-            let (at, reason) = if lane.ring.is_abandoned() {
-                (0, Reason::LostWithWorker)
-            } else {
-                (1, Reason::HandOffRingFull)
-            };
-            for frame in lane.staged.drain(..) {
-                match (frame, lost.packets.get_mut(at)) {
-                    (Passed::Packet(..), Some(count)) => *count = (Some(reason), count.1 + 1),
-                    _ => lost.frames += 1,
-                }
-            }
+            let count = if lane.ring.is_abandoned() { &mut lost.dead } else { &mut lost.full };
+            *count += lane.staged.drain(..).len() as u64;
             // Later packets may overtake a word that waits for room, which says nothing of them.
             while let Some(word) = lane.words.pop_front() {
                 if lane.ring.is_abandoned() {
@@ -169,10 +158,10 @@ impl<F: Frame> Mesh<F> {
         self.from.len()
     }
 
-    /// Everything that is still in the rings to this worker, which ends.
-    pub fn drain(&mut self) -> Vec<Passed<F>> {
+    /// This worker ends, and others can tell: everything that is still in the rings to it, and words that it could not say.
+    pub fn leave(&mut self) -> Vec<Passed<F>> {
         let mut left = Vec::new();
-        for ring in self.from.iter_mut().flatten() {
+        for mut ring in std::mem::take(&mut self.from).into_iter().flatten() {
             while let Ok(passed) = ring.pop() {
                 left.push(passed);
             }

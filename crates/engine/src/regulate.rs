@@ -166,7 +166,7 @@ impl Engine {
                 .shard_loads()
                 .map(|loads| std::array::from_fn(|shard| loads.packets(ShardId::from_hash(shard as u32))))
                 .collect();
-            let loads = self.regulator.meter.read(&packets, None);
+            let loads = self.regulator.meter.read(&packets);
             self.regulator.planner.observe(&loads);
             if !moving {
                 self.level(&capacities, &mut tell);

@@ -3,8 +3,9 @@
 use crate::mesh::Boxed;
 use crate::moves::{Heard, Move, Moved, Step, Taken, Word};
 use crate::sending::Flush;
-use crate::worker::{Answer, Seen, Worker};
+use crate::worker::{Answer, HandedOff, Seen, Worker};
 use io::{BURST, Port};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tables::Nanos;
 
@@ -73,7 +74,7 @@ impl<P: Port> Worker<P> {
         for shard in self.mesh.returned() {
             self.owners.set(&[shard.id()], self.number);
             self.redirect(&[shard.id()]);
-            self.adopt(shard);
+            self.datapath.adopt(shard);
         }
         work
     }
@@ -111,10 +112,7 @@ impl<P: Port> Worker<P> {
             if let Some(offload) = &mut self.offload {
                 offload.withdraw_shard(now, &mut self.datapath, id, &mut self.out);
             }
-            if let Some(shard) = self.datapath.release(id) {
-                self.owned -= 1;
-                self.packed.push(shard);
-            }
+            self.packed.extend(self.datapath.release(id));
         }
         self.flush(now);
     }
@@ -122,7 +120,10 @@ impl<P: Port> Worker<P> {
     /// Giver: parts with them.
     fn give(&mut self, order: &Move) {
         (self.watching, self.mark) = (false, None);
-        self.pack(order);
+        if self.packed.is_empty() {
+            // Patience ended before it came to that.
+            self.pack(order);
+        }
         let shards = std::mem::take(&mut self.packed);
         if let Some(step) = self.mover.give(shards) {
             self.step(step);
@@ -146,7 +147,7 @@ impl<P: Port> Worker<P> {
                 Heard::Stray(shards) => {
                     for shard in shards {
                         self.owners.set(&[shard.id()], self.number);
-                        self.adopt(shard);
+                        self.datapath.adopt(shard);
                     }
                 }
             },
@@ -154,26 +155,16 @@ impl<P: Port> Worker<P> {
         self.publish();
     }
 
-    pub(crate) fn adopt(&mut self, shard: Boxed<P::Frame>) {
-        self.owned += usize::from(self.datapath.adopt(shard).is_none());
-    }
-
     /// Receiver: the shards are here.
-    fn settle_in(&mut self, now: Nanos, taken: Taken<(u16, P::Frame), Boxed<P::Frame>>) {
-        let Taken { order, shards, mut parked, since, overflowed, hurried } = taken;
+    fn settle_in(&mut self, now: Nanos, taken: Taken<HandedOff<P::Frame>, Boxed<P::Frame>>) {
+        let Taken { order, shards, parked, since, overflowed, hurried } = taken;
         let moved = shards.len();
         for shard in shards {
-            self.adopt(shard);
+            self.datapath.adopt(shard);
         }
         let pause = since.map_or(0, |since| self.clock.now().since(since));
         let packets = parked.len() as u64;
-        while let Some(order) = self.held.pop_front() {
-            self.carry_out(now, order);
-        }
-        while !parked.is_empty() {
-            self.taken.extend(parked.drain(..parked.len().min(BURST)));
-            self.process_taken(now);
-        }
+        self.catch_up(now, parked);
         self.backlog.push_back(Answer::Moved(Moved {
             number: order.number,
             shards: moved,
@@ -182,5 +173,16 @@ impl<P: Port> Worker<P> {
             hurried,
             pause,
         }));
+    }
+
+    /// Shards that were on their way are here: what waited for them, orders first.
+    pub(crate) fn catch_up(&mut self, now: Nanos, mut parked: VecDeque<HandedOff<P::Frame>>) {
+        while let Some(order) = self.held.pop_front() {
+            self.carry_out(now, order);
+        }
+        while !parked.is_empty() {
+            self.taken.extend(parked.drain(..parked.len().min(BURST)));
+            self.process_taken(now);
+        }
     }
 }

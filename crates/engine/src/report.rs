@@ -65,7 +65,7 @@ pub struct Load {
     pub busy_nanos: u64,
     /// Nanoseconds since start.
     pub total_nanos: u64,
-    /// Packets passed to other workers.
+    /// Packets passed to other workers, to be processed or sent.
     pub handed_off: u64,
     /// Packets taken from other workers.
     pub taken_over: u64,
@@ -81,8 +81,6 @@ pub struct Gauge {
     /// Core load factor: how full the bursts are that it receives, 0 to 1, averaged over polls with weight
     /// 1/1,024 for the last. At 1, more arrives than the worker takes.
     pub load: f32,
-    /// Share of its time that found something to do, 0 to 1, averaged over some 60 ms.
-    pub busy: f32,
     /// How full the fullest ring to it is, 0 to 1, sampled each millisecond.
     pub ring: f32,
     /// Grows as long as the worker runs.
@@ -100,16 +98,14 @@ pub(crate) struct Dial(Arc<Needles>);
 #[repr(align(128))]
 struct Needles {
     load: AtomicU32,
-    busy: AtomicU32,
     ring: AtomicU32,
     heartbeat: AtomicU64,
     asleep: AtomicBool,
 }
 
 impl Dial {
-    pub fn show(&self, load: f32, busy: f32, ring: f32) {
+    pub fn show(&self, load: f32, ring: f32) {
         self.0.load.store(load.to_bits(), Ordering::Relaxed);
-        self.0.busy.store(busy.to_bits(), Ordering::Relaxed);
         self.0.ring.store(ring.to_bits(), Ordering::Relaxed);
         let heartbeat = &self.0.heartbeat;
         heartbeat.store(heartbeat.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
@@ -129,7 +125,6 @@ impl Dial {
         let float = |bits: &AtomicU32| f32::from_bits(bits.load(Ordering::Relaxed));
         Gauge {
             load: float(&self.0.load),
-            busy: float(&self.0.busy),
             ring: float(&self.0.ring),
             heartbeat: self.0.heartbeat.load(Ordering::Relaxed),
             asleep: self.is_asleep(),

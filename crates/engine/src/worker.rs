@@ -3,7 +3,7 @@
 use crate::egress::Scheduler;
 use crate::estate::Estates;
 use crate::idle::Idle;
-use crate::mesh::{Boxed, Mesh, Passed};
+use crate::mesh::{Boxed, Lost, Mesh, Passed, shards_in};
 use crate::moves::{Move, Moved, Mover};
 use crate::owners::Owners;
 use crate::plan::ewma::Ewma;
@@ -143,8 +143,6 @@ pub(crate) struct Worker<P: Port> {
     pub redirections: Vec<Box<dyn Redirection>>,
     pub pool: P::Pool,
     pub datapath: Datapath<P::Frame>,
-    /// Its shards.
-    pub owned: usize,
     pub offload: Option<Offload>,
     pub clock: Tsc,
     pub idle: Idle,
@@ -154,7 +152,7 @@ pub(crate) struct Worker<P: Port> {
     pub roster: Roster,
     pub mesh: Mesh<P::Frame>,
     pub mover: Mover<HandedOff<P::Frame>>,
-    /// Its queues are watched until each has been seen empty.
+    /// Its queues are watched until each has been [`Seen::All`].
     pub watching: bool,
     /// Shards that are to be given away.
     pub packed: Vec<Boxed<P::Frame>>,
@@ -173,10 +171,7 @@ pub(crate) struct Worker<P: Port> {
     pub load: Load,
     pub port_loads: Vec<PortLoad>,
     pub dial: Dial,
-    /// Averages: core load factor, share of busy time; and the time that was busy until the last tick.
     pub load_factor: Ewma,
-    pub busy: Ewma<6>,
-    pub busy_before: (u64, u64),
 }
 
 impl<P: Port> Worker<P> {
@@ -243,12 +238,7 @@ impl<P: Port> Worker<P> {
         }
         self.datapath.tick(now, &mut self.out, &mut self.pool);
         self.flush(now);
-        let (busy, total) = (self.load.busy_nanos, self.load.total_nanos);
-        let (busy_before, total_before) = std::mem::replace(&mut self.busy_before, (busy, total));
-        if total > total_before {
-            self.busy.sample((busy - busy_before) as u32, (total - total_before) as u32);
-        }
-        self.dial.show(self.load_factor.value(), self.busy.value(), self.mesh.occupancy());
+        self.dial.show(self.load_factor.value(), self.mesh.occupancy());
     }
 
     /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
@@ -319,8 +309,8 @@ impl<P: Port> Worker<P> {
         for other in 0..self.mesh.workers() {
             let mut passed = std::mem::take(&mut self.passed);
             self.mesh.take(other, &mut passed);
-            work += passed.len();
-            let packets = passed.len();
+            let came = passed.len();
+            work += came;
             for passed in passed.drain(..) {
                 match passed {
                     Passed::Packet(port, frame) => {
@@ -329,6 +319,8 @@ impl<P: Port> Worker<P> {
                     }
                     Passed::Send(port, frame) => {
                         if let Some(frames) = self.out.transmit.get_mut(usize::from(port)) {
+                            self.load.taken_over += 1;
+                            self.datapath.counters_mut().sent_for_another(1);
                             frames.push(frame);
                         }
                     }
@@ -340,7 +332,7 @@ impl<P: Port> Worker<P> {
                 }
             }
             self.passed = passed;
-            if packets > 0 {
+            if came > 0 {
                 self.process_taken(now);
             }
         }
@@ -410,13 +402,9 @@ impl<P: Port> Worker<P> {
 
     /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.
     pub(crate) fn flush(&mut self, now: Nanos) {
+        let stages = self.sender.is_some() || !self.out.hand_off.is_empty();
         if let Some(sender) = self.sender {
-            for (port, frames) in (0..).zip(&mut self.out.transmit) {
-                for frame in frames.drain(..) {
-                    // There is a ring to every other worker.
-                    let _ = self.mesh.stage(sender, Passed::Send(port, frame));
-                }
-            }
+            self.pass_to_sender(sender);
         } else {
             for (frames, transmit) in self.out.transmit.iter_mut().zip(&mut self.transmit) {
                 if frames.is_empty() {
@@ -435,10 +423,8 @@ impl<P: Port> Worker<P> {
                 }
             }
         }
-        if !self.out.hand_off.is_empty() {
-            self.hand_off(now);
-        }
-        if self.sender.is_some() {
+        self.hand_off(now);
+        if stages {
             self.publish();
         }
         for event in self.out.events.drain(..) {
@@ -463,7 +449,20 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Passes packets to the owners of their shards, or parks them if the shards are on their way here.
+    /// Stages frames for the dispatcher that sends them.
+    fn pass_to_sender(&mut self, sender: usize) {
+        let mut staged = 0;
+        for (port, frames) in (0..).zip(&mut self.out.transmit) {
+            for frame in frames.drain(..) {
+                // There is a ring to every other worker.
+                staged += u64::from(self.mesh.stage(sender, Passed::Send(port, frame)).is_ok());
+            }
+        }
+        self.load.handed_off += staged;
+        self.datapath.counters_mut().left_to_sender(staged);
+    }
+
+    /// Stages packets for the owners of their shards, or parks them if the shards are on their way here.
     fn hand_off(&mut self, now: Nanos) {
         let Self { out, mesh, mover, owners, datapath, number, .. } = self;
         let (mut full, mut lost, mut staged) = (0, 0, 0);
@@ -482,20 +481,15 @@ impl<P: Port> Worker<P> {
         self.load.handed_off += staged;
         datapath.counters_mut().lost_in_hand_off(Reason::MoveParkingFull, full);
         datapath.counters_mut().lost_in_hand_off(Reason::NotOwned, lost);
-        self.publish();
     }
 
     /// Puts what is staged into the rings.
     pub(crate) fn publish(&mut self) {
-        let lost = self.mesh.publish();
+        let Lost { full, dead } = self.mesh.publish();
+        self.load.handed_off -= full + dead;
         let counters = self.datapath.counters_mut();
-        for (reason, packets) in lost.packets {
-            if let Some(reason) = reason {
-                self.load.handed_off -= packets;
-                counters.lost_in_hand_off(reason, packets);
-            }
-        }
-        counters.lost_at_port(lost.frames);
+        counters.lost_in_hand_off(Reason::HandOffRingFull, full);
+        counters.lost_in_hand_off(Reason::LostWithWorker, dead);
     }
 
     /// Offers what waits to the ports again; says how many frames they took.
@@ -514,10 +508,25 @@ impl<P: Port> Worker<P> {
     fn finish(&mut self) {
         let now = self.clock.now();
         self.flush(now);
-        let parked = self.mover.abandon().len() as u64;
+        // Shards on their way end with the workers.
+        self.leave_rings();
         let lost = self.transmit.iter_mut().map(|transmit| transmit.waiting.clear()).sum();
         self.datapath.counters_mut().lost_at_port(lost);
-        self.datapath.counters_mut().lost_in_hand_off(Reason::LostWithWorker, parked);
+    }
+
+    /// Nobody passes anything to this worker from now on: what is parked or in the rings is lost, but for shards.
+    pub(crate) fn leave_rings(&mut self) -> Vec<Boxed<P::Frame>> {
+        let mut lost = self.mover.abandon().len() as u64;
+        let mut shards = Vec::new();
+        for passed in self.mesh.leave() {
+            lost += u64::from(!matches!(passed, Passed::Word(_)));
+            shards.extend(shards_in(passed));
+        }
+        shards.append(&mut self.mesh.returned());
+        let counters = self.datapath.counters_mut();
+        counters.handed_in += lost;
+        counters.lose(Reason::LostWithWorker, lost);
+        shards
     }
 
     /// Passes answers and events to control.
@@ -540,7 +549,7 @@ impl<P: Port> Worker<P> {
     fn has_nothing_to_wait_for(&self) -> bool {
         let reachable = !self.queues.is_empty() && self.redirections.len() < self.queues.len();
         // Worker 0 gets what no hash can be computed of.
-        self.owned == 0 && self.number != 0 && !reachable && self.backlog.is_empty()
+        self.number != 0 && !reachable && self.backlog.is_empty() && self.datapath.owned() == 0
     }
 
     fn sleep(&mut self) {
@@ -561,7 +570,7 @@ impl<P: Port> Worker<P> {
             worker: self.number,
             core: self.core,
             counters: self.datapath.counters().clone(),
-            shards: self.owned,
+            shards: self.datapath.owned(),
             sessions: self.datapath.sessions(),
             load: self.load,
             ports: self.port_loads.clone(),

@@ -270,3 +270,30 @@ fn a_full_parking_place_is_counted() {
     assert!(overflowed(&reports) > 0);
     assert!(reports.iter().all(|report| report.counters.balance() == 0));
 }
+
+/// A dispatcher that sends for others counts what its port does not take; the others have left it to it.
+#[test]
+fn frames_that_a_dispatcher_can_not_send_are_its_losses() {
+    let model = Model::Pipeline { dispatchers: 1, sender: Sender::Dispatcher };
+    let mut lab = Lab::new(2, RssMode::InnerIp, |config| config.model = model);
+    let mut sent = 0;
+    // Nobody collects: the port's ring fills, then what waits for it, then packets are lost.
+    while sent < 40_000 {
+        let mut frames: Vec<_> = (0..32).map(|index| packet(tunnel(index).teid, ue(index), 0)).collect();
+        while !frames.is_empty() {
+            let before = frames.len();
+            lab.n3.offer(&mut frames);
+            sent += before - frames.len();
+        }
+    }
+    wait("the dispatcher", || lab.engine.reports().unwrap()[0].counters.received == sent as u64);
+    let reports = lab.engine.stop().unwrap();
+    let mut sum = Counters::default();
+    for report in &reports {
+        assert_eq!(report.counters.balance(), 0, "worker {}", report.worker);
+        sum.merge(&report.counters);
+    }
+    assert!(reports[0].counters.dropped(Reason::TxQueueFull) > 0);
+    assert_eq!(reports[1].counters.sent, 0);
+    assert_eq!(sum.handed_in, sum.handed_out);
+}

@@ -118,12 +118,18 @@ impl Director {
         Some(Arc::clone(&current.order))
     }
 
-    /// The move that is not to be, because its giver does not answer; or, with `dead`, because that worker can't take part any more.
-    pub fn give_up(&mut self, dead: Option<usize>) -> Option<Arc<Move>> {
-        let current = self.current.take_if(|current| {
-            let is_late = current.fence.is_some() && current.since.elapsed() > PATIENCE;
-            is_late || dead.is_some_and(|dead| dead == current.order.to || dead == current.order.from)
-        })?;
+    /// The move that is not to be, because its giver does not answer.
+    pub fn give_up_late(&mut self) -> Option<Arc<Move>> {
+        self.give_up(|current| current.fence.is_some() && current.since.elapsed() > PATIENCE)
+    }
+
+    /// The move that can't go on, because this worker took part in it and is dead.
+    pub fn give_up_with(&mut self, dead: usize) -> Option<Arc<Move>> {
+        self.give_up(|current| dead == current.order.to || dead == current.order.from)
+    }
+
+    fn give_up(&mut self, whether: impl Fn(&Current) -> bool) -> Option<Arc<Move>> {
+        let current = self.current.take_if(|current| whether(current))?;
         self.counters.given_up += 1;
         Some(current.order)
     }

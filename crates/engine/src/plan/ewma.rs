@@ -56,16 +56,6 @@ impl<const SHIFT: u32> Ewma<SHIFT> {
     pub fn value(self) -> f32 {
         self.0 as f32 / (ONE << SHIFT) as f32
     }
-
-    /// The average as a whole number that an atomic can hold; [`Self::from_bits`] reads it.
-    pub const fn to_bits(self) -> u32 {
-        self.0
-    }
-
-    /// From [`Self::to_bits`].
-    pub const fn from_bits(bits: u32) -> Self {
-        Self(bits)
-    }
 }
 
 #[cfg(test)]
@@ -102,7 +92,6 @@ mod tests {
             for (part, whole) in samples {
                 ewma.sample(part, whole);
                 prop_assert!((0.0..=1.0).contains(&ewma.value()));
-                prop_assert_eq!(Ewma::<3>::from_bits(ewma.to_bits()), ewma);
             }
         }
     }

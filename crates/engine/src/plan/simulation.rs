@@ -239,7 +239,10 @@ fn workers_come_and_go_under_any_load() {
     }
 }
 
-/// Planner and scaler over workers that each do [`meter::CORE`] and no more.
+/// What a worker can do, in load units.
+const CORE: u64 = 1_000_000;
+
+/// Planner and scaler over workers that each do [`CORE`] and no more.
 struct Engine {
     scaler: Scaler,
     planner: Planner,
@@ -258,7 +261,7 @@ impl Engine {
         let policy = Policy { max, automatic: true, ..Policy::default() };
         Self {
             scaler: Scaler::new(policy).unwrap_or_else(|error| panic!("{error}")),
-            planner: Planner::new(Limits { least: 0, core: Some(meter::CORE), ..Limits::default() }),
+            planner: Planner::new(Limits { least: 0, core: Some(CORE), ..Limits::default() }),
             owners: [0; SHARDS],
             active: 1,
             max,
@@ -273,17 +276,17 @@ impl Engine {
         self.moved += moves.len();
     }
 
-    /// So many ms of these demands in millionths of a core; in how many of them, after the first `grace`, a worker was asked for
+    /// So many ms of these demands in load units; in how many of them, after the first `grace`, a worker was asked for
     /// more than it can do.
     fn run(&mut self, ms: u64, demand: &Loads, grace: u64) -> u64 {
         let mut overloaded = 0;
         for step in 0..ms / 10 {
             self.now += 10;
             let by_worker = by_worker(demand, &self.owners, self.max);
-            if step * 10 >= grace && by_worker.iter().any(|load| *load > meter::CORE) {
+            if step * 10 >= grace && by_worker.iter().any(|load| *load > CORE) {
                 overloaded += 10;
             }
-            let busy = |load: &u64| (*load as f32 / meter::CORE as f32).min(1.0);
+            let busy = |load: &u64| (*load as f32 / CORE as f32).min(1.0);
             let samples: Vec<_> = by_worker.iter().take(self.active).map(busy).collect();
             let samples: Vec<_> = samples.iter().map(|&load| Sample { load, ..Sample::default() }).collect();
             let now = Nanos(self.now * 1_000_000);
@@ -298,8 +301,8 @@ impl Engine {
             } else if self.now.is_multiple_of(100) {
                 // A full worker shows what it does, not what it is asked for.
                 let seen: Loads = std::array::from_fn(|shard| {
-                    let asked = by_worker[usize::from(self.owners[shard])].max(meter::CORE);
-                    (u128::from(demand[shard]) * u128::from(meter::CORE) / u128::from(asked)) as u64
+                    let asked = by_worker[usize::from(self.owners[shard])].max(CORE);
+                    (u128::from(demand[shard]) * u128::from(CORE) / u128::from(asked)) as u64
                 });
                 self.planner.observe(&seen);
                 let plan = self.planner.plan(&self.owners, &capacities(self.active));
@@ -314,7 +317,7 @@ impl Engine {
 fn cores(random: &mut Random, cores: f64) -> Loads {
     let loads = zipf(random, 50_000);
     let sum: u64 = loads.iter().sum();
-    loads.map(|load| (load as f64 / sum as f64 * cores * meter::CORE as f64) as u64)
+    loads.map(|load| (load as f64 / sum as f64 * cores * CORE as f64) as u64)
 }
 
 #[test]
@@ -349,7 +352,7 @@ fn load_in_steps_is_followed_by_workers() {
 fn a_large_machine_fills_in_some_seconds() {
     let mut engine = Engine::new(64);
     // Many UEs of about the same weight: 41.5 cores' worth from one moment to the next.
-    let demand: Loads = std::array::from_fn(|shard| 40 * meter::CORE / 512 + shard as u64 % 7 * 1_000);
+    let demand: Loads = std::array::from_fn(|shard| 40 * CORE / 512 + shard as u64 % 7 * 1_000);
     assert_eq!(engine.run(30_000, &demand, 8_000), 0);
     let workers: Vec<usize> = engine.changes.iter().map(|(_, workers)| *workers).collect();
     assert_eq!(workers, [2, 4, 8, 15, 28, 51, 64]);
