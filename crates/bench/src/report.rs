@@ -99,6 +99,18 @@ impl Report {
         Self { scenario, machine: Machine::read(clock), results: Vec::new(), notes: Vec::new() }
     }
 
+    /// Adds what was measured several times, once a run: as one figure each, in the order of the first run.
+    pub fn add_runs(&mut self, runs: Vec<Self>) {
+        for figure in runs.iter().take(1).flat_map(|first| &first.results) {
+            let same = |other: &&Measured| (other.name, &other.params) == (figure.name, &figure.params);
+            let values: Vec<f64> =
+                runs.iter().filter_map(|run| run.results.iter().find(same)).map(|one| one.median).collect();
+            let params: Vec<_> = figure.params.clone().into_iter().collect();
+            self.results.push(Measured::of(figure.name, figure.unit, &params, &values));
+        }
+        self.notes.extend(runs.into_iter().flat_map(|run| run.notes));
+    }
+
     /// The middle value of the first result with this name and these parameters.
     pub fn median(&self, name: &str, params: &[(&'static str, Param)]) -> Option<f64> {
         let wanted = |m: &&Measured| {
@@ -176,6 +188,24 @@ mod tests {
         let even = Measured::of("x", "cycles", &[], &[4.0, 1.0, 2.0, 3.0]);
         assert!((even.median - 2.5).abs() < 1e-9);
         assert_eq!(Measured::of("x", "cycles", &[], &[]).runs, 0);
+    }
+
+    #[test]
+    fn runs_of_the_same_become_one_figure() {
+        let run = |value| {
+            let mut run = Report::new("x", &tables::clock::Tsc::process());
+            for (phase, value) in [("a", value), ("b", 10.0 * value)] {
+                run.results.push(Measured::of("lost", "packets", &[("phase", phase.into())], &[value]));
+            }
+            run.notes.push(format!("{value}"));
+            run
+        };
+        let mut report = run(7.0);
+        report.add_runs(vec![run(1.0), run(3.0), run(2.0)]);
+        let [_, _, a, b] = report.results.as_slice() else { panic!("{report}") };
+        assert_eq!((a.median, a.min, a.max, a.runs), (2.0, 1.0, 3.0, 3));
+        assert_eq!((b.median, b.runs), (20.0, 3));
+        assert_eq!(report.notes.len(), 4);
     }
 
     #[test]

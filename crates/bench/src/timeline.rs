@@ -233,7 +233,7 @@ impl Played {
         named.filter_map(|(at, change)| Some((*at, name(change)?))).collect()
     }
 
-    /// What is said of a span of time: what was offered, lost (of it: missed by full rings, and by a stopped port), reordered,
+    /// What is said of a span of time: what was offered, lost (of it: missed by full rings, of that while no worker ran, and by a stopped port), reordered,
     /// and how late it was.
     pub fn summarise(&self, report: &mut Report, params: &[(&'static str, Param)], seconds: Range<f64>) {
         let counts = self.counts(seconds.clone());
@@ -242,6 +242,7 @@ impl Played {
             ("packets_offered", counts.arrived),
             ("packets_lost", lost),
             ("packets_missed", counts.missed),
+            ("packets_missed_in_gaps", counts.missed_in_gaps),
             ("packets_while_stopped", counts.down),
             ("packets_reordered", counts.reordered),
         ] {

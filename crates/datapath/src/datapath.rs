@@ -503,11 +503,21 @@ impl<F: Frame> Datapath<F> {
             let shard = shards.get(meta.shard as usize)?.as_deref()?;
             shard.prepare(meta, frame.bytes())
         }));
+        let mut all_found = true;
         for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
             if let Some(lookup) = lookup
                 && let Some(Some(shard)) = shards.get(meta.shard as usize)
             {
-                shard.locate(lookup);
+                all_found &= shard.locate(lookup);
+            }
+        }
+        if !all_found {
+            for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
+                if let Some(lookup) = lookup
+                    && let Some(Some(shard)) = shards.get(meta.shard as usize)
+                {
+                    shard.locate_other(lookup);
+                }
             }
         }
         let mut all_known = true;

@@ -507,7 +507,7 @@ pub(crate) fn enforce(
         record.meter.take(now, length);
     }
     if policers.any() && record.flags & flag::SHARED_METERS != 0 {
-        colour = policers.police(record.shared_meters().into_iter(), length, now)?;
+        colour = policers.police(record.shared_meters(), length, now)?;
     }
     record.credit -= length as u32;
     record.packets += 1;

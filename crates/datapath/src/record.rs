@@ -132,7 +132,7 @@ impl Record {
         self.remote_teid
     }
 
-    /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard (see `police`). Only packets whose
+    /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard (see `police`), [`NO_METER`] after the last. Only packets whose
     /// flow is known come here; the source was checked when it became known, so the fields of that check are free for this.
     pub const fn set_shared_meters(&mut self, [a, b, c]: [u32; MAX_METERS]) {
         self.flags |= flag::SHARED_METERS;
@@ -140,10 +140,11 @@ impl Record {
         self.ue_prefix = b as u64 | (c as u64) << 32;
     }
 
-    /// See [`Record::set_shared_meters`].
+    /// See [`Record::set_shared_meters`]: those that there are.
     #[inline(always)]
-    pub const fn shared_meters(&self) -> [u32; MAX_METERS] {
-        [self.ue_ipv4, self.ue_prefix as u32, (self.ue_prefix >> 32) as u32]
+    pub fn shared_meters(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        let all = [self.ue_ipv4, self.ue_prefix as u32, (self.ue_prefix >> 32) as u32];
+        all.into_iter().take_while(|number| *number != NO_METER)
     }
 }
 

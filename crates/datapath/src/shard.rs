@@ -246,10 +246,18 @@ impl<F> Shard<F> {
         Some(Lookup { key, probe: self.flows.prepare(&key), found: None, rule: flow::NO_RULE })
     }
 
-    /// Second phase: fetches the flow.
+    /// Second phase: fetches the flow. False: it isn't where most are.
     #[inline(always)]
-    pub(crate) fn locate(&self, lookup: &mut Lookup) {
+    pub(crate) fn locate(&self, lookup: &mut Lookup) -> bool {
         lookup.found = self.flows.locate(lookup.probe);
+        lookup.found.is_some()
+    }
+
+    /// The second phase once more, for a flow that was not found.
+    pub(crate) fn locate_other(&self, lookup: &mut Lookup) {
+        if lookup.found.is_none() {
+            lookup.found = self.flows.locate_other(lookup.probe);
+        }
     }
 
     /// Third phase: fetches the rule's record. False: the flow is not known.

@@ -361,6 +361,32 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         }
     }
 
+    /// The second step in two, where the key may be in either bucket and nothing is to be waited for: the value, if it is in the home
+    /// bucket. If it may be in the other one, that is prefetched for [`Self::finish_other`].
+    #[inline(always)]
+    pub(crate) fn finish_home(&self, probe: Probe, key: &K) -> Option<V> {
+        let home = self.bucket(probe.home())?;
+        let value = home.value_of(key);
+        if value.is_none() && home.displaced() {
+            self.fetch_other(probe);
+        }
+        value
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fetch_other(&self, probe: Probe) {
+        if let Some(other) = self.bucket(probe.other()) {
+            prefetch(other);
+        }
+    }
+
+    /// The value, if it is in the other bucket.
+    pub(crate) fn finish_other(&self, probe: Probe, key: &K) -> Option<V> {
+        let may_be = self.bucket(probe.home())?.displaced();
+        may_be.then(|| self.finish_away(probe, key)).flatten()
+    }
+
     #[cold]
     #[inline(never)]
     fn finish_away(&self, probe: Probe, key: &K) -> Option<V> {

@@ -19,7 +19,10 @@ pub struct Counts {
     pub arrived: u64,
     /// Of those, the ones that found the receive ring full.
     pub missed: u64,
-    /// Of those, the ones that came while the port was stopped, or waited when it stopped.
+    /// Of those, the ones that an empty ring would have missed, too, because it wasn't polled for so long: the worker was
+    /// kept from running.
+    pub missed_in_gaps: u64,
+    /// Of all, the ones that came while the port was stopped, or waited when it stopped.
     pub down: u64,
     /// Packets sent by the queue, by the time at which they were.
     pub sent: u64,
@@ -36,6 +39,7 @@ impl Counts {
         Self {
             arrived: self.arrived + other.arrived,
             missed: self.missed + other.missed,
+            missed_in_gaps: self.missed_in_gaps + other.missed_in_gaps,
             down: self.down + other.down,
             sent: self.sent + other.sent,
             delivered: self.delivered + other.delivered,
@@ -68,6 +72,7 @@ impl Cell {
 pub(super) struct Arrivals {
     pub arrived: Cell,
     pub missed: Cell,
+    pub missed_in_gaps: Cell,
     pub down: Cell,
 }
 
@@ -180,6 +185,7 @@ impl Ledger {
         let arrivals = row.arrivals.iter().skip(buckets.start).take(wanted).map(|bucket| Counts {
             arrived: bucket.arrived.get(),
             missed: bucket.missed.get(),
+            missed_in_gaps: bucket.missed_in_gaps.get(),
             down: bucket.down.get(),
             ..Counts::default()
         });

@@ -48,14 +48,17 @@ impl<C: Ticks> PacedRx<C> {
     fn catch_up(&mut self, now: u64) {
         let Self { inner, queue, walker, ring, descriptors } = self;
         let arrivals = |ticks| inner.ledger.arrivals(*queue, ticks);
+        let mut came = 0;
         walker.walk(&inner.schedule, &inner.horizon, inner.schedule.number_at(now), |met| match met {
             Met::Packet { due, entry, nth, down } => {
                 let Some(counts) = arrivals(due) else { return };
                 counts.arrived.add(1);
+                came += usize::from(!down);
                 if down {
                     counts.down.add(1);
                 } else if ring.len() >= *descriptors {
                     counts.missed.add(1);
+                    counts.missed_in_gaps.add(u32::from(came > *descriptors));
                 } else if let Some(&(first, flows)) = inner.flows.get(usize::from(entry))
                     && flows > 0
                 {

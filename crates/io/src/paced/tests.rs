@@ -164,6 +164,37 @@ fn a_redirected_entry_s_older_packets_come_out_of_the_old_queue() {
 }
 
 #[test]
+fn what_nobody_polled_for_is_told_from_what_nobody_could_take() {
+    let clock = Hand::new();
+    let steps = [Step { seconds: 1.0, per_second: 1_000.0, weights: weights(&[(0, 1)]) }];
+    let traffic = traffic(&steps, &[0], 3, 1, &clock);
+    let (mut rx, _) = port(&traffic, 1, 8).take_queue(0).unwrap();
+    let mut frames = Vec::new();
+    traffic.start(clock.ticks());
+    let missed = || {
+        let all = traffic.total(0..traffic.buckets());
+        (all.missed, all.missed_in_gaps)
+    };
+    // Five come and one is taken; six more don't fit, though the ring was looked at in time.
+    clock.wait(5_000);
+    rx.rx_burst(&mut frames, 1);
+    assert_eq!(missed(), (0, 0));
+    clock.wait(6_000);
+    rx.rx_burst(&mut frames, 8);
+    assert_eq!(missed(), (2, 0));
+    // Eleven come at once: an empty ring has room for eight.
+    clock.wait(11_000);
+    rx.rx_burst(&mut frames, 8);
+    assert_eq!(missed(), (5, 3));
+    // Three wait, and eleven come: no ring takes more than eight of these.
+    clock.wait(3_000);
+    rx.rx_burst(&mut frames, 0);
+    clock.wait(11_000);
+    rx.rx_burst(&mut frames, 0);
+    assert_eq!(missed(), (11, 6));
+}
+
+#[test]
 fn a_full_ring_misses_and_a_stopped_port_loses() {
     let clock = Hand::new();
     let steps = [Step { seconds: 1.0, per_second: 1_000.0, weights: weights(&[(0, 1)]) }];

@@ -172,7 +172,14 @@ fn run<K: FlowKey + std::hash::Hash + std::fmt::Debug>(limit: u32, ops: Vec<Op<K
             }
             Op::Burst(keys) => {
                 let probes: Vec<_> = keys.iter().map(|key| table.prepare(key)).collect();
-                let found: Vec<_> = probes.iter().map(|probe| table.locate(*probe)).collect();
+                let mut found: Vec<_> = probes.iter().map(|probe| table.locate(*probe)).collect();
+                if payload % 2 == 0 {
+                    for (found, probe) in found.iter_mut().zip(&probes).filter(|(found, _)| found.is_none()) {
+                        *found = table.locate_other(*probe);
+                    }
+                    let known = keys.iter().zip(&found).filter(|(key, _)| model.contains_key(key));
+                    assert!(may_collide || known.into_iter().all(|(_, found)| found.is_some()));
+                }
                 // What happens in the midst of a burst doesn't mislead it.
                 assert_eq!(table.remove(&keys[0]), model.remove(&keys[0]));
                 for ((key, probe), found) in keys.iter().zip(probes).zip(found) {
