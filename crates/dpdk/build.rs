@@ -103,7 +103,7 @@ fn main() {
         );
     }
     let mut build = cc::Build::new();
-    for source in ["shim.c", "bond.c", "flow.c"] {
+    for source in ["shim.c", "bond.c", "flow.c", "steer.c"] {
         build.file(format!("shim/{source}"));
     }
     build.opt_level(3).warnings(true).flag("-Wno-unused-parameter");

@@ -137,10 +137,11 @@ fn failure(error: &UpfError) -> Failure {
 fn frames(config: &Config, port: &control::config::Port) -> u32 {
     let descriptors =
         u32::from(port.queues) * (u32::from(port.rx_descriptors) + u32::from(port.tx_descriptors));
+    let steered = config.qos.steering.extra_queues(port.queues) as u32 * u32::from(port.rx_descriptors);
     let waiting = config.qos.egress.frames().saturating_mul(config.ports.len() as u32);
     let workers = u32::from(config.workers.workers());
     let waiting = waiting.saturating_add(256).saturating_mul(workers);
-    waiting.saturating_add(descriptors + config.limits.buffered_packets + 4_096)
+    waiting.saturating_add(descriptors + steered + config.limits.buffered_packets + 4_096)
 }
 
 #[cfg(feature = "dpdk")]
@@ -148,12 +149,21 @@ fn device_spec(config: &Config, port: &control::config::Port) -> dpdk::DeviceSpe
     dpdk::DeviceSpec {
         bond: port.bond.as_ref().map(bond),
         queues: port.queues,
+        steering: config.qos.steering.clone(),
+        tagged: has_tags(config, port),
         rx_descriptors: port.rx_descriptors,
         tx_descriptors: port.tx_descriptors,
         mtu: port.mtu,
         frames: Some(frames(config, port)),
         ..dpdk::DeviceSpec::new(&port.name, &port.device.to_string())
     }
+}
+
+/// Whether any interface of a port is a VLAN.
+#[cfg(feature = "dpdk")]
+fn has_tags(config: &Config, port: &control::config::Port) -> bool {
+    let of = |interface: &control::config::Interface| config.ports.get(interface.port).map(|port| &port.name);
+    config.interfaces.iter().any(|interface| interface.vlan.is_some() && of(interface) == Some(&port.name))
 }
 
 #[cfg(feature = "dpdk")]

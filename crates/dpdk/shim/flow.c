@@ -12,27 +12,7 @@
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 
-enum { MR_ITEMS = 10, MR_ACTIONS = 8, MR_QUEUES = 64 };
-
-/* What an item or an action is to src/flow.rs. */
-enum mr_part {
-	MR_PART_NONE,
-	MR_PART_ETHERNET,
-	MR_PART_ADDRESSES,
-	MR_PART_TUNNEL,
-	MR_PART_CONTAINER,
-	MR_PART_INNER,
-	/* Actions, which are also the codes in `actions`. */
-	MR_PART_COUNT,
-	MR_PART_MARK,
-	MR_PART_QUEUE,
-	MR_PART_RSS,
-	MR_PART_METER,
-	MR_PART_DECAP,
-	MR_PART_DEC_TTL,
-	MR_PART_ENCAP,
-	MR_PART_PORT,
-};
+#include "flow.h"
 
 struct mr_rule {
 	const uint8_t *decap; /* headers to cut off */
@@ -59,50 +39,13 @@ struct mr_rule {
 	uint8_t exact; /* no fragments, no options: for rules that forward */
 	uint8_t rss_inner, rss_source;
 	uint8_t actions[MR_ACTIONS]; /* MR_PART_..., in order; 0 ends */
-	uint8_t reserved[13];
+	uint8_t priority; /* 0 comes first */
+	uint8_t reserved[12];
 };
 _Static_assert(sizeof(struct mr_rule) == 144, "mirrored in src/ffi.rs");
 
-struct mr_flow_error {
-	int32_t code; /* a positive errno */
-	uint32_t type; /* enum rte_flow_error_type */
-	uint32_t part; /* enum mr_part */
-	char message[116];
-};
-_Static_assert(sizeof(struct mr_flow_error) == 128, "mirrored in src/ffi.rs");
-
-/* Everything that the lists of one rule point at. */
-struct built {
-	struct rte_flow_attr attr;
-	struct rte_flow_item items[MR_ITEMS];
-	uint8_t item_part[MR_ITEMS];
-	struct rte_flow_action actions[MR_ACTIONS + 1];
-	unsigned int n_items, n_actions;
-
-	struct rte_flow_item_ethdev from;
-	struct rte_flow_item_eth eth, eth_mask;
-	struct rte_flow_item_vlan vlan, vlan_mask;
-	struct rte_flow_item_ipv4 ipv4[2], ipv4_mask[2];
-	struct rte_flow_item_ipv6 ipv6[2], ipv6_mask[2];
-	struct rte_flow_item_udp udp, udp_mask;
-	struct rte_flow_item_tcp tcp, tcp_mask;
-	struct rte_flow_item_gtp gtp, gtp_mask;
-	struct rte_flow_item_gtp_psc psc, psc_mask;
-
-	struct rte_flow_action_count count;
-	struct rte_flow_action_mark mark;
-	struct rte_flow_action_queue queue;
-	struct rte_flow_action_rss rss;
-	uint16_t queues[MR_QUEUES];
-	struct rte_flow_action_meter meter;
-	struct rte_flow_action_raw_decap decap;
-	struct rte_flow_action_raw_encap encap;
-	struct rte_flow_action_ethdev to;
-};
-
-/* An item that asks for nothing has neither spec nor mask: drivers take "any" in no other form. */
-static void item(struct built *b, enum rte_flow_item_type type, enum mr_part part, const void *spec, const void *mask,
-		 size_t size)
+void mr_item(struct built *b, enum rte_flow_item_type type, enum mr_part part, const void *spec, const void *mask,
+	     size_t size)
 {
 	static const uint8_t zeros[sizeof(struct rte_flow_item_ipv6)];
 	struct rte_flow_item *i = &b->items[b->n_items];
@@ -113,8 +56,6 @@ static void item(struct built *b, enum rte_flow_item_type type, enum mr_part par
 	i->mask = asks ? mask : NULL;
 	b->item_part[b->n_items++] = (uint8_t)part;
 }
-
-#define ITEM(b, type, part, field) item(b, type, part, &(b)->field, &(b)->field##_mask, sizeof((b)->field))
 
 static void ip_item(struct built *b, int level, enum mr_part part, int v6, const uint8_t *source,
 		    const uint8_t *destination, const struct mr_rule *inner)
@@ -139,7 +80,7 @@ static void ip_item(struct built *b, int level, enum mr_part part, int v6, const
 		}
 		if (inner != NULL && inner->exact)
 			mask->has_frag_ext = 1;
-		item(b, RTE_FLOW_ITEM_TYPE_IPV6, part, spec, mask, sizeof(*mask));
+		mr_item(b, RTE_FLOW_ITEM_TYPE_IPV6, part, spec, mask, sizeof(*mask));
 		return;
 	}
 	struct rte_flow_item_ipv4 *spec = &b->ipv4[level], *mask = &b->ipv4_mask[level];
@@ -165,7 +106,7 @@ static void ip_item(struct built *b, int level, enum mr_part part, int v6, const
 		mask->hdr.version_ihl = 0x0f;
 		mask->hdr.fragment_offset = RTE_BE16(0x3fff);
 	}
-	item(b, RTE_FLOW_ITEM_TYPE_IPV4, part, spec, mask, sizeof(*mask));
+	mr_item(b, RTE_FLOW_ITEM_TYPE_IPV4, part, spec, mask, sizeof(*mask));
 }
 
 static void build_pattern(struct built *b, const struct mr_rule *r, uint16_t port)
@@ -175,7 +116,7 @@ static void build_pattern(struct built *b, const struct mr_rule *r, uint16_t por
 	if (b->attr.transfer) {
 		static const struct rte_flow_item_ethdev all = { .port_id = 0xffff };
 		b->from.port_id = port;
-		item(b, RTE_FLOW_ITEM_TYPE_REPRESENTED_PORT, MR_PART_ETHERNET, &b->from, &all, sizeof(all));
+		mr_item(b, RTE_FLOW_ITEM_TYPE_REPRESENTED_PORT, MR_PART_ETHERNET, &b->from, &all, sizeof(all));
 	}
 	if (r->has_mac) {
 		memcpy(&b->eth.dst, r->mac, 6);
@@ -194,7 +135,7 @@ static void build_pattern(struct built *b, const struct mr_rule *r, uint16_t por
 		ip_item(b, 0, MR_PART_ADDRESSES, r->outer_v6, NULL,
 			r->has_outer_destination ? r->outer_destination : NULL, r->exact ? &outer : NULL);
 		/* The GTP-U item stands for port 2152. */
-		item(b, RTE_FLOW_ITEM_TYPE_UDP, MR_PART_ADDRESSES, NULL, NULL, 0);
+		mr_item(b, RTE_FLOW_ITEM_TYPE_UDP, MR_PART_ADDRESSES, NULL, NULL, 0);
 		if (r->has_teid) {
 			b->gtp.teid = rte_cpu_to_be_32(r->teid);
 			b->gtp_mask.teid = UINT32_MAX;
@@ -254,6 +195,7 @@ static void build_rss(struct built *b, const struct mr_rule *r)
 static void build_actions(struct built *b, const struct mr_rule *r)
 {
 	for (unsigned int i = 0; i < MR_ACTIONS && r->actions[i] != MR_PART_NONE; i++) {
+		b->action_part[b->n_actions] = r->actions[i];
 		struct rte_flow_action *a = &b->actions[b->n_actions++];
 		switch (r->actions[i]) {
 		case MR_PART_COUNT:
@@ -302,6 +244,7 @@ static void build(struct built *b, const struct mr_rule *r, uint16_t port)
 	memset(b, 0, sizeof(*b));
 	/* Only the embedded switch can send a packet out of another port. */
 	b->attr.ingress = 1;
+	b->attr.priority = r->priority;
 	for (unsigned int i = 0; i < MR_ACTIONS && r->actions[i] != MR_PART_NONE; i++)
 		if (r->actions[i] == MR_PART_PORT) {
 			b->attr.ingress = 0;
@@ -311,9 +254,7 @@ static void build(struct built *b, const struct mr_rule *r, uint16_t port)
 	build_actions(b, r);
 }
 
-/* Puts into words what a driver objects to; `b` is the rule, if it was about one. */
-static int explain(const struct built *b, const struct mr_rule *r, int rc, const struct rte_flow_error *e,
-		   struct mr_flow_error *out)
+int mr_explain(const struct built *b, int rc, const struct rte_flow_error *e, struct mr_flow_error *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (rc == 0)
@@ -329,7 +270,7 @@ static int explain(const struct built *b, const struct mr_rule *r, int rc, const
 			out->part = b->item_part[i];
 	for (unsigned int i = 0; i < b->n_actions; i++)
 		if (e->cause == &b->actions[i] || (e->cause != NULL && e->cause == b->actions[i].conf))
-			out->part = r->actions[i];
+			out->part = b->action_part[i];
 	return out->code;
 }
 
@@ -340,7 +281,7 @@ int mr_flow_validate(uint16_t port, const struct mr_rule *rule, struct mr_flow_e
 	struct rte_flow_error e = { 0 };
 
 	build(&b, rule, port);
-	return explain(&b, rule, rte_flow_validate(port, &b.attr, b.items, b.actions, &e), &e, error);
+	return mr_explain(&b, rte_flow_validate(port, &b.attr, b.items, b.actions, &e), &e, error);
 }
 
 struct rte_flow *mr_flow_create(uint16_t port, const struct mr_rule *rule, struct mr_flow_error *error)
@@ -351,7 +292,7 @@ struct rte_flow *mr_flow_create(uint16_t port, const struct mr_rule *rule, struc
 	build(&b, rule, port);
 	rte_errno = 0;
 	struct rte_flow *flow = rte_flow_create(port, &b.attr, b.items, b.actions, &e);
-	explain(&b, rule, flow == NULL ? 1 : 0, &e, error);
+	mr_explain(&b, flow == NULL ? 1 : 0, &e, error);
 	return flow;
 }
 
@@ -359,7 +300,7 @@ int mr_flow_destroy(uint16_t port, struct rte_flow *flow, struct mr_flow_error *
 {
 	struct rte_flow_error e = { 0 };
 
-	return explain(NULL, NULL, rte_flow_destroy(port, flow, &e), &e, error);
+	return mr_explain(NULL, rte_flow_destroy(port, flow, &e), &e, error);
 }
 
 /* Reads the counter of a rule that has one. */
@@ -376,5 +317,5 @@ int mr_flow_count(uint16_t port, struct rte_flow *flow, uint64_t *packets, uint6
 
 	*packets = count.hits_set ? count.hits : 0;
 	*bytes = count.bytes_set ? count.bytes : 0;
-	return explain(NULL, NULL, rc, &e, error);
+	return mr_explain(NULL, rc, &e, error);
 }

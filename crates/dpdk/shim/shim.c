@@ -207,13 +207,13 @@ void mr_free(struct rte_mbuf *m)
 /* ---- ports ---- */
 
 struct mr_port_config {
-	uint16_t queues;
+	uint16_t queues; /* pairs */
+	uint16_t rx_queues; /* those, and what steering adds */
 	uint16_t rx_descriptors;
 	uint16_t tx_descriptors;
 	uint16_t mtu;
 	uint8_t promiscuous;
 	uint8_t mtu_by_kernel; /* the driver knows no MTU of its own: the interface's holds */
-	uint16_t reserved;
 };
 _Static_assert(sizeof(struct mr_port_config) == 12, "mirrored in src/ffi.rs");
 
@@ -298,7 +298,7 @@ int mr_port_start(uint16_t port, const struct mr_port_config *config, struct rte
 	if (!config->mtu_by_kernel && config->mtu > RTE_ETHER_MTU)
 		conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
 	uint64_t rss = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP);
-	if (config->queues > 1 && rss != 0) {
+	if (config->rx_queues > 1 && rss != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rx_adv_conf.rss_conf.rss_hf = rss;
 		if (info.hash_key_size > 0) {
@@ -310,10 +310,16 @@ int mr_port_start(uint16_t port, const struct mr_port_config *config, struct rte
 		conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_RSS_HASH;
 	}
 	*step = "configuring its queues";
-	rc = rte_eth_dev_configure(port, config->queues, config->queues, &conf);
+	uint16_t tx_queues = config->queues;
+	rc = rte_eth_dev_configure(port, config->rx_queues, tx_queues, &conf);
+	if (rc != 0 && config->rx_queues > tx_queues) {
+		/* Some drivers (net_tap) want as many of one kind as of the other. The further ones stay idle. */
+		tx_queues = config->rx_queues;
+		rc = rte_eth_dev_configure(port, config->rx_queues, tx_queues, &conf);
+	}
 	if (rc != 0)
 		return -rc;
-	for (uint16_t q = 0; q < config->queues; q++) {
+	for (uint16_t q = 0; q < config->rx_queues; q++) {
 		*step = "setting up a receive queue";
 		struct rte_eth_rxconf rx = info.default_rxconf;
 		rx.offloads = conf.rxmode.offloads;
@@ -321,6 +327,8 @@ int mr_port_start(uint16_t port, const struct mr_port_config *config, struct rte
 					    (unsigned int)rte_eth_dev_socket_id(port), &rx, pool);
 		if (rc != 0)
 			return -rc;
+	}
+	for (uint16_t q = 0; q < tx_queues; q++) {
 		*step = "setting up a transmit queue";
 		struct rte_eth_txconf tx = info.default_txconf;
 		/* No FAST_FREE: frames of several pools leave by one queue. */
@@ -342,6 +350,12 @@ int mr_port_start(uint16_t port, const struct mr_port_config *config, struct rte
 			return -rc;
 	}
 	return 0;
+}
+
+/* Stops a port, so that it can be started otherwise; 0 or a positive errno. */
+int mr_port_stop(uint16_t port)
+{
+	return -rte_eth_dev_stop(port);
 }
 
 /* The MTU of a kernel interface in this network namespace; 0 if there is none of that name. */
@@ -430,6 +444,16 @@ int mr_reta_read(uint16_t port, uint16_t *queues, uint16_t entries)
 	for (uint16_t i = 0; i < entries && rc == 0; i++)
 		queues[i] = groups[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE];
 	return -rc;
+}
+
+/* How many receive descriptors a queue has, if the driver says so; otherwise how many were set up for so many wanted, negative. */
+int mr_rx_descriptors(uint16_t port, uint16_t queue, uint16_t wanted)
+{
+	struct rte_eth_rxq_info queue_info;
+	struct rte_eth_dev_info info;
+	if (rte_eth_rx_queue_info_get(port, queue, &queue_info) == 0)
+		return queue_info.nb_desc;
+	return rte_eth_dev_info_get(port, &info) == 0 ? -(int)within(wanted, &info.rx_desc_lim) : 0;
 }
 
 /* How many transmit descriptors a queue has for which so many were wanted. */

@@ -49,12 +49,12 @@ pub(crate) struct RteMempool {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PortConfig {
     pub(crate) queues: u16,
+    pub(crate) rx_queues: u16,
     pub(crate) rx_descriptors: u16,
     pub(crate) tx_descriptors: u16,
     pub(crate) mtu: u16,
     pub(crate) promiscuous: u8,
     pub(crate) mtu_by_kernel: u8,
-    pub(crate) reserved: u16,
 }
 const _: () = assert!(std::mem::size_of::<PortConfig>() == 12);
 
@@ -159,6 +159,7 @@ unsafe extern "C" {
         pool: *mut RteMempool,
         step: *mut *const c_char,
     ) -> c_int;
+    pub(crate) fn mr_port_stop(port: u16) -> c_int;
     pub(crate) fn mr_port_close(port: u16);
     pub(crate) fn mr_rx(port: u16, queue: u16, into: *mut *mut RteMbuf, max: u16, lost: *mut u64) -> u16;
     pub(crate) fn mr_tx(port: u16, queue: u16, from: *mut *mut RteMbuf, n: u16) -> u16;
@@ -166,6 +167,7 @@ unsafe extern "C" {
     pub(crate) fn mr_reta_size(port: u16) -> u16;
     pub(crate) fn mr_reta_write(port: u16, queues: *const u16, entries: u16) -> c_int;
     pub(crate) fn mr_reta_read(port: u16, queues: *mut u16, entries: u16) -> c_int;
+    pub(crate) fn mr_rx_descriptors(port: u16, queue: u16, wanted: u16) -> c_int;
     pub(crate) fn mr_tx_descriptors(port: u16, wanted: u16) -> u16;
     pub(crate) fn mr_tx_undone(port: u16, queue: u16, offset: u16) -> c_int;
     pub(crate) fn mr_port_stats(port: u16, out: *mut RawStats) -> c_int;
@@ -211,9 +213,37 @@ pub(crate) struct RawRule {
     pub(crate) rss_inner: u8,
     pub(crate) rss_source: u8,
     pub(crate) actions: [u8; 8],
-    pub(crate) reserved: [u8; 13],
+    pub(crate) priority: u8,
+    pub(crate) reserved: [u8; 12],
 }
 const _: () = assert!(std::mem::size_of::<RawRule>() == 144);
+
+/// `struct mr_steer`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawSteer {
+    pub(crate) rss_key: *const u8,
+    pub(crate) first_queue: u16,
+    pub(crate) queues: u16,
+    pub(crate) ether_type: u16,
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
+    pub(crate) rank: u8,
+    pub(crate) tagged: u8,
+    pub(crate) ip: u8,
+    pub(crate) has_destination: u8,
+    pub(crate) destination: [u8; 16],
+    pub(crate) tos: u8,
+    pub(crate) tos_mask: u8,
+    pub(crate) hops: u8,
+    pub(crate) protocol: u8,
+    pub(crate) icmp6: u8,
+    pub(crate) message: u8,
+    pub(crate) inside: u8,
+    pub(crate) hash_source: u8,
+    pub(crate) reserved: [u8; 2],
+}
+const _: () = assert!(std::mem::size_of::<RawSteer>() == 48);
 
 /// `struct mr_flow_error`.
 #[repr(C)]
@@ -226,6 +256,10 @@ pub(crate) struct RawFlowError {
 }
 const _: () = assert!(std::mem::size_of::<RawFlowError>() == 128);
 
+impl RawFlowError {
+    pub(crate) const NONE: Self = Self { code: 0, kind: 0, part: 0, message: [0; 116] };
+}
+
 /// An opaque `struct rte_flow`.
 #[repr(C)]
 pub(crate) struct RteFlowRule {
@@ -237,6 +271,12 @@ unsafe extern "C" {
     pub(crate) fn mr_flow_create(
         port: u16,
         rule: *const RawRule,
+        error: *mut RawFlowError,
+    ) -> *mut RteFlowRule;
+    pub(crate) fn mr_steer_validate(port: u16, rule: *const RawSteer, error: *mut RawFlowError) -> c_int;
+    pub(crate) fn mr_steer_create(
+        port: u16,
+        rule: *const RawSteer,
         error: *mut RawFlowError,
     ) -> *mut RteFlowRule;
     pub(crate) fn mr_flow_destroy(port: u16, flow: *mut RteFlowRule, error: *mut RawFlowError) -> c_int;

@@ -70,6 +70,8 @@ pub struct RteFlow {
     rules: HashMap<u64, Rule>,
     next: u64,
     features: Features,
+    /// Of rules to come: 0 comes first.
+    pub(crate) priority: u8,
 }
 
 // SAFETY: the pointers are DPDK's names of rules; they are used through `&mut self` only, and the flow API takes a lock of the
@@ -93,7 +95,7 @@ impl RteFlow {
     /// The flow table of a port, for rules of its own.
     pub(crate) fn without_asking(device: Arc<Device>) -> Self {
         let features = Features::default();
-        Self { device, ports: Arc::default(), rules: HashMap::new(), next: 1, features }
+        Self { device, ports: Arc::default(), rules: HashMap::new(), next: 1, features, priority: 0 }
     }
 
     /// Asks whether the device would take one rule of each kind that is of use.
@@ -121,14 +123,14 @@ impl RteFlow {
             return Err(Refused::Unsupported(Feature::Lengths));
         }
         let front = front(&rule.pattern);
-        let raw = raw(rule, &front, &self.ports)?;
-        let mut error = RawFlowError { code: 0, kind: 0, part: 0, message: [0; 116] };
+        let raw = RawRule { priority: self.priority, ..raw(rule, &front, &self.ports)? };
+        let mut error = RawFlowError::NONE;
         call(self.device.port(), &raw const raw, &raw mut error);
         if error.code == 0 { Ok(()) } else { Err(refused(&error)) }
     }
 
     fn destroy(&self, rule: &Rule) -> Result<(), Failure> {
-        let mut error = RawFlowError { code: 0, kind: 0, part: 0, message: [0; 116] };
+        let mut error = RawFlowError::NONE;
         // SAFETY: the port is open; the rule was created there and not destroyed yet.
         unsafe { ffi::mr_flow_destroy(self.device.port(), rule.flow.as_ptr(), &raw mut error) };
         if error.code == 0 { Ok(()) } else { Err(Failure::Device(words(&error))) }
@@ -139,7 +141,7 @@ impl RteFlow {
             return Ok(Counts::default());
         }
         let mut counts = Counts::default();
-        let mut error = RawFlowError { code: 0, kind: 0, part: 0, message: [0; 116] };
+        let mut error = RawFlowError::NONE;
         let port = self.device.port();
         let (packets, bytes) = (&raw mut counts.packets, &raw mut counts.bytes);
         // SAFETY: the port is open; the rule was created there and not destroyed yet; room for two numbers.
@@ -202,7 +204,7 @@ impl Drop for RteFlow {
 impl DpdkPort {
     /// The rules that make this port spread packets by subscriber: uplink by the source inside the tunnel, downlink by the
     /// destination, over the first `queues` queues; 0: over those that the port's redirection table names.
-    pub fn steering(queues: u16) -> [FlowRule; 4] {
+    pub fn spreading_rules(queues: u16) -> [FlowRule; 4] {
         let queues: Vec<u16> = (0..queues).collect();
         [(true, false), (true, true), (false, false), (false, true)].map(|(uplink, v6)| {
             let tunnel = uplink.then_some(TunnelMatch {
@@ -245,7 +247,7 @@ fn kinds() -> Vec<(&'static str, FlowRule)> {
         headers.truncate(front);
         vec![Action::Count, Action::Decap, Action::DecTtl, Action::Encap(headers.into()), Action::Port(0)]
     };
-    let [rss_uplink, _, rss_downlink, _] = DpdkPort::steering(1);
+    let [rss_uplink, _, rss_downlink, _] = DpdkPort::spreading_rules(1);
     let mut kinds = vec![
         ("queue by destination", rule(Pattern::new(mac).to([203, 0, 113, 1].into()), queue())),
         ("queue by UDP flow", rule(plain, queue())),
@@ -354,7 +356,8 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
         rss_inner: 0,
         rss_source: 0,
         actions: [0; 8],
-        reserved: [0; 13],
+        priority: 0,
+        reserved: [0; 12],
     };
     let mut codes = raw.actions;
     let mut places = codes.iter_mut();
@@ -397,6 +400,15 @@ fn words(error: &RawFlowError) -> String {
     if message.is_empty() { cause } else { format!("{message} ({cause}, error type {})", error.kind) }
 }
 
+/// What a driver answered to a rule, for people.
+pub(crate) fn answer(error: &RawFlowError) -> Result<(), String> {
+    match refused(error) {
+        _ if error.code == 0 => Ok(()),
+        Refused::Unsupported(feature) => Err(Refused::Unsupported(feature).to_string()),
+        _ => Err(words(error)),
+    }
+}
+
 fn refused(error: &RawFlowError) -> Refused {
     let part = (error.part as usize).checked_sub(1).and_then(|part| PARTS.get(part));
     match (error.code, part) {
@@ -416,7 +428,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_the_shim() {
-        let shim = include_str!("../shim/flow.c");
+        let shim = include_str!("../shim/flow.h");
         let list = shim.split("MR_PART_NONE,").nth(1).unwrap().split("};").next().unwrap();
         let names: Vec<_> = list
             .lines()
@@ -448,7 +460,7 @@ mod tests {
     #[test]
     fn spreading_by_subscriber_asks_for_one_address_and_one_key() {
         for (queues, key) in [(0, false), (4, true)] {
-            let built = DpdkPort::steering(queues).map(|rule| raw(&rule, &[], &[]).unwrap());
+            let built = DpdkPort::spreading_rules(queues).map(|rule| raw(&rule, &[], &[]).unwrap());
             let seen = built.map(|raw| (raw.tunnel, raw.v6, raw.rss_inner, raw.rss_source));
             // In a tunnel with a container the source inside, outside of one the destination.
             assert_eq!(seen, [(2, 0, 1, 1), (2, 1, 1, 1), (0, 0, 0, 0), (0, 1, 0, 0)]);

@@ -23,7 +23,7 @@
 //!
 //! # Model
 //!
-//! Every call into DPDK goes through `shim/shim.c`, some twenty functions, and `shim/flow.c`, four for rules on flows ([`RteFlow`]). Configuration structs are filled in C, so
+//! Every call into DPDK goes through `shim/shim.c`, some twenty functions, and `shim/flow.c` and `shim/steer.c`, six for rules ([`RteFlow`], and those that steer). Configuration structs are filled in C, so
 //! that their layout never crosses; the few fields of an mbuf that the packet path needs are mirrored, with static
 //! assertions on both sides. A burst is one call: a `Vec<Mbuf>` is, in memory, the array of pointers DPDK wants.
 //!
@@ -53,11 +53,15 @@ mod flow;
 mod mbuf;
 mod pool;
 mod port;
+mod queue;
+mod running;
 pub mod spread;
+mod steer;
 mod unsent;
 
 pub use eal::{Chosen, Eal, EalConfig, Memory, ThreadGuard};
 pub use error::{DpdkError, Log};
 pub use flow::RteFlow;
 pub use mbuf::{Mbuf, MempoolPool};
-pub use port::{DeviceSpec, DpdkPort, DpdkRx, DpdkTx};
+pub use port::{DeviceSpec, DpdkPort};
+pub use queue::{DpdkRx, DpdkTx};

@@ -7,16 +7,18 @@ use crate::ffi::{self, PortConfig, RawPortInfo, RawStats};
 use crate::flow::RteFlow;
 use crate::mbuf::{Mbuf, MempoolPool};
 use crate::pool::PoolHandle;
+use crate::queue::{DpdkRx, DpdkTx};
+use crate::running::{Installed, Running};
 use crate::spread::{Spread, Spreading};
-use crate::unsent::Unsent;
+use crate::steer::{self, Steered, Stopped};
 use io::offload::FlowOffload;
 use io::redirection::Redirection;
-use io::{Member, Port, PortInfo, PortStats, RxQueue, TxQueue};
+use io::steering::{Duty, Steering};
+use io::{Member, Port, PortInfo, PortStats};
 use packet::MacAddr;
 use std::ffi::{CStr, CString, c_char};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tables::clock::Tsc;
 
 /// A device and how to set it up.
 #[derive(Clone, Debug)]
@@ -27,6 +29,11 @@ pub struct DeviceSpec {
     pub device: String,
     /// Pairs of receive and transmit queues.
     pub queues: u16,
+    /// What the device is asked to choose ahead of RSS, with receive queues beside the pairs. What it does of that is in
+    /// [`Port::steering`] and among [`Port::remarks`].
+    pub steering: Steering,
+    /// Whether frames with a VLAN tag arrive that are to be steered, too.
+    pub tagged: bool,
     /// Entries per receive queue; rounded to what the device can.
     pub rx_descriptors: u16,
     /// Entries per transmit queue; rounded to what the device can.
@@ -48,6 +55,8 @@ impl DeviceSpec {
             name: name.into(),
             device: device.into(),
             queues: 1,
+            steering: Steering::default(),
+            tagged: false,
             rx_descriptors: 1024,
             tx_descriptors: 1024,
             mtu: 1500,
@@ -111,9 +120,12 @@ impl DeviceSpec {
 
     fn frames(&self) -> u32 {
         let descriptors = u32::from(self.rx_descriptors) + u32::from(self.tx_descriptors);
-        let wanted = u32::from(self.queues) * (descriptors + 512) + 4096;
+        let steered = self.steering.extra_queues(self.queues) as u32;
+        let wanted = u64::from(self.queues) * u64::from(descriptors + 512)
+            + u64::from(steered) * u64::from(self.rx_descriptors)
+            + 4096;
         // A ring of 2^n slots holds 2^n - 1.
-        self.frames.unwrap_or_else(|| wanted.next_power_of_two() - 1)
+        self.frames.unwrap_or_else(|| u32::try_from(wanted.next_power_of_two() - 1).unwrap_or(u32::MAX))
     }
 }
 
@@ -132,7 +144,10 @@ pub(crate) fn is_pci(device: &str) -> bool {
 pub(crate) struct Device {
     port: u16,
     /// As configured; the device may have more.
+    rx_descriptors: u16,
     pub(crate) tx_descriptors: u16,
+    /// Whether its queues, and its members', are those of NICs.
+    hardware: bool,
     /// Of an aggregated port.
     bonded: Option<Bonded>,
     chained_lost: AtomicU64,
@@ -145,6 +160,27 @@ impl Device {
     /// DPDK's number of the port.
     pub(crate) const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Frames that a receive queue holds, if that is known: its descriptors, and those of the same queue of each member.
+    pub(crate) fn rx_capacity(&self, queue: u16) -> Option<usize> {
+        let of = |port| {
+            // SAFETY: the port has started, with this queue.
+            match unsafe { ffi::mr_rx_descriptors(port, queue, self.rx_descriptors) } {
+                0 => None,
+                told @ 1.. => Some(told.unsigned_abs() as usize),
+                set_up => self.hardware.then(|| set_up.unsigned_abs() as usize),
+            }
+        };
+        match &self.bonded {
+            Some(bonded) => bonded.ports().map(of).sum(),
+            None => of(self.port),
+        }
+    }
+
+    /// Frames that came in pieces and could not be put together.
+    pub(crate) fn count_lost(&self, frames: u64) {
+        self.chained_lost.fetch_add(frames, Ordering::Relaxed);
     }
 }
 
@@ -167,8 +203,10 @@ pub struct DpdkPort {
     info: PortInfo,
     device: Arc<Device>,
     pool: PoolHandle,
+    /// Of all receive queues, in the order of [`Steering::place`].
     taken: Vec<bool>,
     spreading: Spreading,
+    steered: Steered<Installed>,
     /// DPDK's numbers of all ports, in the order of the configuration.
     ports: Arc<[u16]>,
 }
@@ -190,79 +228,9 @@ impl DpdkPort {
                 return Err(DpdkError::Mtu { device, wanted, least: 68, most });
             }
         }
-        alone(|| Self::open_alone(eal, spec, &devices))
-    }
-
-    fn open_alone(eal: &Eal, spec: &DeviceSpec, devices: &[DeviceSpec]) -> Result<Self, DpdkError> {
-        // From here on an early return closes the ports again.
-        let mut started = Started(Vec::new());
-        for device in devices {
-            started.0.push(attach(device)?);
-        }
-        let bonded = match &spec.bond {
-            Some(bond) => Some(aggregate(spec, bond, &mut started)?),
-            None => None,
-        };
-        let port = started.0.last().copied().unwrap_or_default();
-        let raw = raw_info(port).map_err(|errno| failed(spec, "asking for its capabilities", errno))?;
-        let available = raw.max_rx_queues.min(raw.max_tx_queues);
-        if spec.queues == 0 || spec.queues > available {
-            return Err(DpdkError::Queues { device: spec.device.clone(), wanted: spec.queues, available });
-        }
-        let virtual_device = !devices.iter().any(|device| is_pci(device.id()));
-        let most = greatest_mtu(&raw);
-        if !virtual_device && !(raw.min_mtu..=most).contains(&spec.mtu) {
-            let (wanted, least) = (spec.mtu, raw.min_mtu);
-            return Err(DpdkError::Mtu { device: spec.device.clone(), wanted, least, most });
-        }
-        let pool = PoolHandle::create(eal, spec.frames(), spec.room(), raw.socket)?;
-        let config = PortConfig {
-            queues: spec.queues,
-            rx_descriptors: spec.rx_descriptors,
-            tx_descriptors: spec.tx_descriptors,
-            mtu: spec.mtu,
-            promiscuous: u8::from(spec.promiscuous),
-            // Several virtual devices report 1,500 whatever they carry.
-            mtu_by_kernel: u8::from(virtual_device && spec.mtu > most),
-            reserved: 0,
-        };
-        let mut step = std::ptr::null();
-        // SAFETY: the port exists, `config` is read only during the call, the pool lives as long as the device.
-        let errno = unsafe { ffi::mr_port_start(port, &raw const config, pool.raw(), &raw mut step) };
-        if errno != 0 {
-            return Err(failed(spec, &self::step(step), errno));
-        }
-        // The MAC address of some devices is known only now.
-        let raw = raw_info(port).unwrap_or(raw);
-        let running = |bonded: &Bonded| {
-            bond::one_system(&spec.device, bonded, raw.mac)?;
-            bonded.watch().map_err(|errno| failed(spec, "watching its members", errno))
-        };
-        if let Some(Err(error)) = bonded.as_ref().map(running) {
-            // The port's queues hold buffers of the pool, which can go only when it is full.
-            drop(started);
-            return Err(error);
-        }
-        started.0.clear();
-        let driver = raw.driver.split(|&byte| byte == 0).next().unwrap_or_default();
-        let info = PortInfo {
-            name: spec.name.clone(),
-            mac: MacAddr(raw.mac),
-            mtu: spec.mtu,
-            queues: spec.queues,
-            driver: String::from_utf8_lossy(driver).into_owned(),
-        };
-        let device = Arc::new(Device {
-            port,
-            tx_descriptors: config.tx_descriptors,
-            bonded,
-            chained_lost: AtomicU64::new(0),
-            _pool: pool.clone(),
-            eal: eal.clone(),
-        });
-        let spreading = Spreading::ask(&device, spec.queues);
-        let taken = vec![false; usize::from(spec.queues)];
-        Ok(Self { info, device, pool, taken, spreading, ports: Arc::default() })
+        // The device may be closed again, but not by what talks to it alone: closing does so, too.
+        let attached = alone(|| Attached::new(eal, spec, &devices))?;
+        alone(|| attached.start(spec))
     }
 
     /// Lets rules on each of these ports forward to any of them, by their place here.
@@ -309,6 +277,97 @@ impl DpdkPort {
         // SAFETY: the port is open.
         let up = unsafe { ffi::mr_port_link(self.device.port, &raw mut mbps) } != 0;
         (up, mbps)
+    }
+}
+
+/// A device that is ready to be started.
+struct Attached {
+    device: Arc<Device>,
+    pool: PoolHandle,
+    config: PortConfig,
+    raw: RawPortInfo,
+}
+
+impl Attached {
+    fn new(eal: &Eal, spec: &DeviceSpec, devices: &[DeviceSpec]) -> Result<Self, DpdkError> {
+        // From here on an early return closes the ports again.
+        let mut started = Started(Vec::new());
+        for device in devices {
+            started.0.push(attach(device)?);
+        }
+        let bonded = match &spec.bond {
+            Some(bond) => Some(aggregate(spec, bond, &mut started)?),
+            None => None,
+        };
+        let port = started.0.last().copied().unwrap_or_default();
+        let raw = raw_info(port).map_err(|errno| failed(spec, "asking for its capabilities", errno))?;
+        let available = raw.max_rx_queues.min(raw.max_tx_queues);
+        if spec.queues == 0 || spec.queues > available {
+            return Err(DpdkError::Queues { device: spec.device.clone(), wanted: spec.queues, available });
+        }
+        let virtual_device = !devices.iter().any(|device| is_pci(device.id()));
+        let most = greatest_mtu(&raw);
+        if !virtual_device && !(raw.min_mtu..=most).contains(&spec.mtu) {
+            let (wanted, least) = (spec.mtu, raw.min_mtu);
+            return Err(DpdkError::Mtu { device: spec.device.clone(), wanted, least, most });
+        }
+        let pool = PoolHandle::create(eal, spec.frames(), spec.room(), raw.socket)?;
+        let config = PortConfig {
+            queues: spec.queues,
+            rx_queues: spec.queues,
+            rx_descriptors: spec.rx_descriptors,
+            tx_descriptors: spec.tx_descriptors,
+            mtu: spec.mtu,
+            promiscuous: u8::from(spec.promiscuous),
+            // Several virtual devices report 1,500 whatever they carry.
+            mtu_by_kernel: u8::from(virtual_device && spec.mtu > most),
+        };
+        started.0.clear();
+        // It closes the ports, and only then gives up the pool whose buffers are in their queues.
+        let device = Arc::new(Device {
+            port,
+            rx_descriptors: config.rx_descriptors,
+            tx_descriptors: config.tx_descriptors,
+            hardware: !virtual_device,
+            bonded,
+            chained_lost: AtomicU64::new(0),
+            _pool: pool.clone(),
+            eal: eal.clone(),
+        });
+        Ok(Self { device, pool, config, raw })
+    }
+
+    /// Starts it with the queues that it is to have.
+    fn start(&self, spec: &DeviceSpec) -> Result<DpdkPort, DpdkError> {
+        let stopped = |Stopped { step, errno }| failed(spec, &step, errno);
+        let mut running = Running::start(&self.device, &self.pool, self.config).map_err(stopped)?;
+        let receive = usize::from(spec.queues) + spec.steering.extra_queues(spec.queues);
+        let steered = if spec.steering.is_none() {
+            Steered::nothing(None)
+        } else if receive > usize::from(self.raw.max_rx_queues) {
+            let has = self.raw.max_rx_queues;
+            Steered::nothing(Some(&format!("that takes {receive} receive queues, it has {has}")))
+        } else {
+            steer::ask(&mut running, &spec.steering, spec.queues, spec.tagged).map_err(stopped)?
+        };
+        // The MAC address of some devices is known only now.
+        let raw = raw_info(self.device.port).unwrap_or(self.raw);
+        if let Some(bonded) = &self.device.bonded {
+            bond::one_system(&spec.device, bonded, raw.mac)?;
+            bonded.watch().map_err(|errno| failed(spec, "watching its members", errno))?;
+        }
+        let driver = raw.driver.split(|&byte| byte == 0).next().unwrap_or_default();
+        let info = PortInfo {
+            name: spec.name.clone(),
+            mac: MacAddr(raw.mac),
+            mtu: spec.mtu,
+            queues: spec.queues,
+            driver: String::from_utf8_lossy(driver).into_owned(),
+        };
+        let receive = usize::from(spec.queues) + steered.steering.extra_queues(spec.queues);
+        let (taken, spreading) = (vec![false; receive], running.into_spreading());
+        let (device, pool) = (Arc::clone(&self.device), self.pool.clone());
+        Ok(DpdkPort { info, device, pool, taken, spreading, steered, ports: Arc::default() })
     }
 }
 
@@ -428,90 +487,6 @@ fn failed(spec: &DeviceSpec, step: &str, errno: i32) -> DpdkError {
     }
 }
 
-/// A receive queue of a [`DpdkPort`].
-#[derive(Debug)]
-pub struct DpdkRx {
-    device: Arc<Device>,
-    queue: u16,
-    /// Queue 0's of an aggregated port that speaks LACP.
-    pump: Option<Pump>,
-}
-
-impl RxQueue for DpdkRx {
-    type Frame = Mbuf;
-
-    #[inline]
-    fn rx_burst(&mut self, into: &mut Vec<Mbuf>, max: usize) -> usize {
-        if let Some(pump) = &mut self.pump {
-            pump.look(self.device.port, self.queue);
-        }
-        let max = max.min(usize::from(u16::MAX));
-        into.reserve(max);
-        let mut lost = 0;
-        // SAFETY: `Mbuf` is a transparent non-null pointer, the vector has room for `max` of them, and the shim writes
-        // that many at most, each owned by us from now on. `&mut self` is the only user of this queue.
-        let n = unsafe {
-            let end = into.as_mut_ptr().add(into.len());
-            let n = ffi::mr_rx(self.device.port, self.queue, end.cast(), max as u16, &raw mut lost);
-            into.set_len(into.len() + usize::from(n));
-            usize::from(n)
-        };
-        if lost != 0 {
-            self.device.chained_lost.fetch_add(lost, Ordering::Relaxed);
-        }
-        n
-    }
-}
-
-/// A transmit queue of a [`DpdkPort`].
-#[derive(Debug)]
-pub struct DpdkTx {
-    device: Arc<Device>,
-    queue: u16,
-    /// Where the receive half transmits too.
-    turn: Option<Turn>,
-    unsent: Unsent,
-}
-
-impl TxQueue for DpdkTx {
-    type Frame = Mbuf;
-
-    #[inline]
-    fn tx_burst(&mut self, frames: &mut Vec<Mbuf>) -> usize {
-        let len = frames.len();
-        let offered = len.min(usize::from(u16::MAX)) as u16;
-        if offered == 0 {
-            return 0;
-        }
-        if let Some(turn) = &self.turn {
-            turn.take();
-        }
-        // SAFETY: `offered` pointers to live mbufs. DPDK owns the first `n` afterwards, so the vector forgets them
-        // without dropping and moves the rest to the front.
-        let sent = unsafe {
-            let at = frames.as_mut_ptr();
-            let n = ffi::mr_tx(self.device.port, self.queue, at.cast(), offered);
-            let n = usize::from(n).min(len);
-            frames.set_len(0);
-            std::ptr::copy(at.add(n), at, len - n);
-            frames.set_len(len - n);
-            n
-        };
-        if let Some(turn) = &self.turn {
-            turn.give();
-        }
-        if sent > 0 {
-            self.unsent.sent();
-        }
-        sent
-    }
-
-    /// One for any number.
-    fn unsent(&self) -> usize {
-        usize::from(self.unsent.waits(|| Tsc::process().now()))
-    }
-}
-
 impl Port for DpdkPort {
     type Frame = Mbuf;
     type Rx = DpdkRx;
@@ -523,7 +498,8 @@ impl Port for DpdkPort {
     }
 
     fn take_queue(&mut self, queue: u16) -> Option<(DpdkRx, DpdkTx)> {
-        let taken = self.taken.get_mut(usize::from(queue))?;
+        let pairs = self.taken.get_mut(..usize::from(self.info.queues))?;
+        let taken = pairs.get_mut(usize::from(queue))?;
         if std::mem::replace(taken, true) {
             return None;
         }
@@ -531,8 +507,23 @@ impl Port for DpdkPort {
         let calls = device.bonded.as_ref().is_some_and(Bonded::wants_calls);
         let turn = (calls && queue == 0).then(Turn::default);
         let pump = turn.clone().map(Pump::new);
-        let unsent = Unsent::new(&device, queue);
-        Some((DpdkRx { device: Arc::clone(&device), queue, pump }, DpdkTx { device, queue, turn, unsent }))
+        Some((DpdkRx::new(Arc::clone(&device), queue, pump), DpdkTx::new(device, queue, turn)))
+    }
+
+    fn steering(&self) -> Option<&Steering> {
+        (!self.steered.steering.is_none()).then_some(&self.steered.steering)
+    }
+
+    fn take_steered(&mut self, duty: Duty, queue: u16) -> Option<DpdkRx> {
+        let (steering, queues) = (&self.steered.steering, self.info.queues);
+        let exists = match duty {
+            Duty::Control => queue == 0 && steering.control().is_some(),
+            Duty::Group(group) => queue < queues && usize::from(group) < steering.groups().len(),
+        };
+        let place = steering.place(Some(duty), usize::from(queue), queues);
+        let taken = self.taken.get_mut(place).filter(|_| exists)?;
+        let free = !std::mem::replace(taken, true);
+        free.then(|| DpdkRx::new(Arc::clone(&self.device), place as u16, None))
     }
 
     fn pool(&mut self, _queue: u16) -> MempoolPool {
@@ -548,7 +539,9 @@ impl Port for DpdkPort {
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.spreading.remarks()
+        let mut remarks = self.spreading.remarks();
+        remarks.extend(self.steered.remarks().iter().cloned());
+        remarks
     }
 
     fn members(&self) -> Vec<Member> {

@@ -61,10 +61,16 @@ pub(crate) struct Spreading {
 }
 
 impl Spreading {
-    /// Asks a device that has started to spread packets by subscriber.
-    pub(crate) fn ask(device: &Arc<Device>, queues: u16) -> Self {
-        if queues < 2 {
-            return Self { spread: Spread::One, entries: 0, refused: None, _flows: None };
+    /// Nobody was asked.
+    pub(crate) const fn none() -> Self {
+        Self { spread: Spread::One, entries: 0, refused: None, _flows: None }
+    }
+
+    /// Asks a device that has started to spread packets by subscriber over the first `queues` queues. `rank`: of the rules, behind
+    /// those that steer to queues beside these; 0: there are none.
+    pub(crate) fn ask(device: &Arc<Device>, queues: u16, rank: u8) -> Self {
+        if queues < 2 && rank == 0 {
+            return Self::none();
         }
         let table = PortTable(Arc::clone(device));
         let even = |entries| (0..entries).map(|entry| (entry % ENTRIES) as u16 % queues).collect::<Vec<_>>();
@@ -75,8 +81,12 @@ impl Spreading {
                 Err(why) => (0, Some(why)),
             },
         };
+        if queues < 2 {
+            return Self { entries, refused, ..Self::none() };
+        }
         let mut flows = RteFlow::without_asking(Arc::clone(device));
-        let mut outcome = |spread, rules: [FlowRule; 4]| {
+        let mut outcome = |spread, rules: [FlowRule; 4], rank| {
+            flows.priority = rank;
             for rule in rules {
                 if let Err(refused) = flows.insert(Nanos(0), &rule) {
                     // All or none: half of the traffic by another hash would be worse to understand than all of it.
@@ -86,19 +96,29 @@ impl Spreading {
             }
             Ok(spread)
         };
-        let spread = outcome(Spread::Table, by_subscriber(&[])).or_else(|first| {
+        // Without queues a rule says what is hashed, and goes well with any other: drivers that know no priorities take it.
+        let by_table = match outcome(Spread::Table, by_subscriber(&[]), rank) {
+            Err(_) if rank > 0 => outcome(Spread::Table, by_subscriber(&[]), 0),
+            first => first,
+        };
+        let spread = by_table.or_else(|first| {
             let all: Vec<u16> = (0..queues).collect();
             let second =
                 |second| if second == first { first } else { format!("{first}; with queues: {second}") };
-            outcome(Spread::Rules, by_subscriber(&all)).map_err(second)
+            outcome(Spread::Rules, by_subscriber(&all), rank).map_err(second)
         });
         let spread = spread.unwrap_or_else(Spread::Otherwise);
         let held = matches!(spread, Spread::Table | Spread::Rules).then_some(flows);
         Self { spread, entries, refused, _flows: held }
     }
 
+    /// Whether packets come to the queue that belongs to the subscriber.
+    pub(crate) const fn by_subscriber(&self) -> bool {
+        matches!(self.spread, Spread::One | Spread::Table | Spread::Rules)
+    }
+
     /// Whether an entry of the table is for one shard.
-    fn per_shard(&self) -> bool {
+    pub(crate) fn per_shard(&self) -> bool {
         self.spread == Spread::Table && self.entries > 0 && self.entries.is_multiple_of(ENTRIES)
     }
 
@@ -144,9 +164,9 @@ impl Spreading {
     }
 }
 
-/// The rules of [`DpdkPort::steering`](crate::DpdkPort::steering), over these queues; none: by the port's own table.
+/// The rules of [`DpdkPort::spreading_rules`](crate::DpdkPort::spreading_rules), over these queues; none: by the port's own table.
 fn by_subscriber(queues: &[u16]) -> [FlowRule; 4] {
-    let mut rules = crate::DpdkPort::steering(0);
+    let mut rules = crate::DpdkPort::spreading_rules(0);
     for action in rules.iter_mut().flat_map(|rule| &mut rule.actions) {
         if let Action::Rss { queues: of_rule, .. } = action {
             *of_rule = queues.to_vec();

@@ -4,3 +4,4 @@
 mod backends;
 mod common;
 mod flow;
+mod steer;

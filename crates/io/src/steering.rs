@@ -148,6 +148,14 @@ impl Steering {
         }
     }
 
+    /// What is left of it where not all can be had: the control queue or not, and the `groups` most urgent groups.
+    #[must_use]
+    pub fn keep(&self, control: bool, groups: usize) -> Self {
+        let left = self.groups.iter().take(groups).cloned().collect();
+        // Fewer groups can't be wrong where more were right.
+        Self::new(self.control.clone().filter(|_| control), left).unwrap_or_default()
+    }
+
     /// Where an arriving frame goes; `None`: to the ordinary queues.
     #[inline]
     pub fn duty(&self, frame: &[u8]) -> Option<Duty> {
@@ -224,6 +232,14 @@ impl Control {
         Self { addresses: addresses.into_iter().map(bytes).collect() }
     }
 
+    /// The addresses at which the protocols are ours.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.addresses.iter().filter_map(|address| match **address {
+            [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
+            ref other => <[u8; 16]>::try_from(other).ok().map(IpAddr::from),
+        })
+    }
+
     /// How a frame that is sent is to be queued.
     pub fn urgency(&self, frame: &[u8]) -> Urgency {
         match Seen::of(frame) {
@@ -239,17 +255,17 @@ impl Control {
         const UDP: u8 = 17;
         let v6 = ip.source.len() == 16;
         match (ip.protocol, ip.payload) {
-            (ICMPV6, &[kind, ..]) => v6 && ip.hops == 255 && (133..=137).contains(&kind),
+            (ICMPV6, &[kind, ..]) => v6 && ip.hops == 255 && DISCOVERY.contains(&kind),
             (UDP, &[s0, s1, d0, d1, _, _, _, _, ref message @ ..]) => {
                 let (source, destination) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
                 // A G-PDU is the common case, and no more is asked of it.
                 let known = match (source, destination) {
                     (packet::GTP_U_PORT, _) | (_, packet::GTP_U_PORT) => {
-                        matches!(message, [flags, 1 | 2 | 26 | 31, ..] if flags >> 5 == 1)
+                        matches!(message, [flags, kind, ..] if flags >> 5 == 1 && GTP_U_SIGNALLING.contains(kind))
                     }
                     (source, destination) => [source, destination]
                         .iter()
-                        .any(|port| matches!(*port, packet::PFCP_PORT | BFD_PORT | BFD_MULTIHOP_PORT)),
+                        .any(|port| *port == packet::PFCP_PORT || BFD_PORTS.contains(port)),
                 };
                 known && self.owns(ip, ours)
             }
@@ -267,12 +283,14 @@ impl Control {
     }
 }
 
+/// ICMPv6: router and neighbour solicitation and advertisement, redirect (RFC 4861 §4).
+pub const DISCOVERY: std::ops::RangeInclusive<u8> = 133..=137;
+/// GTP-U messages: echo request and response, error indication, supported extension headers notification (TS 29.281 §6.1).
+pub const GTP_U_SIGNALLING: [u8; 4] = [1, 2, 26, 31];
+/// UDP: BFD over one hop (RFC 5881 §4) and over several (RFC 5883 §5).
+pub const BFD_PORTS: [u16; 2] = [3784, 4784];
 /// TCP (RFC 4271 §8).
-const BGP_PORT: u16 = 179;
-/// UDP (RFC 5881 §4).
-const BFD_PORT: u16 = 3784;
-/// UDP (RFC 5883 §5).
-const BFD_MULTIHOP_PORT: u16 = 4784;
+pub const BGP_PORT: u16 = 179;
 
 #[cfg(test)]
 mod tests;

@@ -427,14 +427,20 @@ impl Upf {
     }
 }
 
-/// Some of the queues that were asked for may not be there; nothing else depends on it.
+/// Some of the queues that were asked for may not be there; nothing else depends on it. Why is among the port's remarks.
 fn tell_what_is_not_steered<P: Port>(config: &Config, ports: &[P]) {
-    for port in ports.iter().filter(|port| port.steering().is_none()) {
-        let name = &port.info().name;
-        if !config.qos.steering.groups().is_empty() {
-            tracing::warn!("port {name} can't steer: the receive groups of [qos] have no effect on it");
-        } else if config.qos.steering.control().is_some() {
-            tracing::info!("port {name} can't steer: it has no control queue");
+    let wanted = &config.qos.steering;
+    for port in ports {
+        let (name, steering) = (&port.info().name, port.steering());
+        // Where not all groups have queues, the most urgent ones do.
+        let groups = steering.map_or(0, |steering| steering.groups().len());
+        let without: Vec<_> = wanted.groups().iter().skip(groups).map(|group| group.name.as_str()).collect();
+        if !without.is_empty() {
+            let without = without.join(", ");
+            tracing::warn!("port {name} has no receive queues for these groups of [qos]: {without}");
+        }
+        if wanted.control().is_some() && steering.is_none_or(|steering| steering.control().is_none()) {
+            tracing::info!("port {name} has no control queue");
         }
     }
 }
