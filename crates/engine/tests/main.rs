@@ -5,4 +5,5 @@ mod deaths;
 mod moves;
 mod queues;
 mod rig;
+mod start;
 mod workers;
