@@ -456,6 +456,7 @@ fn workers(workers: &[WorkerLine]) -> String {
         ("CORE", Right),
         ("SHARDS", Right),
         ("RECEIVED", Right),
+        ("REMOTE", Right),
         ("SENT", Right),
         ("HANDED OFF", Right),
         ("DROPPED", Right),
@@ -468,6 +469,7 @@ fn workers(workers: &[WorkerLine]) -> String {
             or_dash(worker.core.as_ref()),
             worker.shards.to_string(),
             worker.received.to_string(),
+            worker.remote.to_string(),
             worker.sent.to_string(),
             worker.handed_off.to_string(),
             worker.dropped.to_string(),
@@ -811,6 +813,8 @@ mod tests {
         let worker = WorkerLine {
             core: Some(2),
             shards: 512,
+            received: 1_000,
+            remote: 250,
             busy: 0.375,
             cycles_per_packet: 171.2,
             ..WorkerLine::default()

@@ -35,6 +35,9 @@ pub type OnThreadStart = Arc<dyn Fn() -> Box<dyn std::any::Any> + Send + Sync>;
 pub struct EngineConfig {
     /// One entry per worker: the core that it is pinned to, or `None` to leave it to the kernel.
     pub cores: Vec<Option<usize>>,
+    /// Workers and ports, by number, that are on different NUMA nodes: what such a worker receives from such a port is told
+    /// apart ([`crate::PortLoad::far`]).
+    pub far: Vec<(usize, u16)>,
     /// How packets come to the workers that own their shards.
     pub model: Model,
     /// Workers that own shards at the start; `None`: all that may.
@@ -63,6 +66,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         Self {
             cores: vec![None],
+            far: Vec::new(),
             model: Model::default(),
             active: None,
             scaling: Scaling::default(),

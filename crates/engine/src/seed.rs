@@ -112,6 +112,7 @@ where
             Offload::new(policy, devices)
         });
         let scheduler = || Scheduler::new(config.egress.clone());
+        let port_load = |port| PortLoad { far: config.far.contains(&(number, port)), ..PortLoad::default() };
         let transmit = hand.transmit.into_iter().map(|tx| Transmit { tx, waiting: scheduler(), given: 0 });
         let mut worker = Worker {
             number,
@@ -145,7 +146,7 @@ where
             out: Outbox::new(ports),
             backlog: VecDeque::new(),
             load: Load::default(),
-            port_loads: vec![PortLoad::default(); ports],
+            port_loads: (0..ports as u16).map(port_load).collect(),
             load_factor: Ewma::new(),
         };
         worker.redirect(&shards);

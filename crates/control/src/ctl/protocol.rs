@@ -523,6 +523,8 @@ pub struct WorkerLine {
     pub shards: u16,
     /// Packets taken from ports.
     pub received: u64,
+    /// Of these, packets of ports on another NUMA node.
+    pub remote: u64,
     /// Packets given to ports.
     pub sent: u64,
     /// Packets handed to other workers.

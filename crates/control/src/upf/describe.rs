@@ -315,23 +315,26 @@ pub(super) fn offload(upf: &mut Upf) -> Result<OffloadStatus, CtlError> {
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {
     let hz = upf.clock.hz() as f64;
-    let line = |report: &WorkerReport| {
-        let (counters, load) = (&report.counters, &report.load);
-        let busy_seconds = load.busy_nanos as f64 / Nanos::SECOND as f64;
-        let handled = (counters.received + counters.handed_in).max(1);
-        WorkerLine {
-            worker: report.worker as u16,
-            core: report.core.map(|core| core as u16),
-            shards: report.shards as u16,
-            received: counters.received,
-            sent: counters.sent,
-            handed_off: load.handed_off,
-            dropped: counters.dropped_total(),
-            busy: load.busy_nanos as f64 / load.total_nanos.max(1) as f64,
-            cycles_per_packet: busy_seconds * hz / handled as f64,
-        }
-    };
-    Ok(reports(upf)?.iter().map(line).collect())
+    Ok(reports(upf)?.iter().map(|report| worker(report, hz)).collect())
+}
+
+/// `hz`: cycles in a second.
+pub(super) fn worker(report: &WorkerReport, hz: f64) -> WorkerLine {
+    let (counters, load) = (&report.counters, &report.load);
+    let busy_seconds = load.busy_nanos as f64 / Nanos::SECOND as f64;
+    let handled = (counters.received + counters.handed_in).max(1);
+    WorkerLine {
+        worker: report.worker as u16,
+        core: report.core.map(|core| core as u16),
+        shards: report.shards as u16,
+        received: counters.received,
+        remote: report.remote_packets(),
+        sent: counters.sent,
+        handed_off: load.handed_off,
+        dropped: counters.dropped_total(),
+        busy: load.busy_nanos as f64 / load.total_nanos.max(1) as f64,
+        cycles_per_packet: busy_seconds * hz / handled as f64,
+    }
 }
 
 pub(super) fn peers(upf: &Upf) -> Vec<PeerLine> {
