@@ -461,8 +461,11 @@ fn workers(workers: &[WorkerLine]) -> String {
         ("HANDED OFF", Right),
         ("DROPPED", Right),
         ("BUSY", Right),
+        ("ASLEEP", Right),
+        ("NOW", Left),
         ("CYCLES/PACKET", Right),
     ]);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     for worker in workers {
         table.row([
             worker.worker.to_string(),
@@ -473,7 +476,9 @@ fn workers(workers: &[WorkerLine]) -> String {
             worker.sent.to_string(),
             worker.handed_off.to_string(),
             worker.dropped.to_string(),
-            format!("{:.1} %", worker.busy * 100.0),
+            percent(worker.busy),
+            percent(worker.asleep),
+            if worker.sleeping { "asleep" } else { "awake" }.into(),
             format!("{:.0}", worker.cycles_per_packet),
         ]);
     }
@@ -816,6 +821,8 @@ mod tests {
             received: 1_000,
             remote: 250,
             busy: 0.375,
+            asleep: 0.5,
+            sleeping: true,
             cycles_per_packet: 171.2,
             ..WorkerLine::default()
         };

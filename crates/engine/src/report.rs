@@ -72,6 +72,8 @@ pub struct Load {
     pub empty_polls: u64,
     /// Nanoseconds spent in rounds that found something.
     pub busy_nanos: u64,
+    /// Nanoseconds spent asleep, its processor free for others. What is left of the total is polling in vain.
+    pub asleep_nanos: u64,
     /// Nanoseconds since start.
     pub total_nanos: u64,
     /// Packets passed to other workers, to be processed or sent.

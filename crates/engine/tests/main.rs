@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod deaths;
+mod energy;
 mod moves;
 mod queues;
 mod rig;

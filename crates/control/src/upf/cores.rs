@@ -148,8 +148,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::upf::{Options, assemble, describe};
-    use engine::Engine;
     use engine::placement::available_cores;
+    use engine::{Engine, Gauge};
     use io::Port;
     use io::mem::{MemConfig, MemFrame, MemNic};
     use std::fs;
@@ -255,7 +255,7 @@ mod tests {
         }
         let deadline = Instant::now() + Duration::from_mins(1);
         let line = loop {
-            let line = describe::worker(&engine.reports().unwrap()[0], 1e9);
+            let line = describe::worker(&engine.reports().unwrap()[0], Gauge::default(), 1e9);
             if line.received == 5 {
                 break line;
             }
