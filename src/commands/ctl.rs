@@ -85,7 +85,7 @@ enum Command {
         /// So many workers, until `--release`.
         #[arg(value_parser = clap::value_parser!(u16).range(1..))]
         workers: Option<u16>,
-        /// The number follows the load again, if `scaling.automatic` says so.
+        /// The number follows the load again, if `scaling.automatic` says so; else it stays.
         #[arg(long, conflicts_with = "workers")]
         release: bool,
     },
@@ -559,7 +559,7 @@ fn scale(status: &ScaleStatus) -> String {
     let why = match (status.asked, status.automatic) {
         (Some(asked), _) => format!("{asked} asked for"),
         (None, true) => "following the load".into(),
-        (None, false) => "all that may, until asked".into(),
+        (None, false) => "until asked".into(),
     };
     let _ = writeln!(text, "\nactive       {active} ({why})\nmoving       {} shards", status.moving);
     let ScaleStatus { moves, shards, parked, .. } = status;
