@@ -71,6 +71,11 @@ fn millrace() -> Command {
 
 impl Upf {
     fn start(host: u8) -> Self {
+        Self::start_with(host, &[])
+    }
+
+    /// With further settings.
+    fn start_with(host: u8, set: &[&str]) -> Self {
         let address = Ipv4Addr::new(127, 0, 81, host);
         let directory = std::env::temp_dir().join(format!("millrace-judges-{}-{host}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
@@ -81,6 +86,7 @@ impl Upf {
             .arg("run")
             .arg("--config")
             .arg(&file)
+            .args(set.iter().flat_map(|set| ["--set", set]))
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -103,16 +109,13 @@ impl Upf {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
+    fn ask(&self, args: &[&str]) -> Output {
+        millrace().arg("ctl").arg("--socket").arg(self.socket()).args(args).output().unwrap()
+    }
+
     /// What `millrace ctl ... --json` prints.
     fn ctl(&self, args: &[&str]) -> Value {
-        let output = millrace()
-            .arg("ctl")
-            .arg("--socket")
-            .arg(self.socket())
-            .args(args)
-            .arg("--json")
-            .output()
-            .unwrap();
+        let output = self.ask(&[args, &["--json"]].concat());
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
@@ -247,6 +250,7 @@ fn the_session_is_as_established(upf: &Upf, seid: u64) {
 
 /// An SMF of rs-pfcp, and what was said.
 struct Smf {
+    own: Ipv4Addr,
     socket: UdpSocket,
     hex: String,
     messages: usize,
@@ -262,6 +266,51 @@ impl Smf {
         self.hex.push('\n');
     }
 
+    /// At 127.0.81.`host`, associated.
+    fn start(host: u8, upf: &Upf) -> Self {
+        let own = Ipv4Addr::new(127, 0, 81, host);
+        let socket = UdpSocket::bind((own, 8805)).unwrap();
+        socket.connect((upf.address, 8805)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut smf = Self { own, socket, hex: String::new(), messages: 0 };
+        let request = msg::association_setup_request::AssociationSetupRequestBuilder::new(1_u32)
+            .node_id(own)
+            .recovery_time_stamp(std::time::SystemTime::now())
+            .marshal();
+        assert_eq!(cause(&*smf.ask(&request)), rs::cause::CauseValue::RequestAccepted);
+        smf
+    }
+
+    /// A request for one session, with a TEID of its own choice.
+    fn establishment(&self) -> Vec<u8> {
+        let pdi = rs::pdi::PdiBuilder::uplink_access()
+            .f_teid(rs::f_teid::Fteid::ipv4(0x0102_0304_u32, Ipv4Addr::new(192, 0, 2, 1)))
+            .ue_ip_address(rs::ue_ip_address::UeIpAddress::new(Some(Ipv4Addr::new(10, 60, 0, 9)), None))
+            .build()
+            .unwrap();
+        let pdr = rs::create_pdr::CreatePdrBuilder::new(rs::pdr_id::PdrId::new(1))
+            .precedence(rs::precedence::Precedence::new(100))
+            .pdi(pdi)
+            .outer_header_removal(rs::outer_header_removal::OuterHeaderRemoval::new(0))
+            .far_id(rs::far_id::FarId::new(1))
+            .qer_id(rs::qer_id::QerId::new(1))
+            .build()
+            .unwrap();
+        let far =
+            rs::create_far::CreateFarBuilder::uplink_to_core(rs::far_id::FarId::new(1)).build().unwrap();
+        let qer = rs::create_qer::CreateQerBuilder::with_rate_limit(rs::qer_id::QerId::new(1), 1000, 2000)
+            .build()
+            .unwrap();
+        msg::session_establishment_request::SessionEstablishmentRequestBuilder::new(0_u64, 2_u32)
+            .node_id(self.own)
+            .fseid(0x77_u64, self.own)
+            .add_pdr(pdr)
+            .add_far(far)
+            .add_qer(qer)
+            .marshal()
+            .unwrap()
+    }
+
     fn ask(&mut self, request: &[u8]) -> Box<dyn msg::Message> {
         self.socket.send(request).unwrap();
         self.note(false, request);
@@ -272,56 +321,25 @@ impl Smf {
     }
 }
 
+fn cause(answer: &dyn msg::Message) -> rs::cause::CauseValue {
+    let ie = answer.ies(rs::IeType::Cause).next().unwrap();
+    rs::cause::Cause::unmarshal(&ie.payload).unwrap().value
+}
+
+fn fseid(answer: &dyn msg::Message) -> rs::fseid::Fseid {
+    let ie = answer.ies(rs::IeType::Fseid).next().unwrap();
+    rs::fseid::Fseid::unmarshal(&ie.payload).unwrap()
+}
+
 #[test]
 fn rs_pfcp_programs_it() {
     let upf = Upf::start(2);
-    let own = Ipv4Addr::new(127, 0, 81, 102);
-    let socket = UdpSocket::bind((own, 8805)).unwrap();
-    socket.connect((upf.address, 8805)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let mut smf = Smf { socket, hex: String::new(), messages: 0 };
-    let cause = |answer: &dyn msg::Message| {
-        let ie = answer.ies(rs::IeType::Cause).next().unwrap();
-        rs::cause::Cause::unmarshal(&ie.payload).unwrap().value
-    };
-
-    let request = msg::association_setup_request::AssociationSetupRequestBuilder::new(1_u32)
-        .node_id(own)
-        .recovery_time_stamp(std::time::SystemTime::now())
-        .marshal();
-    let answer = smf.ask(&request);
-    assert_eq!(cause(&*answer), rs::cause::CauseValue::RequestAccepted);
-
-    let pdi = rs::pdi::PdiBuilder::uplink_access()
-        .f_teid(rs::f_teid::Fteid::ipv4(0x0102_0304_u32, Ipv4Addr::new(192, 0, 2, 1)))
-        .ue_ip_address(rs::ue_ip_address::UeIpAddress::new(Some(Ipv4Addr::new(10, 60, 0, 9)), None))
-        .build()
-        .unwrap();
-    let pdr = rs::create_pdr::CreatePdrBuilder::new(rs::pdr_id::PdrId::new(1))
-        .precedence(rs::precedence::Precedence::new(100))
-        .pdi(pdi)
-        .outer_header_removal(rs::outer_header_removal::OuterHeaderRemoval::new(0))
-        .far_id(rs::far_id::FarId::new(1))
-        .qer_id(rs::qer_id::QerId::new(1))
-        .build()
-        .unwrap();
-    let far = rs::create_far::CreateFarBuilder::uplink_to_core(rs::far_id::FarId::new(1)).build().unwrap();
-    let qer = rs::create_qer::CreateQerBuilder::with_rate_limit(rs::qer_id::QerId::new(1), 1000, 2000)
-        .build()
-        .unwrap();
-    let request = msg::session_establishment_request::SessionEstablishmentRequestBuilder::new(0_u64, 2_u32)
-        .node_id(own)
-        .fseid(0x77_u64, own)
-        .add_pdr(pdr)
-        .add_far(far)
-        .add_qer(qer)
-        .marshal()
-        .unwrap();
+    let mut smf = Smf::start(102, &upf);
+    let request = smf.establishment();
     let answer = smf.ask(&request);
     assert_eq!(cause(&*answer), rs::cause::CauseValue::RequestAccepted);
     assert_eq!(answer.seid().map(|seid| *seid), Some(0x77));
-    let fseid = answer.ies(rs::IeType::Fseid).next().unwrap();
-    let fseid = rs::fseid::Fseid::unmarshal(&fseid.payload).unwrap();
+    let fseid = fseid(&*answer);
     assert_eq!(fseid.ipv4_address, Some(upf.address));
     let seid = *fseid.seid;
     // The same again: the same answer, and not a second session.
@@ -350,6 +368,108 @@ fn rs_pfcp_programs_it() {
         }
         Err(error) => println!("tshark is not judging: text2pcap: {error}"),
     }
+    upf.stop("INT");
+}
+
+impl Upf {
+    /// Waits until so many workers own shards and none moves; says how many each has.
+    fn scaled(&self, workers: u64) -> Vec<u64> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.ctl(&["scale"]);
+            if status["active"] == workers && status["moving"] == 0 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{status}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let report = self.ctl(&["workers"]);
+        report["workers"].as_array().unwrap().iter().map(|line| line["shards"].as_u64().unwrap()).collect()
+    }
+
+    /// Asks for this number, in vain.
+    fn refuses(&self, workers: &str, code: i32, why: &str) {
+        let output = self.ask(&["scale", workers]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// Shards go where `ctl scale` sends them, and a session with its shard; what can't be is refused with the bounds.
+#[test]
+fn workers_come_and_go_as_asked() {
+    let upf = Upf::start_with(5, &["workers.count=3", "n4.heartbeat-interval=0s"]);
+    let mut smf = Smf::start(105, &upf);
+    let request = smf.establishment();
+    let seid = format!("{:#x}", *fseid(&*smf.ask(&request)).seid);
+    assert_eq!(upf.scaled(3), [171, 171, 170]);
+    let asked = |workers: &str| {
+        let status = upf.ctl(&["scale", workers]);
+        assert_eq!((&status["workers"], &status["dispatchers"]), (&3.into(), &0.into()), "{status}");
+        assert_eq!(status["asked"].to_string(), workers, "{status}");
+    };
+    for workers in [1, 3, 2] {
+        asked(&workers.to_string());
+        let owned = upf.scaled(workers);
+        let (owners, others) = owned.split_at(workers as usize);
+        assert_eq!((owners.iter().sum::<u64>(), others.iter().sum::<u64>()), (512, 0), "{owned:?}");
+        // The fewest moves that level them leave some a few more than others.
+        let part = 512 / workers;
+        assert!(owners.iter().all(|shards| shards.abs_diff(part) <= part / 4), "{owned:?}");
+        // The session's worker answers.
+        assert_eq!(upf.ctl(&["session", &seid])["pdrs"][0]["teid"], "0x01020304");
+    }
+    // While shards move: the last request counts.
+    ["1", "3", "1", "2", "3", "1"].into_iter().for_each(asked);
+    assert_eq!(upf.scaled(1), [512, 0, 0]);
+
+    upf.refuses("4", 1, "4 workers asked for; possible are 1 to 3");
+    upf.refuses("65535", 1, "65535 workers asked for; possible are 1 to 3");
+    upf.refuses("0", 2, "0 is not in 1..=65535");
+    upf.refuses("many", 2, "invalid digit");
+    let text = |args: &[&str]| String::from_utf8(upf.ask(args).stdout).unwrap();
+    let held = text(&["scale"]);
+    assert!(
+        held.starts_with("model        run-to-completion, 3 threads\nactive       1 (1 asked for)\n"),
+        "{held}"
+    );
+    // Nothing else says how many: they stay.
+    assert_eq!(upf.ctl(&["scale", "--release"])["asked"], Value::Null);
+    assert!(text(&["scale"]).contains("\nactive       1 (until asked)\n"));
+    assert_eq!(upf.scaled(1), [512, 0, 0]);
+    let status = upf.ctl(&["scale"]);
+    assert!(status["shards"].as_u64().unwrap() >= 341 + 300 + 150 + 256, "{status}");
+    // Nothing comes to any of them.
+    for line in upf.ctl(&["workers"])["workers"].as_array().unwrap() {
+        let [busy, asleep] = ["busy", "asleep"].map(|share| line[share].as_f64().unwrap());
+        assert!(asleep > 0.0 && busy + asleep <= 1.0, "{line}");
+    }
+    // In the middle of moves.
+    asked("3");
+    upf.stop("TERM");
+}
+
+/// A number that was asked for holds against the load until it is released.
+#[test]
+fn a_released_number_follows_the_load() {
+    let set = [
+        "workers.count=3",
+        "scaling.automatic=true",
+        "scaling.min-workers=2",
+        "scaling.hold-down=100ms",
+        "scaling.cool-down=0s",
+    ];
+    let upf = Upf::start_with(6, &set);
+    assert_eq!(upf.scaled(2), [256, 256, 0]);
+    upf.refuses("1", 1, "1 workers asked for; possible are 2 to 3");
+    upf.ctl(&["scale", "3"]);
+    assert_eq!(upf.scaled(3).iter().sum::<u64>(), 512);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(upf.scaled(3).iter().filter(|shards| **shards > 0).count(), 3);
+    let status = upf.ctl(&["scale", "--release"]);
+    assert_eq!((&status["asked"], &status["automatic"]), (&Value::Null, &true.into()));
+    assert_eq!(upf.scaled(2).iter().sum::<u64>(), 512);
     upf.stop("INT");
 }
 

@@ -85,7 +85,7 @@ enum Command {
         /// So many workers, until `--release`.
         #[arg(value_parser = clap::value_parser!(u16).range(1..))]
         workers: Option<u16>,
-        /// The number follows the load again, if `scaling.automatic` says so.
+        /// The number follows the load again, if `scaling.automatic` says so; else it stays.
         #[arg(long, conflicts_with = "workers")]
         release: bool,
     },
@@ -456,22 +456,29 @@ fn workers(workers: &[WorkerLine]) -> String {
         ("CORE", Right),
         ("SHARDS", Right),
         ("RECEIVED", Right),
+        ("REMOTE", Right),
         ("SENT", Right),
         ("HANDED OFF", Right),
         ("DROPPED", Right),
         ("BUSY", Right),
+        ("ASLEEP", Right),
+        ("NOW", Left),
         ("CYCLES/PACKET", Right),
     ]);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     for worker in workers {
         table.row([
             worker.worker.to_string(),
             or_dash(worker.core.as_ref()),
             worker.shards.to_string(),
             worker.received.to_string(),
+            worker.remote.to_string(),
             worker.sent.to_string(),
             worker.handed_off.to_string(),
             worker.dropped.to_string(),
-            format!("{:.1} %", worker.busy * 100.0),
+            percent(worker.busy),
+            percent(worker.asleep),
+            if worker.sleeping { "asleep" } else { "awake" }.into(),
             format!("{:.0}", worker.cycles_per_packet),
         ]);
     }
@@ -552,7 +559,7 @@ fn scale(status: &ScaleStatus) -> String {
     let why = match (status.asked, status.automatic) {
         (Some(asked), _) => format!("{asked} asked for"),
         (None, true) => "following the load".into(),
-        (None, false) => "all that may, until asked".into(),
+        (None, false) => "until asked".into(),
     };
     let _ = writeln!(text, "\nactive       {active} ({why})\nmoving       {} shards", status.moving);
     let ScaleStatus { moves, shards, parked, .. } = status;
@@ -811,7 +818,11 @@ mod tests {
         let worker = WorkerLine {
             core: Some(2),
             shards: 512,
+            received: 1_000,
+            remote: 250,
             busy: 0.375,
+            asleep: 0.5,
+            sleeping: true,
             cycles_per_packet: 171.2,
             ..WorkerLine::default()
         };

@@ -1,31 +1,28 @@
 //! The control side's handle on the workers.
 
-use crate::egress::{Plan, Scheduler};
+use crate::egress::Plan;
 use crate::estate::Estates;
-use crate::idle::{Idle, IdlePolicy};
+use crate::idle::IdlePolicy;
 use crate::mesh::Mesh;
 use crate::model::Model;
-use crate::moves::{Director, Move, MoveCounters, Mover};
+use crate::moves::{Director, Move, MoveCounters};
 use crate::owners::Owners;
-use crate::placement::{InvalidWorkerCount, ShardMap, pin};
-use crate::plan::ewma::Ewma;
+use crate::placement::{InvalidWorkerCount, ShardMap};
 use crate::plan::scaler::ScalerError;
 use crate::regulate::{Regulator, Scaling};
-use crate::report::{Dial, Gauge, Load, PortLoad, SteeredLoad, WorkerReport};
+use crate::report::{Dial, Gauge, WorkerReport};
+use crate::seed::{Seed, deal_queues};
 use crate::waker::{Roster, Waker};
-use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Seen, Steered, Transmit, Worker};
+use crate::worker::{Answer, Order};
 use datapath::command::{Command, Event};
-use datapath::offload::{Mode, Offload, Policy};
-use datapath::{Config, Datapath, Outbox, ShardLoads};
-use io::steering::{Duty, Steering};
-use io::{BURST, Port};
+use datapath::offload::Policy;
+use datapath::{Config, ShardLoads};
+use io::Port;
 use rtrb::{Consumer, Producer, RingBuffer};
 use session::ShardId;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tables::clock::Tsc;
@@ -38,6 +35,9 @@ pub type OnThreadStart = Arc<dyn Fn() -> Box<dyn std::any::Any> + Send + Sync>;
 pub struct EngineConfig {
     /// One entry per worker: the core that it is pinned to, or `None` to leave it to the kernel.
     pub cores: Vec<Option<usize>>,
+    /// Workers and ports, by number, that are on different NUMA nodes: what such a worker receives from such a port is told
+    /// apart ([`crate::PortLoad::far`]).
+    pub far: Vec<(usize, u16)>,
     /// How packets come to the workers that own their shards.
     pub model: Model,
     /// Workers that own shards at the start; `None`: all that may.
@@ -66,6 +66,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         Self {
             cores: vec![None],
+            far: Vec::new(),
             model: Model::default(),
             active: None,
             scaling: Scaling::default(),
@@ -203,7 +204,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Takes one queue pair of each port per worker and starts the workers.
+    /// Takes one queue pair of each port per worker and starts the workers, one after the other: they change the ports' tables.
     pub fn start<P>(
         ports: &mut [P],
         config: &EngineConfig,
@@ -237,79 +238,45 @@ impl Engine {
             last_fence: 0,
             clock,
         };
-        let mut queues = deal_queues(ports, config)?;
+        let mut hands = deal_queues(ports, config)?;
         for (number, &core) in config.cores.iter().enumerate() {
-            let queue = number as u16;
-            let pool = ports.first_mut().ok_or(EngineError::NoPorts)?.pool(queue);
-            let mut state = Datapath::new(datapath.clone());
-            for shard in engine.map.shards_of(number) {
-                let shard = state.new_shard(shard);
-                state.adopt(shard);
-            }
-            let offload = config.offload.clone().map(|mut policy| {
-                if let Mode::Partial { queue: own } = &mut policy.mode {
-                    *own = queue;
-                }
-                // Other workers sample other packets.
-                policy.seed = policy.seed.rotate_left(u32::from(queue));
-                Offload::new(policy, ports.iter_mut().map(Port::offload).collect())
-            });
-            // Dispatchers get what there is, whatever the NIC's table says.
-            let redirections = match config.model {
-                Model::RunToCompletion => ports.iter_mut().filter_map(Port::redirection).collect(),
-                Model::Pipeline { .. } => Vec::new(),
-            };
-            let (order_tx, order_rx) = RingBuffer::new(config.control_ring);
-            let (answer_tx, answer_rx) = RingBuffer::new(config.control_ring);
-            let Dealt { queues, steered, transmit } = queues.next().unwrap_or_default();
-            let dial = roster.dial(number);
-            let loads = state.shard_loads().clone();
-            let mut worker = Worker::<P> {
+            let (orders, order_rx) = RingBuffer::new(config.control_ring);
+            let (answer_tx, answers) = RingBuffer::new(config.control_ring);
+            let seed = Seed {
                 number,
                 core,
-                owners: owners.clone(),
-                taken: Vec::with_capacity(io::BURST),
-                passed: Vec::with_capacity(io::BURST),
-                out: Outbox::new(ports.len()),
-                queues,
-                steered,
-                transmit,
-                sender: config.model.sender(number),
-                redirections,
-                pool,
-                datapath: state,
-                offload,
+                hand: hands.next().unwrap_or_default(),
+                pool: ports.first_mut().ok_or(EngineError::NoPorts)?.pool(number as u16),
+                // Dispatchers get what there is, whatever the NIC's table says.
+                redirections: match config.model {
+                    Model::RunToCompletion => ports.iter_mut().filter_map(Port::redirection).collect(),
+                    Model::Pipeline { .. } => Vec::new(),
+                },
+                devices: match config.offload {
+                    Some(_) => ports.iter_mut().map(Port::offload).collect(),
+                    None => Vec::new(),
+                },
+                shards: engine.map.shards_of(number).collect(),
+                config: config.clone(),
+                datapath: datapath.clone(),
                 clock,
-                idle: Idle::new(config.idle),
                 orders: order_rx,
                 answers: answer_tx,
                 waker: engine.waker.clone(),
+                owners: owners.clone(),
                 roster: roster.clone(),
                 mesh: meshes.next().unwrap_or_default(),
-                mover: Mover::new(number, workers, config.parking, config.patience.as_nanos() as u64),
-                watching: false,
-                packed: Vec::new(),
-                mark: None,
-                flushes: Vec::new(),
-                held: VecDeque::new(),
                 estates: estates.clone(),
-                backlog: VecDeque::new(),
-                load: Load::default(),
-                port_loads: vec![PortLoad::default(); ports.len()],
-                dial: dial.clone(),
-                load_factor: Ewma::new(),
             };
-            let own: Vec<_> = engine.map.shards_of(number).collect();
-            worker.redirect(&own);
-            let thread = spawn(worker, config.on_thread_start.clone())?;
+            let (thread, loads) = seed.start()?;
             engine.seats.push(Seat {
-                orders: order_tx,
-                answers: answer_rx,
+                orders,
+                answers,
                 waiting: VecDeque::new(),
                 may_take: 0,
                 thread: Some(thread),
                 last: None,
-                dial,
+                dial: roster.dial(number),
                 loads,
                 passed: 0,
             });
@@ -621,114 +588,5 @@ fn take_back(seats: &mut [Seat], map: &mut ShardMap, order: &Move) {
     receiver.waiting = others;
     if let Some(giver) = seats.get_mut(order.from) {
         giver.waiting.extend(orders);
-    }
-}
-
-/// One worker's queues.
-struct Dealt<P: Port> {
-    queues: Vec<Receive<P::Rx>>,
-    steered: Vec<Steered<P::Rx>>,
-    transmit: Vec<Transmit<P::Tx, P::Frame>>,
-}
-
-impl<P: Port> Default for Dealt<P> {
-    fn default() -> Self {
-        Self { queues: Vec::new(), steered: Vec::new(), transmit: Vec::new() }
-    }
-}
-
-/// All queues of all ports, by worker: each has its own transmit queues; receive queues are dealt out to those who poll.
-fn deal_queues<P: Port>(
-    ports: &mut [P],
-    config: &EngineConfig,
-) -> Result<std::vec::IntoIter<Dealt<P>>, EngineError> {
-    let workers = config.cores.len();
-    let mut dealt: Vec<Dealt<P>> = (0..workers).map(|_| Dealt::default()).collect();
-    for (number, port) in (0..).zip(ports.iter_mut()) {
-        for worker in 0..workers {
-            let queue = worker as u16;
-            let pair = port.take_queue(queue);
-            let missing = || EngineError::NoQueue { port: port.info().name.clone(), queue };
-            let (rx, tx) = pair.ok_or_else(missing)?;
-            if let Some(hand) = dealt.get_mut(worker) {
-                let waiting = Scheduler::new(config.egress.clone());
-                hand.transmit.push(Transmit { tx, waiting, given: 0 });
-            }
-            if let Some(hand) = dealt.get_mut(config.model.poller(worker)) {
-                hand.queues.push(Receive { rx, port: number, seen: Seen::Unwatched });
-            }
-        }
-    }
-    for worker in 0..workers {
-        let steered = steered_queues(ports, worker)?;
-        if let Some(hand) = dealt.get_mut(config.model.poller(worker)) {
-            hand.steered.extend(steered);
-            hand.steered.sort_by_key(|queue| queue.load.duty);
-        }
-    }
-    Ok(dealt.into_iter())
-}
-
-/// A worker's queues ahead of RSS: the ports' control queues, which are worker 0's, then the most urgent group of each port,
-/// and so on.
-fn steered_queues<P: Port>(ports: &mut [P], worker: usize) -> Result<Vec<Steered<P::Rx>>, EngineError> {
-    let mut queues = Vec::new();
-    for (number, port) in ports.iter_mut().enumerate() {
-        let Some(steering) = port.steering().cloned() else { continue };
-        for (duty, bursts, most) in duties(&steering, worker) {
-            let rx = port.take_steered(duty, worker as u16).ok_or_else(|| EngineError::NoQueue {
-                port: port.info().name.clone(),
-                queue: worker as u16,
-            })?;
-            let load = SteeredLoad { port: number as u16, duty, packets: 0 };
-            queues.push(Steered { rx, bursts, most, load, seen: Seen::Unwatched });
-        }
-    }
-    Ok(queues)
-}
-
-/// What a worker has of a port's steering, with bursts in a round and frames in each.
-fn duties(steering: &Steering, worker: usize) -> impl Iterator<Item = (Duty, u8, usize)> + '_ {
-    let control = (worker == 0 && steering.control().is_some()).then_some((Duty::Control, 1, CONTROL_BURST));
-    let groups = (0..).zip(steering.groups());
-    control.into_iter().chain(groups.map(|(at, group)| (Duty::Group(at), group.bursts.max(1), BURST)))
-}
-
-/// Starts the thread and waits until it is pinned, so that a wrong core is an error here and not a surprise later.
-fn spawn<P>(mut worker: Worker<P>, on_start: OnThreadStart) -> Result<JoinHandle<WorkerReport>, EngineError>
-where
-    P: Port + 'static,
-    P::Rx: 'static,
-    P::Tx: 'static,
-    P::Pool: 'static,
-{
-    let (number, core) = (worker.number, worker.core);
-    let (started, start) = mpsc::channel();
-    let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-        let pinned = core.map_or(Ok(()), pin);
-        let guard = on_start();
-        let failed = pinned.is_err();
-        let _ = started.send(pinned);
-        worker.roster.enter(number);
-        if failed {
-            return worker.report();
-        }
-        let ended = catch_unwind(AssertUnwindSafe(|| worker.run()));
-        let report = ended.unwrap_or_else(|_| {
-            worker.bequeath();
-            worker.report()
-        });
-        drop(guard);
-        report
-    })?;
-    match (start.recv(), core) {
-        (Ok(Ok(())), _) => Ok(thread),
-        (Ok(Err(source)), Some(core)) => Err(EngineError::Pin {
-            worker: number,
-            core,
-            available: crate::placement::available_cores(),
-            source,
-        }),
-        _ => Err(EngineError::WorkerDead(number)),
     }
 }

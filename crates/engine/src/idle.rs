@@ -63,15 +63,17 @@ impl Idle {
         std::thread::park_timeout(SLEEP);
     }
 
-    /// The last poll found nothing: wait as the policy says. An unparked thread returns at once.
-    pub fn wait(&mut self) {
+    /// The last poll found nothing: wait as the policy says. An unparked thread returns at once. Says whether this was sleep.
+    pub fn wait(&mut self) -> bool {
         self.empty = self.empty.saturating_add(1);
         match self.policy {
             IdlePolicy::Adaptive { sleep } if self.empty > POLLS_BEFORE_SLEEP => {
                 std::thread::park_timeout(sleep);
+                return true;
             }
             IdlePolicy::Adaptive { .. } if self.empty > POLLS_BEFORE_YIELD => std::thread::yield_now(),
             _ => std::hint::spin_loop(),
         }
+        false
     }
 }

@@ -10,6 +10,7 @@
 //! - A **worker** (`worker.rs`) is one thread: it polls the receive queues it was dealt, runs the datapath on what they give, hands
 //!   packets of others' shards to their owners, and sends. Which queues and which shards it has is all that tells one execution
 //!   model from another ([`Model`]).
+//! - **A worker makes its own state** (`seed.rs`), in its thread and on its core, so that it lies in memory of that core's NUMA node.
 //! - **Every ring has one producer and one consumer**: control to worker (orders), worker to control (answers), and one
 //!   for each ordered pair of workers (`mesh.rs`: packets for a shard that the other one owns, and words about moves).
 //! - **What a port can't send at once waits by class** ([`egress`]), and queues that a port steers to ahead of RSS
@@ -59,6 +60,7 @@ mod records;
 mod regulate;
 mod relocate;
 mod report;
+mod seed;
 mod sending;
 mod worker;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// A worker's counters at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WorkerReport {
     /// The worker's number.
     pub worker: usize,
@@ -34,6 +34,13 @@ pub struct WorkerReport {
     pub steered: Vec<SteeredLoad>,
 }
 
+impl WorkerReport {
+    /// Packets received from ports on another NUMA node: each crossed between nodes.
+    pub fn remote_packets(&self) -> u64 {
+        self.ports.iter().filter(|port| port.far).map(|port| port.packets).sum()
+    }
+}
+
 /// What came through a receive queue that a port steers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteeredLoad {
@@ -52,6 +59,8 @@ pub struct PortLoad {
     pub packets: u64,
     /// Nanoseconds spent on the bursts that they came in.
     pub nanos: u64,
+    /// The port is on another NUMA node than the worker ([`crate::EngineConfig::far`]).
+    pub far: bool,
 }
 
 /// How a worker's time went, since it started.
@@ -63,6 +72,8 @@ pub struct Load {
     pub empty_polls: u64,
     /// Nanoseconds spent in rounds that found something.
     pub busy_nanos: u64,
+    /// Nanoseconds spent asleep, its processor free for others. What is left of the total is polling in vain.
+    pub asleep_nanos: u64,
     /// Nanoseconds since start.
     pub total_nanos: u64,
     /// Packets passed to other workers, to be processed or sent.

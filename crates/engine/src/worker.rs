@@ -185,6 +185,7 @@ impl<P: Port> Worker<P> {
         let mut told_to_stop = None;
         loop {
             let now = self.clock.now();
+            self.load.total_nanos = now.since(started);
             let packets = self.receive(now, &mut burst) + self.take_over(now) + self.send_waiting();
             let mut work = packets + self.obey(now, &mut stopping);
             if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
@@ -197,7 +198,6 @@ impl<P: Port> Worker<P> {
             work += self.answer();
             self.load.polls += 1;
             let after = self.clock.now();
-            self.load.total_nanos = after.since(started);
             // Traffic doesn't end because a worker does: what comes for longer than this stays in the queues.
             let is_late = stopping && after.since(*told_to_stop.get_or_insert(after)) >= LINGER;
             if work > 0 && !is_late {
@@ -220,12 +220,17 @@ impl<P: Port> Worker<P> {
                 self.finish();
                 return self.report();
             }
-            if self.mover.is_busy() {
+            let slept = if self.mover.is_busy() {
                 self.idle.pause();
+                false
             } else if self.idle.is_long() && self.has_nothing_to_wait_for() {
                 self.sleep();
+                true
             } else {
-                self.idle.wait();
+                self.idle.wait()
+            };
+            if slept {
+                self.load.asleep_nanos += self.clock.now().since(after);
             }
         }
     }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod deaths;
+mod energy;
 mod moves;
 mod queues;
 mod rig;
+mod start;
 mod workers;

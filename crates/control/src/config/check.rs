@@ -2,7 +2,7 @@
 
 use super::problem::{Place, Problem, Step, Wrong};
 use super::sections::{Driver, File, InterfaceSection, NodeSection, PortSection, Role};
-use super::tree::Node;
+use super::tree::{Node, Value};
 use super::typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route, default_socket};
 use super::units::{DeviceName, NodeId};
 use ipnet::IpNet;
@@ -23,6 +23,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let pools = check.pools(file);
     let mirrors = check.mirrors(file);
     let nat = check.nat(file);
+    check.flow_log(file);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.slices(file);
@@ -96,6 +97,14 @@ impl Check<'_> {
         let related = vec![(self.root.place(other), what.to_owned())];
         let place = self.root.place(path);
         self.problems.push(Problem { wrong, place, related });
+    }
+
+    /// The keys that somebody wrote into the table at the path.
+    pub(super) fn keys(&self, path: &[Step]) -> Vec<String> {
+        match self.root.get(path).map(|node| &node.value) {
+            Some(Value::Table(entries)) => entries.keys().cloned().collect(),
+            _ => Vec::new(),
+        }
     }
 
     fn missing(&mut self, wrong: Wrong) {

@@ -1,5 +1,8 @@
 //! `[flow-log]`: what is told of single flows, and where.
 
+use super::check::{Check, way};
+use super::problem::Wrong;
+use super::sections::File;
 use super::units::{self, Text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +49,20 @@ impl Default for FlowLogSection {
             active_timeout: Duration::from_mins(30),
             watermark_bytes: None,
             watermark_packets: None,
+        }
+    }
+}
+
+impl Check<'_> {
+    /// Without a file nothing is told, whatever the other keys say.
+    pub(super) fn flow_log(&mut self, file: &File) {
+        if file.flow_log.file.is_some() {
+            return;
+        }
+        let (section, needed) = ("[flow-log]", "file");
+        for key in self.keys(&way!["flow-log"]) {
+            let path = way!["flow-log", key.as_str()];
+            self.wrong(&path, Wrong::NoEffect { key, section, needed });
         }
     }
 }

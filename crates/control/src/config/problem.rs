@@ -331,6 +331,16 @@ pub enum Wrong {
         /// The other.
         second: &'static str,
     },
+    /// A setting that another one would have to give a meaning.
+    #[error("`{key}` has no effect: {section} has no `{needed}`")]
+    NoEffect {
+        /// The key.
+        key: String,
+        /// Its table, as its header is written.
+        section: &'static str,
+        /// What is missing from it.
+        needed: &'static str,
+    },
     /// A limit on a part that is greater than the limit on the whole.
     #[error("`{part}` is {value}, more than `{whole}`, which is {limit}")]
     LimitOrder {
@@ -471,6 +481,7 @@ impl Wrong {
             Self::MirrorKey { key, .. } => format!("drop `{key}`, or choose another `to`"),
             Self::DuplicateCore { .. } => "each worker needs a core of its own".to_owned(),
             Self::Exclusive { first, second } => format!("keep either `{first}` or `{second}`"),
+            Self::NoEffect { key, section, needed } => format!("add `{needed} = …` to {section}, or drop `{key}`"),
             Self::Swinging { high, .. } => format!("lower it to {} or less, or raise `high`", (high - 1) / 2),
             Self::LimitOrder { whole, .. } => format!("lower it, or raise `{whole}`"),
             Self::Queues { .. } => {

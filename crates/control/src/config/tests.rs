@@ -221,6 +221,27 @@ fn slices_are_told_apart() {
 }
 
 #[test]
+fn a_flow_log_without_a_file_is_none() {
+    let keys = ["watermark-bytes=1000", "max-bytes=0", "sample=1", "active-timeout=1m"];
+    let set = keys.map(|key| format!("flow-log.{key}"));
+    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    // Also where the value is the default: somebody expects something of it.
+    let report = with(&set).unwrap_err();
+    assert_eq!(report.problems.len(), keys.len());
+    let text = report.to_string();
+    assert!(
+        text.contains(
+            "--set flow-log.watermark-bytes=1000: `watermark-bytes` has no effect: [flow-log] has no `file`\n  \
+             help: add `file = …` to [flow-log], or drop `watermark-bytes`\n"
+        ),
+        "{text}"
+    );
+    let with_file = [&set[..], &["flow-log.file=/tmp/flows.jsonl"]].concat();
+    assert_eq!(with(&with_file).unwrap().flow_log.watermark_bytes, Some(1000));
+    assert!(with(&["flow-log.file=/tmp/flows.jsonl"]).is_ok());
+}
+
+#[test]
 fn qfis_and_dscps_have_one_meaning() {
     let config = with(&["marking.0.qfi=5", "marking.0.outer=EF", "marking.0.accept=['EF', 'cs5']"]).unwrap();
     let five = &config.marking[0];

@@ -523,6 +523,8 @@ pub struct WorkerLine {
     pub shards: u16,
     /// Packets taken from ports.
     pub received: u64,
+    /// Of these, packets of ports on another NUMA node.
+    pub remote: u64,
     /// Packets given to ports.
     pub sent: u64,
     /// Packets handed to other workers.
@@ -531,6 +533,10 @@ pub struct WorkerLine {
     pub dropped: u64,
     /// Share of its time spent on packets, 0 to 1.
     pub busy: f64,
+    /// Share of its time spent asleep; the rest it polled in vain.
+    pub asleep: f64,
+    /// It has nothing to poll, and sleeps until somebody wakes it.
+    pub sleeping: bool,
     /// Cycles per packet while busy.
     pub cycles_per_packet: f64,
 }

@@ -1,6 +1,7 @@
 //! From the configuration to what each part is told.
 
 use super::calendar::NTP_AT_1970;
+use super::cores::Cores;
 use super::{Options, UpfError};
 use crate::config::{BitRate, Config, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
@@ -256,12 +257,7 @@ fn marking(config: &Config) -> Marking {
 }
 
 /// What the workers' threads are told; `cores` are theirs.
-pub(super) fn engine(
-    config: &Config,
-    cores: Vec<Option<usize>>,
-    options: Options,
-    seed: u64,
-) -> EngineConfig {
+pub(super) fn engine(config: &Config, cores: Cores, options: Options, seed: u64) -> EngineConfig {
     let defaults = EngineConfig::default();
     let on_thread_start = options.on_thread_start.unwrap_or_else(|| defaults.on_thread_start.clone());
     let egress = config.qos.egress.clone();
@@ -271,7 +267,8 @@ pub(super) fn engine(
     let (idle, scaling) = (options.idle, scaling(config, &defaults.scaling));
     let active = scaling.policy.automatic.then_some(scaling.policy.min);
     EngineConfig {
-        cores,
+        far: cores.far(),
+        cores: cores.cores,
         model,
         active,
         scaling,

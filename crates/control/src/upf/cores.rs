@@ -20,9 +20,13 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Workers and ports on different NUMA nodes: so many pairs.
-    pub fn far(&self) -> usize {
-        self.warnings.iter().filter(|warning| matches!(warning, Warning::FarPort { .. })).count()
+    /// Workers and ports, by number, that are on different NUMA nodes.
+    pub fn far(&self) -> Vec<(usize, u16)> {
+        let pair = |warning: &Warning| match warning {
+            Warning::FarPort { worker, port_number, .. } => Some((*worker, *port_number)),
+            _ => None,
+        };
+        self.warnings.iter().filter_map(pair).collect()
     }
 
     /// Tells the log.
@@ -143,9 +147,15 @@ fn device(name: &DeviceName) -> Option<PortDevice> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::upf::{Options, assemble, describe};
     use engine::placement::available_cores;
+    use engine::{Engine, Gauge};
+    use io::Port;
+    use io::mem::{MemConfig, MemFrame, MemNic};
     use std::fs;
     use std::path::PathBuf;
+    use std::time::{Duration, Instant};
+    use tables::clock::Tsc;
 
     /// As many cores as this process can be pinned to, all on node 0 and isolated as given; `eth1` is on node 1.
     struct Machine(PathBuf);
@@ -193,7 +203,7 @@ mod tests {
         assert_eq!(placed.cores.len(), 1);
         assert!(placed.cores[0].is_some_and(|core| available_cores().contains(&core)));
         assert!(placed.reasons[0].ends_with("isolated, on node 0, far from all ports"), "{placed}");
-        assert_eq!((placed.warnings.len(), placed.far()), (1, 1));
+        assert_eq!((placed.warnings.len(), placed.far()), (1, vec![(0, 0)]));
         assert!(placed.to_string().contains("warning: worker 0: core "));
 
         let machine = Machine::new("shared", "");
@@ -220,5 +230,39 @@ mod tests {
         assert_eq!((placed.cores.len(), placed.reasons.len(), placed.problems.len()), (2, 0, 1));
         assert_eq!(place(&config("count = 2"), nowhere).unwrap().cores, [None, None]);
         assert!(place(&config("count = 2\npin = 'always'"), nowhere).is_err());
+    }
+
+    #[test]
+    fn packets_that_cross_between_nodes_are_counted() {
+        let machine = Machine::new("crossing", "all");
+        machine.file("class/net/eth0/device/numa_node", "0");
+        let near = "[[port]]\nname = 'p1'\ndriver = 'af_packet'\niface = 'eth0'\n";
+        let n6 = "[[interface]]\nname = 'n6'\nport = 'p1'\nroles = ['n6']\naddresses = ['203.0.113.1/24']";
+        let config = config(&format!("count = 1\n{near}{n6}"));
+        let placed = place(&config, &machine.0).unwrap();
+        assert_eq!(placed.far(), [(0, 0)]);
+
+        let (nics, mut wires): (Vec<_>, Vec<_>) =
+            (0..2).map(|_| MemNic::new(MemConfig::default()).unwrap()).unzip();
+        let mut nics: Vec<MemNic> = nics;
+        let macs: Vec<_> = nics.iter().map(|nic| nic.info().mac).collect();
+        let mut net = assemble::net(&config, &macs).unwrap();
+        let datapath = assemble::datapath(&config, net.view(), 1);
+        let settings = assemble::engine(&config, placed, Options::default(), 1);
+        let mut engine = Engine::start(&mut nics, &settings, &datapath, Tsc::process()).unwrap();
+        for (wire, packets) in wires.iter_mut().zip([3, 2]) {
+            wire.offer(&mut (0..packets).map(|_| MemFrame::copy_of(&[0; 60]).unwrap()).collect());
+        }
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let line = loop {
+            let line = describe::worker(&engine.reports().unwrap()[0], Gauge::default(), 1e9);
+            if line.received == 5 {
+                break line;
+            }
+            assert!(Instant::now() < deadline, "{line:?}");
+            std::thread::yield_now();
+        };
+        assert_eq!((line.remote, line.core), (3, settings.cores[0].map(|core| core as u16)));
+        engine.stop().unwrap();
     }
 }

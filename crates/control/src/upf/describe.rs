@@ -10,7 +10,7 @@ use crate::ctl::{
     SessionPage, SessionQuery, SliceLine, TunnelEnd, UrrLine, Version, WorkerLine,
 };
 use datapath::{Counters, SliceTraffic};
-use engine::WorkerReport;
+use engine::{Gauge, WorkerReport};
 use pfcp::Seid;
 use pfcp::ie::NodeId;
 use session::rules::{Action, Destination, Prefix, SdfFilter, Source};
@@ -315,23 +315,31 @@ pub(super) fn offload(upf: &mut Upf) -> Result<OffloadStatus, CtlError> {
 
 pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {
     let hz = upf.clock.hz() as f64;
-    let line = |report: &WorkerReport| {
-        let (counters, load) = (&report.counters, &report.load);
-        let busy_seconds = load.busy_nanos as f64 / Nanos::SECOND as f64;
-        let handled = (counters.received + counters.handed_in).max(1);
-        WorkerLine {
-            worker: report.worker as u16,
-            core: report.core.map(|core| core as u16),
-            shards: report.shards as u16,
-            received: counters.received,
-            sent: counters.sent,
-            handed_off: load.handed_off,
-            dropped: counters.dropped_total(),
-            busy: load.busy_nanos as f64 / load.total_nanos.max(1) as f64,
-            cycles_per_packet: busy_seconds * hz / handled as f64,
-        }
-    };
-    Ok(reports(upf)?.iter().map(line).collect())
+    // First: being asked wakes them.
+    let gauges = upf.engine.gauges();
+    Ok(reports(upf)?.iter().zip(&gauges).map(|(report, gauge)| worker(report, *gauge, hz)).collect())
+}
+
+/// `hz`: cycles in a second.
+pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine {
+    let (counters, load) = (&report.counters, &report.load);
+    let share = |nanos: u64| nanos as f64 / load.total_nanos.max(1) as f64;
+    let busy_seconds = load.busy_nanos as f64 / Nanos::SECOND as f64;
+    let handled = (counters.received + counters.handed_in).max(1);
+    WorkerLine {
+        worker: report.worker as u16,
+        core: report.core.map(|core| core as u16),
+        shards: report.shards as u16,
+        received: counters.received,
+        remote: report.remote_packets(),
+        sent: counters.sent,
+        handed_off: load.handed_off,
+        dropped: counters.dropped_total(),
+        busy: share(load.busy_nanos),
+        asleep: share(load.asleep_nanos),
+        sleeping: gauge.asleep,
+        cycles_per_packet: busy_seconds * hz / handled as f64,
+    }
 }
 
 pub(super) fn peers(upf: &Upf) -> Vec<PeerLine> {

@@ -199,7 +199,7 @@ impl Upf {
         let no_ctl = options.no_ctl;
         let cores = cores::place(config, SYSFS.as_ref())?;
         cores.log();
-        let engine = assemble::engine(config, cores.cores, options, seed);
+        let engine = assemble::engine(config, cores, options, seed);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ctl = if no_ctl {

@@ -92,6 +92,8 @@ pub enum Warning {
         node: usize,
         /// The port.
         port: String,
+        /// Its number: its place in the list that was given.
+        port_number: u16,
         /// Where that is.
         port_node: usize,
     },
@@ -128,7 +130,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotOnline { worker, core } => write!(f, "worker {worker}: core {core} is not online"),
-            Self::FarPort { worker, core, node, port, port_node } => write!(
+            Self::FarPort { worker, core, node, port, port_node, .. } => write!(
                 f,
                 "worker {worker}: core {core} is on NUMA node {node}, port {port} on node {port_node}: each packet crosses"
             ),
@@ -189,12 +191,13 @@ impl Topology {
                 warnings.push(Warning::NotOnline { worker, core: number });
                 continue;
             };
-            for port in ports {
+            for (port_number, port) in (0..).zip(ports) {
                 if let (Some(node), Some(port_node)) = (core.node, port.node)
                     && node != port_node
                 {
                     let port = port.name.to_owned();
-                    warnings.push(Warning::FarPort { worker, core: number, node, port, port_node });
+                    let far = Warning::FarPort { worker, core: number, node, port, port_number, port_node };
+                    warnings.push(far);
                 }
             }
             let other = cores.iter().take(worker).position(|other| core.siblings.contains(other));

@@ -144,10 +144,13 @@ fn what_is_wrong_with_a_placement_is_said() {
     let machine = Machine::two_sockets("2,6,10");
     machine.cpu("cpu2/cpufreq/scaling_governor", "schedutil");
     let topology = machine.read();
-    let ports = [PortPlace { name: "access", node: Some(1) }, PortPlace { name: "core", node: None }];
+    let ports = [PortPlace { name: "core", node: None }, PortPlace { name: "access", node: Some(1) }];
     assert_eq!(topology.warnings(&[6], &ports), []);
     let warnings = topology.warnings(&[6, 2, 10, 5, 7], &ports);
-    let far = |worker, core| Warning::FarPort { worker, core, node: 0, port: "access".into(), port_node: 1 };
+    let far = |worker, core| {
+        let port = "access".into();
+        Warning::FarPort { worker, core, node: 0, port, port_number: 1, port_node: 1 }
+    };
     assert_eq!(
         warnings,
         [
