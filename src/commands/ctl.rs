@@ -479,7 +479,7 @@ fn workers(workers: &[WorkerLine]) -> String {
             percent(worker.busy),
             percent(worker.asleep),
             if worker.sleeping { "asleep" } else { "awake" }.into(),
-            format!("{:.0}", worker.cycles_per_packet),
+            or_dash(worker.cycles_per_packet.map(|cycles| format!("{cycles:.0}")).as_ref()),
         ]);
     }
     table.to_string()
@@ -823,7 +823,7 @@ mod tests {
             busy: 0.375,
             asleep: 0.5,
             sleeping: true,
-            cycles_per_packet: 171.2,
+            cycles_per_packet: Some(171.2),
             ..WorkerLine::default()
         };
         let peer = PeerLine {

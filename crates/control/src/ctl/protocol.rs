@@ -537,8 +537,8 @@ pub struct WorkerLine {
     pub asleep: f64,
     /// It has nothing to poll, and sleeps until somebody wakes it.
     pub sleeping: bool,
-    /// Cycles per packet while busy.
-    pub cycles_per_packet: f64,
+    /// Cycles per packet while busy, if there were packets.
+    pub cycles_per_packet: Option<f64>,
 }
 
 /// A counter of flows, all workers together.

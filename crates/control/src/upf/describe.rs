@@ -325,7 +325,7 @@ pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine
     let (counters, load) = (&report.counters, &report.load);
     let share = |nanos: u64| nanos as f64 / load.total_nanos.max(1) as f64;
     let busy_seconds = load.busy_nanos as f64 / Nanos::SECOND as f64;
-    let handled = (counters.received + counters.handed_in).max(1);
+    let handled = counters.received + counters.handed_in;
     WorkerLine {
         worker: report.worker as u16,
         core: report.core.map(|core| core as u16),
@@ -338,7 +338,7 @@ pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine
         busy: share(load.busy_nanos),
         asleep: share(load.asleep_nanos),
         sleeping: gauge.asleep,
-        cycles_per_packet: busy_seconds * hz / handled as f64,
+        cycles_per_packet: (handled > 0).then(|| busy_seconds * hz / handled as f64),
     }
 }
 
