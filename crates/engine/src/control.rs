@@ -459,6 +459,11 @@ impl Engine {
         self.director.counters()
     }
 
+    /// Whether any are outstanding.
+    pub fn is_moving(&self) -> bool {
+        !self.director.is_idle()
+    }
+
     /// How busy each worker is, without asking it.
     pub fn gauges(&self) -> Vec<Gauge> {
         self.seats.iter().map(|seat| seat.dial.read()).collect()
