@@ -155,12 +155,15 @@ impl Seat {
         self.last.is_none()
     }
 
+    /// Whether the next order that waits here is one to take shards that another worker has to part with first.
+    fn is_held_up(&self) -> bool {
+        matches!(self.waiting.front(), Some(Order::Take(order)) if order.number > self.may_take)
+    }
+
     fn push_waiting(&mut self) {
-        while let Some(order) = self.waiting.pop_front() {
-            if matches!(&order, Order::Take(order) if order.number > self.may_take) {
-                self.waiting.push_front(order);
-                break;
-            }
+        while !self.is_held_up()
+            && let Some(order) = self.waiting.pop_front()
+        {
             if let Err(rtrb::PushError::Full(order)) = self.orders.push(order) {
                 self.waiting.push_front(order);
                 break;
@@ -336,7 +339,10 @@ impl Engine {
     pub fn about_to_sleep(&self) -> bool {
         self.waker.announce_sleep();
         self.early.is_empty()
-            && self.seats.iter().all(|seat| seat.answers.is_empty() && seat.waiting.is_empty())
+            && self.seats.iter().all(|seat| {
+                // What is held up is so until a worker answers, which wakes control.
+                seat.answers.is_empty() && (seat.waiting.is_empty() || seat.is_held_up())
+            })
     }
 
     /// Sends a command to the owner of the shard. Never blocks: what finds no room waits here, in order.

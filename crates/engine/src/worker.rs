@@ -96,19 +96,25 @@ pub(crate) struct Steered<R> {
 pub(crate) enum Seen {
     /// Nobody asks.
     Unwatched,
-    /// So many were received since; in overload a queue never runs empty.
-    Received(usize),
-    /// A call has yielded less than was asked for, or as many came as the queue holds.
+    /// So many are left, if no call yields less than was asked for: under load a queue may not run empty for long.
+    Left(usize),
+    /// All.
     All,
 }
 
 impl Seen {
+    /// Begins now.
+    pub fn watch(queue: &mut impl RxQueue) -> Self {
+        match queue.waiting() {
+            0 => Self::All,
+            waiting => Self::Left(waiting),
+        }
+    }
+
     #[inline]
-    fn receive(&mut self, frames: usize, asked: usize, queue: &impl RxQueue) {
-        if let Self::Received(before) = *self {
-            let received = before + frames;
-            let all = frames < asked || received >= queue.capacity();
-            *self = if all { Self::All } else { Self::Received(received) };
+    const fn receive(&mut self, frames: usize, asked: usize) {
+        if let Self::Left(left) = *self {
+            *self = if frames < asked || frames >= left { Self::All } else { Self::Left(left - frames) };
         }
     }
 
@@ -252,7 +258,7 @@ impl<P: Port> Worker<P> {
                 let received = queue.rx.rx_burst(burst, queue.most);
                 queue.load.packets += received as u64;
                 let (port, more) = (queue.load.port, received == queue.most);
-                queue.seen.receive(received, queue.most, &queue.rx);
+                queue.seen.receive(received, queue.most);
                 work += received;
                 self.process(now, port, true, burst, &mut before);
                 if !more {
@@ -263,7 +269,7 @@ impl<P: Port> Worker<P> {
         for at in 0..self.queues.len() {
             let Some(queue) = self.queues.get_mut(at) else { continue };
             let received = queue.rx.rx_burst(burst, BURST);
-            queue.seen.receive(received, BURST, &queue.rx);
+            queue.seen.receive(received, BURST);
             let port = queue.port;
             work += received;
             self.load_factor.sample(received as u32, FULL);

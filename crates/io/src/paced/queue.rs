@@ -94,8 +94,11 @@ impl<C: Ticks> RxQueue for PacedRx<C> {
         into.len() - before
     }
 
-    fn capacity(&self) -> usize {
-        self.descriptors
+    fn waiting(&mut self) -> usize {
+        if let Some(now) = self.inner.since_start() {
+            self.catch_up(now);
+        }
+        self.ring.len()
     }
 }
 
