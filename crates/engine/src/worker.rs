@@ -28,6 +28,9 @@ pub(crate) const CONTROL_BURST: usize = BURST / 4;
 const LINGER: u64 = 10_000_000;
 /// Orders taken between two bursts, so that a flood of N4 requests does not hold up packets.
 const ORDERS_PER_LOOP: usize = 32;
+/// Bursts taken from the ring of one other worker in one round. More than one: what another has received already comes before what
+/// still waits in the queues, else a ring that is once full stays full, and loses what a queue could have kept.
+const BURSTS_TAKEN_OVER: usize = 4;
 /// How often the datapath's timers run.
 const TICK: u64 = 1_000_000;
 /// Events that wait for room in the ring to control; beyond, reports that packets caused are dropped and counted.
@@ -309,43 +312,54 @@ impl<P: Port> Worker<P> {
         *before = after;
     }
 
-    /// One burst from each other worker: packets to process, frames to send, words about moves, in the order in which they were passed.
+    /// Some bursts from each other worker.
     fn take_over(&mut self, now: Nanos) -> usize {
         let mut work = 0;
         for other in 0..self.mesh.workers() {
-            let mut passed = std::mem::take(&mut self.passed);
-            self.mesh.take(other, &mut passed);
-            let came = passed.len();
-            work += came;
-            for passed in passed.drain(..) {
-                match passed {
-                    Passed::Packet(port, frame) => {
-                        self.load.taken_over += 1;
-                        self.taken.push((port, frame));
-                    }
-                    Passed::Send(port, frame) => {
-                        if let Some(frames) = self.out.transmit.get_mut(usize::from(port)) {
-                            self.load.taken_over += 1;
-                            self.datapath.counters_mut().sent_for_another(1);
-                            frames.push(frame);
-                        }
-                    }
-                    Passed::Word(word) => {
-                        // It says something of the packets before it.
-                        self.process_taken(now);
-                        self.hear(now, other, *word);
-                    }
+            for _ in 0..BURSTS_TAKEN_OVER {
+                let came = self.take_burst_over(now, other);
+                work += came;
+                if came < BURST {
+                    break;
                 }
-            }
-            self.passed = passed;
-            if came > 0 {
-                self.process_taken(now);
             }
         }
         if self.queues.is_empty() {
             self.load_factor.sample(work as u32, FULL);
         }
         work
+    }
+
+    /// One burst: packets to process, frames to send, words about moves, in the order in which they were passed.
+    fn take_burst_over(&mut self, now: Nanos, other: usize) -> usize {
+        let mut passed = std::mem::take(&mut self.passed);
+        self.mesh.take(other, &mut passed);
+        let came = passed.len();
+        for passed in passed.drain(..) {
+            match passed {
+                Passed::Packet(port, frame) => {
+                    self.load.taken_over += 1;
+                    self.taken.push((port, frame));
+                }
+                Passed::Send(port, frame) => {
+                    if let Some(frames) = self.out.transmit.get_mut(usize::from(port)) {
+                        self.load.taken_over += 1;
+                        self.datapath.counters_mut().sent_for_another(1);
+                        frames.push(frame);
+                    }
+                }
+                Passed::Word(word) => {
+                    // It says something of the packets before it.
+                    self.process_taken(now);
+                    self.hear(now, other, *word);
+                }
+            }
+        }
+        self.passed = passed;
+        if came > 0 {
+            self.process_taken(now);
+        }
+        came
     }
 
     /// What other workers handed over, if anything, and what is to be sent for them.
