@@ -334,3 +334,10 @@ pub fn drops(reports: &[WorkerReport]) -> Vec<(&'static str, u64)> {
     }
     sums
 }
+
+/// Held by a test whose workers want all cores to themselves: two such tests would make each other lose packets.
+#[cfg(test)]
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -150,6 +150,7 @@ mod tests {
 
     #[test]
     fn the_share_that_is_handed_off_is_what_it_is_called() {
+        let _alone = crate::crew::alone();
         let config = HandOffConfig { sessions: vec![2_048], rounds: 2, seconds: 0.02 };
         let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
         let workers = available_cores().len().max(2);

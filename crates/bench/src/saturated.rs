@@ -203,6 +203,7 @@ mod tests {
 
     #[test]
     fn every_queue_s_packets_are_forwarded_by_its_own_worker() {
+        let _alone = crate::crew::alone();
         let clock = Tsc::process();
         let members = Member::several(&mut Numbering::default(), 64);
         let team = Team::new(Model::Rtc, 2);

@@ -299,6 +299,7 @@ mod tests {
 
     #[test]
     fn what_comes_is_sent_in_order_and_accounted_for() {
+        let _alone = crate::crew::alone();
         let clock = Tsc::process();
         let members = Member::several(&mut Numbering::default(), 600);
         let team = Team::new(Model::Rtc, 2);
