@@ -75,7 +75,11 @@ enum Scenario {
     Skew,
     /// A worker joins and leaves while packets come: throughput and latency over time.
     Scale,
-    /// The last ones, one after the other, as one page (`--out`).
+    /// Shards move between busy workers all the time: how long their packets wait, and what others notice.
+    Moves,
+    /// Packets that come to another worker than their owner, by their share.
+    HandOff,
+    /// The last ones, from `payload-size` on, one after the other, as one page (`--out`).
     Seeds,
 }
 
@@ -94,6 +98,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Scenario::Cores => own_figure(seeds::Scenario::Cores),
         Scenario::Skew => own_figure(seeds::Scenario::Skew),
         Scenario::Scale => own_figure(seeds::Scenario::Scale),
+        Scenario::Moves => own_figure(seeds::Scenario::Moves),
+        Scenario::HandOff => own_figure(seeds::Scenario::HandOff),
         Scenario::Seeds => {
             let out = args.out.as_ref().ok_or_else(|| failed(&"say where to with --out"))?;
             return run_seeds(args.quick, out, clock);
@@ -224,6 +230,8 @@ const fn drawn(scenario: Scenario) -> (&'static str, &'static str) {
         | Scenario::Cores
         | Scenario::Skew
         | Scenario::Scale
+        | Scenario::Moves
+        | Scenario::HandOff
         | Scenario::Seeds => ("packets_per_second", "workers"),
     }
 }

@@ -254,6 +254,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_misses_the_last_ones() {
+        let _alone = crate::crew::alone();
         let clock = Tsc::process();
         let mut arrivals = Arrivals::new(0, clock.hz() as f64 / 10.0, &clock, 4);
         arrivals.advance(105);

@@ -364,6 +364,7 @@ mod tests {
 
     #[test]
     fn with_a_control_queue_no_echo_is_lost_to_overload() {
+        let _alone = crate::crew::alone();
         for bottleneck in [Bottleneck::Worker, Bottleneck::Link] {
             let mut rig = Rig::start(256, bottleneck, true, Tsc::process()).unwrap();
             let outcome = rig.overload(200_000_000).unwrap();
@@ -380,6 +381,7 @@ mod tests {
 
     #[test]
     fn the_report_sets_both_ways_side_by_side() {
+        let _alone = crate::crew::alone();
         let config = ControlConfig { sessions: 64, runs: 1, milliseconds: 100 };
         let report = run(&config, Tsc::process(), |_| {}).unwrap();
         for bottleneck in ["worker", "link"] {
@@ -397,6 +399,7 @@ mod tests {
 
     #[test]
     fn paces() {
+        let _alone = crate::crew::alone();
         let mut paced = Nanos(0);
         let total: usize = (1..=1_000).map(|step| due(Nanos(step * 10_000), &mut paced, 3_000_000, 64)).sum();
         assert!((29_900..=30_000).contains(&total), "{total} in 10 ms at 3 million a second");

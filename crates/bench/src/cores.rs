@@ -231,6 +231,7 @@ mod tests {
 
     #[test]
     fn measured_and_calculated_are_told_apart() {
+        let _alone = crate::crew::alone();
         let config = CoresConfig {
             sessions: 64,
             sizes: vec![Sizes::Payload(64)],

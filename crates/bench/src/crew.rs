@@ -8,14 +8,15 @@ use crate::svg::SvgError;
 use datapath::{Command, Config, Event, Token, Transition};
 use engine::placement::available_cores;
 use engine::plan::scaler::{Policy, ScalerError};
-use engine::{Engine, EngineConfig, EngineError, IdlePolicy, Scaling, Sender, WorkerReport};
+use engine::{Engine, EngineConfig, EngineError, IdlePolicy, MoveError, Scaling, Sender, WorkerReport};
 use io::Port;
 use io::paced::PacedError;
 use io::replay::ReplayError;
-use session::SessionRef;
 use session::rules::{Rules, Tunnel};
+use session::{SessionRef, ShardId};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 use tables::clock::Tsc;
 
 /// Sessions installed before the answers are awaited.
@@ -33,6 +34,9 @@ pub enum CrewError {
     /// There can't be so many workers.
     #[error(transparent)]
     Scale(#[from] ScalerError),
+    /// Shards can't go there: a defect.
+    #[error(transparent)]
+    Move(#[from] MoveError),
     /// The schedule made here is wrong: a defect.
     #[error("schedule: {0}")]
     Paced(#[from] PacedError),
@@ -115,6 +119,10 @@ pub struct Team {
     scaling: Scaling,
     /// Where each thread runs.
     cores: Vec<Option<usize>>,
+    /// Ports' redirection tables can't be changed.
+    fixed: bool,
+    /// How long a worker that gives shards away waits for others.
+    patience: Duration,
 }
 
 impl Team {
@@ -130,7 +138,8 @@ impl Team {
         let cores = (0..threads).map(|thread| cores.get(thread).copied().filter(|_| own)).collect();
         // Nothing moves unless a scenario says so.
         let scaling = Scaling { rebalance: None, ..Scaling::default() };
-        Self { model, workers, active: workers, scaling, cores }
+        let patience = EngineConfig::default().patience;
+        Self { model, workers, active: workers, scaling, cores, fixed: false, patience }
     }
 
     /// Begins with so many workers that own shards.
@@ -151,6 +160,25 @@ impl Team {
     #[must_use]
     pub fn following_the_load(mut self, policy: Policy) -> Self {
         self.scaling.policy = Policy { automatic: true, max: self.workers, ..policy };
+        self
+    }
+
+    /// Ports' redirection tables stay as they are: packets of a shard that is elsewhere are handed off.
+    #[must_use]
+    pub const fn with_fixed_tables(mut self, fixed: bool) -> Self {
+        self.fixed = fixed;
+        self
+    }
+
+    /// Whether they do.
+    pub const fn has_fixed_tables(&self) -> bool {
+        self.fixed
+    }
+
+    /// A worker that gives shards away waits so long for others that don't answer.
+    #[must_use]
+    pub const fn waiting(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -186,6 +214,7 @@ impl Team {
             model: self.model.of_engine(),
             active: Some(self.active),
             scaling: self.scaling.clone(),
+            patience: self.patience,
             idle,
             ..EngineConfig::default()
         }
@@ -270,6 +299,24 @@ impl Crew {
         Ok(Self { engine })
     }
 
+    /// Moves every shard to the worker that `owner` says of its number, and waits until all are there.
+    pub fn place(&mut self, owner: impl Fn(usize) -> usize) -> Result<(), CrewError> {
+        let map = self.engine.shard_map();
+        let way = |shard: ShardId| (map.owner(shard), owner(shard.index()), shard);
+        let mut moves: Vec<_> = ShardId::all().map(way).filter(|(from, to, _)| from != to).collect();
+        // Those with one way go together.
+        moves.sort_unstable();
+        for (_, to, shard) in moves {
+            self.engine.move_shards([shard], to)?;
+        }
+        while self.engine.is_moving() {
+            self.engine.flush();
+            self.engine.drain(|_, _| ());
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
     /// Stops the threads; what they counted.
     pub fn stop(self) -> Result<Vec<WorkerReport>, CrewError> {
         Ok(self.engine.stop()?)
@@ -286,4 +333,11 @@ pub fn drops(reports: &[WorkerReport]) -> Vec<(&'static str, u64)> {
         }
     }
     sums
+}
+
+/// Held by a test whose workers want all cores to themselves: two such tests would make each other lose packets.
+#[cfg(test)]
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -280,6 +280,7 @@ mod tests {
 
     #[test]
     fn the_flood_has_its_share_and_none_of_its_flows_is_known() {
+        let _alone = crate::crew::alone();
         let mut rig = Rig::new(500, Tsc::process()).unwrap();
         for share in [0, 10, 50, 90] {
             let before = rig.path.datapath.counters().clone();
@@ -297,6 +298,7 @@ mod tests {
 
     #[test]
     fn what_comes_is_served_or_missed_or_dropped() {
+        let _alone = crate::crew::alone();
         let mut rig = Rig::new(200, Tsc::process()).unwrap();
         // More than a build for tests can do: the queue overflows.
         let trial = rig.offer(20_000_000.0, 50, 0.02).unwrap();

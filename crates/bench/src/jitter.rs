@@ -3,8 +3,11 @@
 //! A loop that does nothing but read the clock is interrupted by the host as any other. The gaps between its readings say what a
 //! packet would have waited if serving it took no time at all: one that comes at a random moment comes into a gap with a
 //! likelihood that is proportional to its length, and waits for the rest of it. Latencies of a shared machine mean
-//! little without this.
+//! little without this. [`kept_waiting`] is the part of it that this machine's own kernel knows of.
 
+use engine::placement::pin;
+use std::path::Path;
+use std::time::Duration;
 use tables::clock::Tsc;
 
 /// Gaps shorter than this are counted by their length, in ticks.
@@ -35,6 +38,37 @@ impl Jitter {
             self.gap(now - last);
             last = now;
         }
+    }
+
+    /// Does nothing on each of these cores at once for so long. Meanwhile this thread, which may run on any of them, sleeps; and
+    /// wakes up so often, if it is to.
+    pub fn of_cores(cores: &[usize], clock: &Tsc, seconds: f64, waking: Option<Duration>) -> Self {
+        let mut all = Self::default();
+        std::thread::scope(|scope| {
+            let watch = |core: usize| {
+                move || {
+                    let mut own = Self::default();
+                    // On any core, if not on this one.
+                    let _ = pin(core);
+                    own.watch(clock, seconds);
+                    own
+                }
+            };
+            let watching: Vec<_> = cores.iter().map(|&core| scope.spawn(watch(core))).collect();
+            while let Some(every) = waking
+                && !watching.iter().all(std::thread::ScopedJoinHandle::is_finished)
+            {
+                std::thread::sleep(every);
+            }
+            watching.into_iter().filter_map(|watched| watched.join().ok()).for_each(|own| all.add(own));
+        });
+        all
+    }
+
+    /// Adds what another loop saw.
+    fn add(&mut self, other: Self) {
+        self.short.iter_mut().zip(&other.short).for_each(|(sum, more)| *sum += more);
+        self.long.extend(other.long);
     }
 
     fn gap(&mut self, ticks: u64) {
@@ -68,6 +102,20 @@ impl Jitter {
         let short = self.short.iter().rposition(|count| *count > 0).unwrap_or(0) as u64;
         self.long.iter().copied().max().unwrap_or(short)
     }
+}
+
+/// Seconds for which threads of this process with such a name could have run and did not, because the kernel had other threads run
+/// on their cores. Nothing is said of a virtual machine's host, and nothing (`None`) where the kernel doesn't count.
+pub fn kept_waiting(name: &str) -> Option<f64> {
+    let read = |path: &Path, file: &str| std::fs::read_to_string(path.join(file)).ok();
+    let nanos = |path: &Path| -> Option<f64> {
+        let named = read(path, "comm")?.starts_with(name);
+        let waited = read(path, "schedstat")?.split_whitespace().nth(1)?.parse().ok();
+        waited.filter(|_| named)
+    };
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let all: Vec<f64> = threads.flatten().filter_map(|thread| nanos(&thread.path())).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / 1e9)
 }
 
 #[cfg(test)]

@@ -374,6 +374,7 @@ mod tests {
 
     #[test]
     fn the_search_ends_just_below_the_limit() {
+        let _alone = crate::crew::alone();
         for limit in [1.0, 17.0, 40.0, 99.0, 124.0] {
             let found = search(125.0, 0.5, ideal(limit)).unwrap();
             assert!(found.per_second <= limit && found.per_second > limit - 0.5, "{found:?} of {limit}");
@@ -386,6 +387,7 @@ mod tests {
 
     #[test]
     fn one_loss_is_forgiven_and_counted_two_are_not() {
+        let _alone = crate::crew::alone();
         let mut trials = 0;
         let once = |rate: f64| -> Result<Outcome, ()> {
             trials += 1;
@@ -403,6 +405,7 @@ mod tests {
 
     #[test]
     fn a_slow_rate_is_served_whole_in_its_mix() {
+        let _alone = crate::crew::alone();
         let mut inside = Inside::new(64, Tsc::process()).unwrap();
         let profile = PROFILES[0];
         let sizes = profile.sizes[0];

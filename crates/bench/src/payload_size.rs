@@ -167,6 +167,7 @@ mod tests {
 
     #[test]
     fn every_point_has_its_figures_and_its_bars() {
+        let _alone = crate::crew::alone();
         let config =
             PayloadSizeConfig { sessions: 100, active: 64, payloads: vec![1_024], windows: 1, seconds: 0.15 };
         let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();

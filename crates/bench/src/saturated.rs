@@ -96,6 +96,21 @@ impl Flood {
         let busy = (after.load.busy_nanos - before.load.busy_nanos) as f64 / 1e9;
         (busy > 0.0).then(|| (packets(after) - packets(before)) as f64 / busy)
     }
+
+    /// By how much a figure of all threads has grown.
+    fn grown(&self, figure: impl Fn(&WorkerReport) -> u64) -> u64 {
+        let [before, after] = &self.reports;
+        let sum = |reports: &[WorkerReport]| reports.iter().map(&figure).sum::<u64>();
+        sum(after).saturating_sub(sum(before))
+    }
+
+    /// Of the packets that came, the share that was handed off, and the one that was dropped.
+    pub fn shares(&self) -> [f64; 2] {
+        let came = self.grown(|report| report.ports.iter().map(|port| port.packets).sum()).max(1) as f64;
+        let handed_off = self.grown(|report| report.load.handed_off);
+        let dropped = self.grown(|report| report.counters.dropped_total());
+        [handed_off, dropped].map(|packets| packets as f64 / came)
+    }
 }
 
 impl Saturated {
@@ -124,6 +139,11 @@ impl Saturated {
         let mut ports = [port("n3", N3_MAC, true, &gates[0])?, port("n6", N6_MAC, false, &gates[1])?];
         let crew = Crew::start(&mut ports, team, members, clock)?;
         Ok(Self { crew, ports, gates })
+    }
+
+    /// Moves every shard to the worker that `owner` says of its number. Its packets go on coming to the same queue.
+    pub fn place(&mut self, owner: impl Fn(usize) -> usize) -> Result<(), CrewError> {
+        self.crew.place(owner)
     }
 
     /// Opens the gates of one direction.
@@ -191,6 +211,7 @@ mod tests {
 
     #[test]
     fn every_queue_s_packets_are_forwarded_by_its_own_worker() {
+        let _alone = crate::crew::alone();
         let clock = Tsc::process();
         let members = Member::several(&mut Numbering::default(), 64);
         let team = Team::new(Model::Rtc, 2);

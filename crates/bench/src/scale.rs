@@ -296,6 +296,7 @@ mod tests {
 
     #[test]
     fn a_worker_joins_and_leaves_without_loss_and_a_stopped_port_loses() {
+        let _alone = crate::crew::alone();
         let clock = Tsc::process();
         let members = Member::several(&mut Numbering::default(), 1_024);
         for variant in VARIANTS {

@@ -1,4 +1,5 @@
-//! `seeds`: every figure of the thesis that the two models of execution are compared by, regenerated in one go.
+//! `seeds`: every figure of the thesis that the two models of execution are compared by, regenerated in one go, and what goes beyond
+//! them.
 //!
 //! Each scenario can be run by itself; here all run one after the other, and what they found goes into one page, with a file of
 //! JSON and one of SVG for each beside it. A scenario that fails doesn't stop the others: the page says so.
@@ -6,7 +7,7 @@
 use crate::chart::Illustrated;
 use crate::crew::CrewError;
 use crate::html::{self, Section};
-use crate::{active_sessions, cores, payload_size, scale, skew};
+use crate::{active_sessions, cores, hand_off, moves, payload_size, scale, skew};
 use std::path::Path;
 use tables::clock::Tsc;
 
@@ -33,11 +34,16 @@ pub enum Scenario {
     Skew,
     /// A worker joins and leaves.
     Scale,
+    /// Shards move between busy workers.
+    Moves,
+    /// Packets come to another worker than their owner.
+    HandOff,
 }
 
 impl Scenario {
     /// All, in the order of the figures.
-    pub const ALL: [Self; 5] = [Self::PayloadSize, Self::Sessions, Self::Cores, Self::Skew, Self::Scale];
+    pub const ALL: [Self; 7] =
+        [Self::PayloadSize, Self::Sessions, Self::Cores, Self::Skew, Self::Scale, Self::Moves, Self::HandOff];
 
     /// As on the command line.
     pub const fn name(self) -> &'static str {
@@ -47,6 +53,8 @@ impl Scenario {
             Self::Cores => "cores",
             Self::Skew => "skew",
             Self::Scale => "scale",
+            Self::Moves => "moves",
+            Self::HandOff => "hand-off",
         }
     }
 
@@ -71,6 +79,14 @@ impl Scenario {
             Self::Scale => (
                 "The shape of figures 5.7 and 5.8.",
                 "A worker joins and leaves. Live moves should lose and reorder nothing; stopping the port loses 400 ms.",
+            ),
+            Self::Moves => (
+                "Beyond the thesis.",
+                "Shards move between busy workers all the time: how long their packets wait, and what all others notice.",
+            ),
+            Self::HandOff => (
+                "Beyond the thesis.",
+                "A NIC that can't hash inside tunnels sends packets to the wrong worker, which hands them to the owner.",
             ),
         }
     }
@@ -97,6 +113,14 @@ impl Scenario {
             Self::Scale => {
                 use scale::ScaleConfig as Config;
                 scale::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+            }
+            Self::Moves => {
+                use moves::MovesConfig as Config;
+                moves::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+            }
+            Self::HandOff => {
+                use hand_off::HandOffConfig as Config;
+                hand_off::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
             }
         }
     }

@@ -166,6 +166,7 @@ mod tests {
 
     #[test]
     fn every_step_is_accounted_for_and_drawn() {
+        let _alone = crate::crew::alone();
         let config = SkewConfig { sessions: 512, workers: 2, steps: vec![6, 12], seconds: 0.1 };
         let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
         for variant in VARIANTS {

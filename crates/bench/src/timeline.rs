@@ -13,6 +13,7 @@ use io::redirection::ENTRIES;
 use packet::rss::ue_hash_ipv4;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ops::Range;
+use std::time::Duration;
 use tables::clock::Tsc;
 
 /// Descriptors of a receive ring.
@@ -20,7 +21,7 @@ pub const DESCRIPTORS: usize = 4_096;
 /// The UEs' port.
 const UE_PORT: u16 = 40_000;
 /// How often the workers are looked after.
-const TEND: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const TEND: Duration = Duration::from_millis(10);
 /// How long packets may be on their way after the last one was due, in seconds.
 const REST: f64 = 0.1;
 
@@ -39,6 +40,8 @@ pub struct Timeline {
     bucket: f64,
     /// Ports are stopped while the number of workers changes.
     stops: bool,
+    /// How often the workers are looked after.
+    tend: Duration,
 }
 
 /// What became of it.
@@ -98,10 +101,23 @@ impl Timeline {
         let mut ports = [
             PacedPort::new(info("n3", N3_MAC), uplink, downlink, dealt, DESCRIPTORS),
             PacedPort::new(info("n6", N6_MAC), downlink, uplink, dealt, DESCRIPTORS),
-        ];
-        let crew = Crew::start(&mut ports, team, members, clock)?;
+        ]
+        .map(|port| port.fixed(team.has_fixed_tables()));
+        let mut crew = Crew::start(&mut ports, team, members, clock)?;
+        if team.has_fixed_tables() {
+            // As after many moves: where a shard is has nothing to do with where its packets come to.
+            let (first, workers) = (team.dispatchers(), team.active.max(1));
+            crew.place(|shard| first + shard / workers % workers)?;
+        }
         let seconds = steps.iter().map(|step| step.seconds).sum();
-        Ok(Self { crew, traffics, clock, seconds, bucket, stops: false })
+        Ok(Self { crew, traffics, clock, seconds, bucket, stops: false, tend: TEND })
+    }
+
+    /// Looks after the workers so often, whether they say something or not.
+    #[must_use]
+    pub const fn tended_every(mut self, tend: Duration) -> Self {
+        self.tend = tend;
+        self
     }
 
     /// The thesis' way: when the number of workers changes, ports are stopped, their tables changed, and started again.
@@ -111,8 +127,8 @@ impl Timeline {
         self
     }
 
-    /// Lets all packets come, looks after the workers every ten milliseconds and when they have something to say, and stops
-    /// them.
+    /// Lets all packets come, looks after the workers every ten milliseconds (or [as said](Self::tended_every)) and when they have
+    /// something to say, and stops them.
     pub fn play(mut self, tend: &mut Tend<'_>) -> Result<Played, CrewError> {
         let start = self.clock.ticks() + self.clock.hz() / 100;
         self.traffics.iter().for_each(|traffic| traffic.start(start));
@@ -136,13 +152,17 @@ impl Timeline {
         Ok(Played { traffics: self.traffics, bucket: self.bucket, changes, reports })
     }
 
-    /// As the control thread of a UPF does: until a worker says something, or ten milliseconds.
+    /// As the control thread of a UPF does: until a worker says something, or it is time to look after them.
     fn wait(&mut self) -> Result<(), CrewError> {
         let engine = &mut self.crew.engine;
         engine.flush();
         if engine.about_to_sleep() {
             let mut events = [PollFd::new(engine.waker(), PollFlags::IN)];
-            match poll(&mut events, Some(&TEND)) {
+            let most = Timespec {
+                tv_sec: self.tend.as_secs().cast_signed(),
+                tv_nsec: self.tend.subsec_nanos().into(),
+            };
+            match poll(&mut events, Some(&most)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(EngineError::Os(error.into()).into()),
             }
@@ -280,6 +300,7 @@ mod tests {
 
     #[test]
     fn what_comes_is_sent_in_order_and_accounted_for() {
+        let _alone = crate::crew::alone();
         let clock = Tsc::process();
         let members = Member::several(&mut Numbering::default(), 600);
         let team = Team::new(Model::Rtc, 2);

@@ -267,6 +267,7 @@ mod tests {
 
     #[test]
     fn every_packet_comes_back_and_says_when_it_left() {
+        let _alone = crate::crew::alone();
         let clock = Tsc::process();
         let (mut wire, subscribers) = Wire::new(4, clock).unwrap();
         let packets = profiles::tuples(&subscribers);

@@ -331,6 +331,9 @@ impl<F: Frame> Datapath<F> {
         self.overload.begin_unlimited();
         self.metas.clear();
         let mut burst = std::mem::take(&mut self.arisen);
+        for (_, frame) in frames.iter() {
+            frame.prefetch_from_afar();
+        }
         for (port, frame) in frames.drain(..) {
             self.metas.push(self.network.ingress.parse(&self.network.view, port, frame.bytes(), true));
             burst.push(frame);

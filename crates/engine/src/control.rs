@@ -156,12 +156,15 @@ impl Seat {
         self.last.is_none()
     }
 
+    /// Whether the next order that waits here is one to take shards that another worker has to part with first.
+    fn is_held_up(&self) -> bool {
+        matches!(self.waiting.front(), Some(Order::Take(order)) if order.number > self.may_take)
+    }
+
     fn push_waiting(&mut self) {
-        while let Some(order) = self.waiting.pop_front() {
-            if matches!(&order, Order::Take(order) if order.number > self.may_take) {
-                self.waiting.push_front(order);
-                break;
-            }
+        while !self.is_held_up()
+            && let Some(order) = self.waiting.pop_front()
+        {
             if let Err(rtrb::PushError::Full(order)) = self.orders.push(order) {
                 self.waiting.push_front(order);
                 break;
@@ -303,7 +306,10 @@ impl Engine {
     pub fn about_to_sleep(&self) -> bool {
         self.waker.announce_sleep();
         self.early.is_empty()
-            && self.seats.iter().all(|seat| seat.answers.is_empty() && seat.waiting.is_empty())
+            && self.seats.iter().all(|seat| {
+                // What is held up is so until a worker answers, which wakes control.
+                seat.answers.is_empty() && (seat.waiting.is_empty() || seat.is_held_up())
+            })
     }
 
     /// Sends a command to the owner of the shard. Never blocks: what finds no room waits here, in order.
@@ -424,6 +430,11 @@ impl Engine {
     /// How moves went, and whether any are outstanding.
     pub fn moves(&self) -> MoveCounters {
         self.director.counters()
+    }
+
+    /// Whether any are outstanding.
+    pub fn is_moving(&self) -> bool {
+        !self.director.is_idle()
     }
 
     /// How busy each worker is, without asking it.

@@ -40,13 +40,16 @@ impl<P: Port> Worker<P> {
 
     /// The move that runs goes on, as far as it is this worker's turn. Says whether there was anything to do.
     pub(crate) fn relocate(&mut self, now: Nanos) -> usize {
-        let mut steps: Vec<Step<Boxed<P::Frame>>> = Vec::new();
+        let mut work = 0;
+        // One step after the other, each as soon as the one before allows: packets wait for these shards.
         if self.mover.is_settling() && self.redirections.iter_mut().all(|table| table.settled()) {
-            steps.extend(self.mover.settled());
+            let step = self.mover.settled();
+            work += self.act(step);
         }
         if self.watching && self.have_seen_all() {
             self.watching = false;
-            steps.extend(self.mover.queues_are_empty());
+            let step = self.mover.queues_are_empty();
+            work += self.act(step);
         }
         if let Some((number, mut mark)) = self.mark.take() {
             if self.has_sent(&mut mark) {
@@ -55,7 +58,8 @@ impl<P: Port> Worker<P> {
                 self.mark = Some((number, mark));
             }
         }
-        steps.extend(self.mover.is_due(now));
+        let step = self.mover.is_due(now);
+        work += self.act(step);
         let mut flushes = std::mem::take(&mut self.flushes);
         flushes.retain_mut(|flush| {
             let sent = self.has_sent(&mut flush.mark);
@@ -65,10 +69,6 @@ impl<P: Port> Worker<P> {
             !sent
         });
         self.flushes = flushes;
-        let work = steps.len();
-        for step in steps {
-            self.step(step);
-        }
         self.publish();
         // Given to a worker that is no more: they stay.
         for shard in self.mesh.returned() {
@@ -76,6 +76,12 @@ impl<P: Port> Worker<P> {
             self.redirect(&[shard.id()]);
             self.datapath.adopt(shard);
         }
+        work
+    }
+
+    fn act(&mut self, step: Option<Step<Boxed<P::Frame>>>) -> usize {
+        let work = usize::from(step.is_some());
+        step.into_iter().for_each(|step| self.step(step));
         work
     }
 
@@ -90,9 +96,10 @@ impl<P: Port> Worker<P> {
             Step::WatchQueues => {
                 self.watching = true;
                 // Where no NIC follows, these shards' packets go on coming here, and are handed on in order: nothing to wait for.
-                let seen = if self.redirections.is_empty() { Seen::All } else { Seen::Received(0) };
-                self.queues.iter_mut().for_each(|queue| queue.seen = seen);
-                self.steered.iter_mut().for_each(|queue| queue.seen = seen);
+                let follows = !self.redirections.is_empty();
+                let watch = |rx: &mut P::Rx| if follows { Seen::watch(rx) } else { Seen::All };
+                self.queues.iter_mut().for_each(|queue| queue.seen = watch(&mut queue.rx));
+                self.steered.iter_mut().for_each(|queue| queue.seen = watch(&mut queue.rx));
             }
             Step::Pack(order) => {
                 self.pack(&order);

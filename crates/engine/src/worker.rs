@@ -28,6 +28,9 @@ pub(crate) const CONTROL_BURST: usize = BURST / 4;
 const LINGER: u64 = 10_000_000;
 /// Orders taken between two bursts, so that a flood of N4 requests does not hold up packets.
 const ORDERS_PER_LOOP: usize = 32;
+/// Bursts taken from the ring of one other worker in one round. More than one: what another has received already comes before what
+/// still waits in the queues, else a ring that is once full stays full, and loses what a queue could have kept.
+const BURSTS_TAKEN_OVER: usize = 4;
 /// How often the datapath's timers run.
 const TICK: u64 = 1_000_000;
 /// Events that wait for room in the ring to control; beyond, reports that packets caused are dropped and counted.
@@ -96,19 +99,25 @@ pub(crate) struct Steered<R> {
 pub(crate) enum Seen {
     /// Nobody asks.
     Unwatched,
-    /// So many were received since; in overload a queue never runs empty.
-    Received(usize),
-    /// A call has yielded less than was asked for, or as many came as the queue holds.
+    /// So many are left, if no call yields less than was asked for: under load a queue may not run empty for long.
+    Left(usize),
+    /// All.
     All,
 }
 
 impl Seen {
+    /// Begins now.
+    pub fn watch(queue: &mut impl RxQueue) -> Self {
+        match queue.waiting() {
+            0 => Self::All,
+            waiting => Self::Left(waiting),
+        }
+    }
+
     #[inline]
-    fn receive(&mut self, frames: usize, asked: usize, queue: &impl RxQueue) {
-        if let Self::Received(before) = *self {
-            let received = before + frames;
-            let all = frames < asked || received >= queue.capacity();
-            *self = if all { Self::All } else { Self::Received(received) };
+    const fn receive(&mut self, frames: usize, asked: usize) {
+        if let Self::Left(left) = *self {
+            *self = if frames < asked || frames >= left { Self::All } else { Self::Left(left - frames) };
         }
     }
 
@@ -257,7 +266,7 @@ impl<P: Port> Worker<P> {
                 let received = queue.rx.rx_burst(burst, queue.most);
                 queue.load.packets += received as u64;
                 let (port, more) = (queue.load.port, received == queue.most);
-                queue.seen.receive(received, queue.most, &queue.rx);
+                queue.seen.receive(received, queue.most);
                 work += received;
                 self.process(now, port, true, burst, &mut before);
                 if !more {
@@ -268,7 +277,7 @@ impl<P: Port> Worker<P> {
         for at in 0..self.queues.len() {
             let Some(queue) = self.queues.get_mut(at) else { continue };
             let received = queue.rx.rx_burst(burst, BURST);
-            queue.seen.receive(received, BURST, &queue.rx);
+            queue.seen.receive(received, BURST);
             let port = queue.port;
             work += received;
             self.load_factor.sample(received as u32, FULL);
@@ -308,43 +317,54 @@ impl<P: Port> Worker<P> {
         *before = after;
     }
 
-    /// One burst from each other worker: packets to process, frames to send, words about moves, in the order in which they were passed.
+    /// Some bursts from each other worker.
     fn take_over(&mut self, now: Nanos) -> usize {
         let mut work = 0;
         for other in 0..self.mesh.workers() {
-            let mut passed = std::mem::take(&mut self.passed);
-            self.mesh.take(other, &mut passed);
-            let came = passed.len();
-            work += came;
-            for passed in passed.drain(..) {
-                match passed {
-                    Passed::Packet(port, frame) => {
-                        self.load.taken_over += 1;
-                        self.taken.push((port, frame));
-                    }
-                    Passed::Send(port, frame) => {
-                        if let Some(frames) = self.out.transmit.get_mut(usize::from(port)) {
-                            self.load.taken_over += 1;
-                            self.datapath.counters_mut().sent_for_another(1);
-                            frames.push(frame);
-                        }
-                    }
-                    Passed::Word(word) => {
-                        // It says something of the packets before it.
-                        self.process_taken(now);
-                        self.hear(now, other, *word);
-                    }
+            for _ in 0..BURSTS_TAKEN_OVER {
+                let came = self.take_burst_over(now, other);
+                work += came;
+                if came < BURST {
+                    break;
                 }
-            }
-            self.passed = passed;
-            if came > 0 {
-                self.process_taken(now);
             }
         }
         if self.queues.is_empty() {
             self.load_factor.sample(work as u32, FULL);
         }
         work
+    }
+
+    /// One burst: packets to process, frames to send, words about moves, in the order in which they were passed.
+    fn take_burst_over(&mut self, now: Nanos, other: usize) -> usize {
+        let mut passed = std::mem::take(&mut self.passed);
+        self.mesh.take(other, &mut passed);
+        let came = passed.len();
+        for passed in passed.drain(..) {
+            match passed {
+                Passed::Packet(port, frame) => {
+                    self.load.taken_over += 1;
+                    self.taken.push((port, frame));
+                }
+                Passed::Send(port, frame) => {
+                    if let Some(frames) = self.out.transmit.get_mut(usize::from(port)) {
+                        self.load.taken_over += 1;
+                        self.datapath.counters_mut().sent_for_another(1);
+                        frames.push(frame);
+                    }
+                }
+                Passed::Word(word) => {
+                    // It says something of the packets before it.
+                    self.process_taken(now);
+                    self.hear(now, other, *word);
+                }
+            }
+        }
+        self.passed = passed;
+        if came > 0 {
+            self.process_taken(now);
+        }
+        came
     }
 
     /// What other workers handed over, if anything, and what is to be sent for them.

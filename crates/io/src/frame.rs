@@ -36,6 +36,11 @@ pub trait Frame: Sized + Send + 'static {
     fn rss_hash(&self) -> Option<u32>;
     /// Hints that the packet's first bytes are needed soon.
     fn prefetch(&self) {}
+    /// As [`Frame::prefetch`], for a packet that another core has had: its headers and the room before them are needed soon, to be
+    /// changed.
+    fn prefetch_from_afar(&self) {
+        self.prefetch();
+    }
 }
 
 /// Where a worker gets an empty frame from, for packets of its own making (ARP, echo, ICMP, end marker, fragments).

@@ -15,9 +15,9 @@ pub trait RxQueue: Send {
     type Frame: Frame;
     /// Appends up to `max` received frames to `into` and says how many. Never blocks. The caller reserves room.
     fn rx_burst(&mut self, into: &mut Vec<Self::Frame>, max: usize) -> usize;
-    /// The most frames that wait in it: after so many have been received, all that waited before are among them. `usize::MAX`: not
+    /// How many frames wait in it at most: after so many have been received, all that wait now are among them. `usize::MAX`: not
     /// known.
-    fn capacity(&self) -> usize {
+    fn waiting(&mut self) -> usize {
         usize::MAX
     }
 }

@@ -24,12 +24,32 @@ pub fn prefetch_slice_at<T>(slice: &[T], index: usize) {
 /// Asks for the first `most` cache lines (of 64 bytes) that `values` lie in.
 #[inline(always)]
 pub fn prefetch_lines<T>(values: &[T], most: usize) {
+    lines(values, most).for_each(prefetch_pointer);
+}
+
+/// As [`prefetch_lines`], for lines that are to be written and that another core has written last: they come for good. Asked for to be
+/// read they would come as a copy, and the first write would have to ask the other core once more.
+#[inline(always)]
+pub fn prefetch_lines_to_write<T>(values: &[T], most: usize) {
+    for line in lines(values, most) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: PREFETCHW is a hint: it reads and changes nothing architecturally and raises no fault for any address; a processor that
+        // doesn't know it takes it for a no-operation (Intel SDM volume 2, PREFETCHW).
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+}
+
+/// Where the first `most` cache lines that `values` lie in are.
+#[inline(always)]
+fn lines<T>(values: &[T], most: usize) -> impl Iterator<Item = *const u8> {
     let bytes = values.as_ptr().cast::<u8>();
     // The last byte's line counts, too, where the values don't begin with one.
     let end = (bytes.addr() % 64 + size_of_val(values)).div_ceil(64).min(most);
-    for line in 0..end {
-        prefetch_pointer(bytes.wrapping_add(64 * line));
-    }
+    (0..end).map(move |line| bytes.wrapping_add(64 * line))
 }
 
 /// Asks for the cache line in which the next element of a vector begins, if there is room for it.
@@ -66,6 +86,8 @@ mod tests {
         prefetch_slice_at::<u64>(&[], 0);
         prefetch_lines(&values, 9);
         prefetch_lines::<u64>(&[], 9);
+        prefetch_lines_to_write(&values, 9);
+        prefetch_lines_to_write::<u64>(&[], 9);
         let mut list = Vec::with_capacity(1);
         prefetch_end(&list);
         list.push(values);

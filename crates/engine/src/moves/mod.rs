@@ -17,8 +17,8 @@
 //!    none that it hands off from now on goes to the giver, and the ring between them is first in, first out: what it handed off before is
 //!    in front of its word. The receiver says the same when the NIC says that the change has settled ([`io::Redirection::settled`]): no
 //!    packet enters the giver's queues any more.
-//! 4. The giver goes on as before until it has heard from all, and has then served what waits in each of its receive queues: it was
-//!    seen empty, or gave as many packets as it holds, for in overload it is never empty. The giver packs
+//! 4. The giver goes on as before until it has heard from all, and has then served what waits in each of its receive queues: as many
+//!    packets as waited, or until one was seen empty if a port can't tell. The giver packs
 //!    the shards: a packet that still reaches it, because no NIC can be told, is handed to the receiver from now on. It waits until
 //!    what it sent before is on the wire, and passes the shards through its ring: [`Word::Given`].
 //! 5. The receiver adopts them, carries out the orders that it kept, lets the parked packets go first, and reports.

@@ -106,21 +106,22 @@ impl Worker {
             let steps: Vec<_> = self.mover.switched_all().collect();
             steps.into_iter().for_each(|step| self.step(step));
         }
-        let mut steps = Vec::new();
         if self.mover.is_settling() {
             // The generator deals packets out under the table's lock: nothing is on its way.
-            steps.extend(self.mover.settled());
+            let step = self.mover.settled();
+            step.into_iter().for_each(|step| self.step(step));
         }
         if self.watching && self.was_empty {
             self.watching = false;
-            steps.extend(self.mover.queues_are_empty());
+            let step = self.mover.queues_are_empty();
+            step.into_iter().for_each(|step| self.step(step));
         }
         if let Some((number, 0)) = self.mark {
             self.mark = None;
             self.mover.is_sent(number);
         }
-        steps.extend(self.mover.is_due(now));
-        steps.into_iter().for_each(|step| self.step(step));
+        let step = self.mover.is_due(now);
+        step.into_iter().for_each(|step| self.step(step));
     }
 
     fn serve(&mut self, now: Nanos, (shard, number): Packet) {

@@ -10,6 +10,7 @@ use crate::frame::{Frame, FramePool};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tables::prefetch::prefetch_lines_to_write;
 
 /// Bytes kept free before a packet, for headers that grow.
 pub const HEADROOM: usize = 128;
@@ -317,6 +318,14 @@ impl Frame for MemFrame {
     #[inline(always)]
     fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len.min(usize::from(u16::MAX)) as u16);
+    }
+
+    #[inline(always)]
+    fn prefetch_from_afar(&self) {
+        // A line of room for a tunnel's headers, and two for those that are there.
+        let start = self.start as usize;
+        let headers = start.saturating_sub(64)..start + self.len().min(2 * 64);
+        prefetch_lines_to_write(self.buffer.get(headers).unwrap_or_default(), 3);
     }
 
     #[inline(always)]

@@ -311,8 +311,8 @@ impl RxQueue for MemRx {
         }
     }
 
-    fn capacity(&self) -> usize {
-        self.ring.buffer().capacity()
+    fn waiting(&mut self) -> usize {
+        self.ring.slots()
     }
 }
 

@@ -97,8 +97,11 @@ impl<C: Ticks> RxQueue for PacedRx<C> {
         into.len() - before
     }
 
-    fn capacity(&self) -> usize {
-        self.descriptors
+    fn waiting(&mut self) -> usize {
+        if let Some(now) = self.inner.since_start() {
+            self.catch_up(now);
+        }
+        self.ring.len()
     }
 }
 
@@ -156,6 +159,8 @@ pub struct PacedPort<C: Ticks = Tsc> {
     descriptors: usize,
     /// Queues that were taken.
     taken: Vec<bool>,
+    /// The redirection table stays as it is.
+    fixed: bool,
     pool: MemPool,
 }
 
@@ -171,7 +176,15 @@ impl<C: Ticks> PacedPort<C> {
     ) -> Self {
         let taken = vec![false; usize::from(info.queues)];
         let pool = MemPool::new(8192, FrameSize::for_mtu(info.mtu));
-        Self { info, arriving: arriving.clone(), leaving: leaving.clone(), dealt, descriptors, taken, pool }
+        let (arriving, leaving) = (arriving.clone(), leaving.clone());
+        Self { info, arriving, leaving, dealt, descriptors, taken, fixed: false, pool }
+    }
+
+    /// As a device whose redirection table can't be changed, or not for what is inside tunnels: nobody gets a handle on it.
+    #[must_use]
+    pub const fn fixed(mut self, fixed: bool) -> Self {
+        self.fixed = fixed;
+        self
     }
 
     /// What a port of this kind says of itself.
@@ -218,7 +231,9 @@ impl<C: Ticks> Port for PacedPort<C> {
 
     fn redirection(&mut self) -> Option<Box<dyn Redirection>> {
         let inner = Arc::clone(&self.arriving.0);
-        Some(Box::new(PacedRedirection { inner, queues: self.info.queues, settles: 0 }))
+        (!self.fixed).then(|| -> Box<dyn Redirection> {
+            Box::new(PacedRedirection { inner, queues: self.info.queues, settles: 0 })
+        })
     }
 }
 
