@@ -9,6 +9,9 @@ use io::{RxQueue, TxQueue};
 use std::sync::Arc;
 use tables::clock::Tsc;
 
+/// Frames that DPDK's drivers take out of descriptors at once, at most: 32 in those that keep some for the next call (ixgbe, i40e, ice).
+const STAGED: usize = 32;
+
 /// A receive queue of a [`DpdkPort`].
 #[derive(Debug)]
 pub struct DpdkRx {
@@ -52,10 +55,10 @@ impl RxQueue for DpdkRx {
         n
     }
 
-    /// The descriptors of a NIC's queue. Where a queue is the kernel's or another process's, frames wait in places that nobody
-    /// counts.
-    fn capacity(&self) -> usize {
-        self.capacity
+    /// As many as the queue of a NIC has descriptors, and as a driver may have taken out of them already. Drivers that count what waits leave
+    /// the latter out. Where a queue is the kernel's or another process's, frames wait in places that nobody counts.
+    fn waiting(&mut self) -> usize {
+        self.capacity.saturating_add(STAGED)
     }
 }
 

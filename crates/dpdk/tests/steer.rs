@@ -64,22 +64,22 @@ fn without_flows_body() {
 }
 
 /// None of these devices has descriptors: frames wait in places that it doesn't tell of, or don't wait.
-fn does_not_know(rx: &DpdkRx) {
-    assert_eq!(rx.capacity(), usize::MAX);
+fn does_not_know(rx: &mut DpdkRx) {
+    assert_eq!(rx.waiting(), usize::MAX);
 }
 
 #[test]
-fn capacity_is_what_a_driver_tells() {
-    alone("capacity_body", true);
+fn what_waits_is_known_where_a_driver_tells() {
+    alone("waiting_body", true);
 }
 
 #[test]
-#[ignore = "run by `capacity_is_what_a_driver_tells` in a namespace of its own"]
-fn capacity_body() {
+#[ignore = "run by `what_waits_is_known_where_a_driver_tells` in a namespace of its own"]
+fn waiting_body() {
     let eal = start(&["net_tap0,iface=kernel"]);
     for device in ["net_null0", "net_ring0", "net_tap0,iface=kernel"] {
         match DpdkPort::open(&eal, &DeviceSpec { rx_descriptors: 512, ..DeviceSpec::new("n", device) }) {
-            Ok(mut port) => does_not_know(&port.take_queue(0).unwrap().0),
+            Ok(mut port) => does_not_know(&mut port.take_queue(0).unwrap().0),
             Err(error) => println!("skipped {device}: {error}"),
         }
     }

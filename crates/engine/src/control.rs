@@ -71,7 +71,9 @@ impl Default for EngineConfig {
             active: None,
             scaling: Scaling::default(),
             parking: 4_096,
-            patience: Duration::from_millis(10),
+            // Longer than a scheduler or a host keeps a worker from running (12 ms were seen), for impatience costs order; shorter than
+            // what calls a worker stalled.
+            patience: Duration::from_millis(100),
             idle: IdlePolicy::default(),
             control_ring: 4_096,
             hand_off_ring: 1_024,
