@@ -11,7 +11,7 @@ use io::replay::{ReplayPort, ReplayRx, SinkTx};
 use packet::MacAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tables::clock::Tsc;
 
 /// The UEs' port.
@@ -65,6 +65,8 @@ impl Sizes {
     }
 }
 
+/// The longest time to warm up, in seconds.
+const WARM_UP: f64 = 30.0;
 /// How long nothing may be forwarded, in seconds, until that is the result.
 const PATIENCE: f64 = 2.0;
 
@@ -74,6 +76,8 @@ pub struct Saturated {
     ports: [ReplayPort; 2],
     /// Uplink, downlink.
     gates: [Arc<AtomicBool>; 2],
+    /// Sessions that packets are of.
+    active: u64,
 }
 
 /// What came of it.
@@ -138,7 +142,7 @@ impl Saturated {
         };
         let mut ports = [port("n3", N3_MAC, true, &gates[0])?, port("n6", N6_MAC, false, &gates[1])?];
         let crew = Crew::start(&mut ports, team, members, clock)?;
-        Ok(Self { crew, ports, gates })
+        Ok(Self { crew, ports, gates, active: active.len() as u64 })
     }
 
     /// Moves every shard to the worker that `owner` says of its number. Its packets go on coming to the same queue.
@@ -162,7 +166,21 @@ impl Saturated {
         self.ports.iter().map(|port| port.stats().tx_packets).sum()
     }
 
-    /// Packets forwarded of one direction, in so many windows of so many seconds, after as long to warm up.
+    /// A session's first packet opens its books, and costs as much as ten others: a million sessions need seconds for that.
+    fn warm_up(&self, window: Duration) {
+        let (begin, before) = (Instant::now(), self.sent());
+        loop {
+            std::thread::sleep(window);
+            let sent = self.sent() - before;
+            let patience = if sent == 0 { PATIENCE } else { WARM_UP };
+            // Twice, for no queue is as fast as another.
+            if sent >= 2 * self.active || begin.elapsed().as_secs_f64() > patience {
+                return;
+            }
+        }
+    }
+
+    /// Packets forwarded of one direction, in so many windows of so many seconds, after one to warm up or until each session had packets.
     pub fn flood(
         &mut self,
         uplink: bool,
@@ -172,7 +190,7 @@ impl Saturated {
     ) -> Result<Flood, CrewError> {
         self.open(uplink);
         let window = Duration::from_secs_f64(seconds);
-        std::thread::sleep(window);
+        self.warm_up(window);
         let before = self.crew.engine.reports()?;
         let mut rates = Vec::with_capacity(windows);
         for _ in 0..windows {
