@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// The giver has so long to carry out the orders before a move; else there is no move.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// Moves in a row that don't begin for want of an answer, and whose shards are still wanted elsewhere.
+const RETRIES: u32 = 5;
 /// Pauses that percentiles are taken of: the last so many.
 const REMEMBERED: usize = 4_096;
 
@@ -67,6 +69,8 @@ pub(crate) struct Director {
     wanted: VecDeque<(ShardId, usize)>,
     current: Option<Current>,
     last: u64,
+    /// Moves in a row that were given up because the giver did not answer.
+    late: u32,
     counters: MoveCounters,
     pauses: VecDeque<u64>,
 }
@@ -118,9 +122,19 @@ impl Director {
         Some(Arc::clone(&current.order))
     }
 
-    /// The move that is not to be, because its giver does not answer.
+    /// The move that is not to be, because its giver does not answer. A worker that was kept from running for a moment is asked again,
+    /// after all others; one that doesn't run at all isn't asked for ever.
     pub fn give_up_late(&mut self) -> Option<Arc<Move>> {
-        self.give_up(|current| current.fence.is_some() && current.since.elapsed() > PATIENCE)
+        let order = self.give_up(|current| current.fence.is_some() && current.since.elapsed() > PATIENCE)?;
+        self.late += 1;
+        if self.late <= RETRIES {
+            for &shard in &order.shards {
+                if self.wanted.iter().all(|(other, _)| *other != shard) {
+                    self.wanted.push_back((shard, order.to));
+                }
+            }
+        }
+        Some(order)
     }
 
     /// The move that can't go on, because this worker took part in it and is dead.
@@ -137,6 +151,7 @@ impl Director {
     /// The receiver reports.
     pub fn moved(&mut self, moved: Moved) {
         self.current.take_if(|current| current.order.number == moved.number);
+        self.late = 0;
         let counters = &mut self.counters;
         counters.moves += 1;
         counters.shards += moved.shards as u64;
@@ -161,5 +176,49 @@ impl Director {
         counters.pauses = self.pauses.iter().copied().collect();
         counters.pauses.sort_unstable();
         counters
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Lets the current move be late.
+    fn give_up(director: &mut Director) -> Option<Arc<Move>> {
+        director.current.as_mut()?.since -= 2 * PATIENCE;
+        director.give_up_late()
+    }
+
+    #[test]
+    fn shards_of_a_late_giver_are_wanted_again_but_not_for_ever() {
+        let map = ShardMap::round_robin(2, 0..2).unwrap();
+        let [first, second] = [0, 2].map(ShardId::from_hash);
+        let mut director = Director::default();
+        director.want([(first, 1), (second, 1)]);
+        for attempt in 0..=RETRIES {
+            let order = director.next(&map, |_| true).unwrap();
+            assert_eq!((&*order.shards, order.from, order.to), (&[first, second][..], 0, 1), "{attempt}");
+            director.begin(order, 1);
+            assert!(director.give_up_late().is_none(), "not yet");
+            assert!(give_up(&mut director).is_some());
+        }
+        assert!(director.next(&map, |_| true).is_none() && director.is_idle());
+        assert_eq!(director.counters().given_up, u64::from(RETRIES) + 1);
+
+        // What is wanted since counts; and a move that ends well makes up for those that did not begin.
+        director.want([(first, 1), (second, 1)]);
+        let order = director.next(&map, |_| true).unwrap();
+        let moved =
+            Moved { number: order.number, shards: 2, parked: 0, overflowed: 0, hurried: false, pause: 0 };
+        director.begin(order, 2);
+        director.moved(moved);
+        director.want([(first, 1), (second, 1)]);
+        let order = director.next(&map, |_| true).unwrap();
+        director.begin(order, 3);
+        director.want([(second, 0)]);
+        assert!(give_up(&mut director).is_some());
+        let order = director.next(&map, |_| true).unwrap();
+        assert_eq!((&*order.shards, order.to), (&[first][..], 1));
     }
 }
