@@ -226,9 +226,10 @@ fn watch(
 }
 
 impl Seen {
-    /// Packets lost while nothing was changed yet.
+    /// Packets lost in the phase before the first change. What is lost when packets begin to come doesn't count: the sessions' first ones
+    /// cost as much as ten others, and a ring overflows.
     fn lost_before(&self) -> u64 {
-        lost(&self.played.counts(0.0..JOINS))
+        lost(&self.played.counts(JOINS - PHASE..JOINS))
     }
 
     fn summarise(&self, report: &mut Report, variant: &Variant) {
