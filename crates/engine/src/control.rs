@@ -554,6 +554,10 @@ impl Engine {
                 }
             }
         };
+        // Behind the order to take shards, which is held back until the giver has answered, the last order would wait for ever.
+        if let Some(order) = self.director.give_up_unbegun() {
+            take_back(&mut self.seats, &mut self.map, &order);
+        }
         for seat in &mut self.seats {
             seat.waiting.push_back(Order::Stop);
         }

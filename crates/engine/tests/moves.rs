@@ -297,3 +297,15 @@ fn frames_that_a_dispatcher_can_not_send_are_its_losses() {
     assert_eq!(reports[1].counters.sent, 0);
     assert_eq!(sum.handed_in, sum.handed_out);
 }
+
+/// A move whose receiver waits for the giver does not hold up the end.
+#[test]
+fn an_engine_stops_before_a_move_has_begun() {
+    let mut lab = Lab::new(2, RssMode::InnerIp, |_| {});
+    lab.engine.move_shards(ShardId::all(), 1).unwrap();
+    let Lab { engine, .. } = lab;
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || ended.send(engine.stop().map(|reports| reports.len())));
+    let workers = end.recv_timeout(Duration::from_mins(1)).expect("the engine does not stop").unwrap();
+    assert_eq!(workers, 2);
+}

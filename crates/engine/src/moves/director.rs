@@ -142,6 +142,11 @@ impl Director {
         self.give_up(|current| dead == current.order.to || dead == current.order.from)
     }
 
+    /// The move whose receiver does not have its order yet: everything ends.
+    pub fn give_up_unbegun(&mut self) -> Option<Arc<Move>> {
+        self.give_up(|current| current.fence.is_some())
+    }
+
     fn give_up(&mut self, whether: impl Fn(&Current) -> bool) -> Option<Arc<Move>> {
         let current = self.current.take_if(|current| whether(current))?;
         self.counters.given_up += 1;
