@@ -132,7 +132,8 @@ impl Record {
         self.remote_teid
     }
 
-    /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard (see `police`), [`NO_METER`] after the last. Only packets whose
+    /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard (see `police`),
+    /// [`NO_METER`] after the last. Only packets whose
     /// flow is known come here; the source was checked when it became known, so the fields of that check are free for this.
     pub const fn set_shared_meters(&mut self, [a, b, c]: [u32; MAX_METERS]) {
         self.flags |= flag::SHARED_METERS;

@@ -245,6 +245,32 @@ pub(crate) struct RawSteer {
 }
 const _: () = assert!(std::mem::size_of::<RawSteer>() == 48);
 
+impl RawSteer {
+    /// All packets, to no queue.
+    pub(crate) const ALL: Self = Self {
+        rss_key: std::ptr::null(),
+        first_queue: 0,
+        queues: 0,
+        ether_type: 0,
+        source_port: 0,
+        destination_port: 0,
+        rank: 0,
+        tagged: 0,
+        ip: 0,
+        has_destination: 0,
+        destination: [0; 16],
+        tos: 0,
+        tos_mask: 0,
+        hops: 0,
+        protocol: 0,
+        icmp6: 0,
+        message: 0,
+        inside: 0,
+        hash_source: 0,
+        reserved: [0; 2],
+    };
+}
+
 /// `struct mr_flow_error`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -427,7 +427,7 @@ impl<P: Port> Worker<P> {
 
     /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.
     pub(crate) fn flush(&mut self, now: Nanos) {
-        let stages = self.sender.is_some() || !self.out.hand_off.is_empty();
+        let hands_off = !self.out.hand_off.is_empty();
         if let Some(sender) = self.sender {
             self.pass_to_sender(sender);
         } else {
@@ -448,8 +448,10 @@ impl<P: Port> Worker<P> {
                 }
             }
         }
-        self.hand_off(now);
-        if stages {
+        if hands_off {
+            self.hand_off(now);
+        }
+        if hands_off || self.sender.is_some() {
             self.publish();
         }
         for event in self.out.events.drain(..) {

@@ -70,26 +70,11 @@ impl Rule {
     /// The shim's form of it.
     pub(crate) fn raw(&self) -> RawSteer {
         let mut raw = RawSteer {
-            rss_key: std::ptr::null(),
             first_queue: self.first,
             queues: self.queues,
-            ether_type: 0,
-            source_port: 0,
-            destination_port: 0,
             rank: self.rank,
             tagged: u8::from(self.tagged),
-            ip: 0,
-            has_destination: 0,
-            destination: [0; 16],
-            tos: 0,
-            tos_mask: 0,
-            hops: 0,
-            protocol: 0,
-            icmp6: 0,
-            message: 0,
-            inside: 0,
-            hash_source: 0,
-            reserved: [0; 2],
+            ..RawSteer::ALL
         };
         match self.what {
             What::Arp => raw.ether_type = EtherType::ARP.0,

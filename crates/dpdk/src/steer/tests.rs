@@ -26,28 +26,7 @@ fn rule(what: What, rank: u8, first: u16, queues: u16) -> Rule {
 
 #[test]
 fn rules_say_what_the_shim_is_to_match() {
-    const NONE: RawSteer = RawSteer {
-        rss_key: std::ptr::null(),
-        first_queue: 6,
-        queues: 1,
-        ether_type: 0,
-        source_port: 0,
-        destination_port: 0,
-        rank: 0,
-        tagged: 0,
-        ip: 0,
-        has_destination: 0,
-        destination: [0; 16],
-        tos: 0,
-        tos_mask: 0,
-        hops: 0,
-        protocol: 0,
-        icmp6: 0,
-        message: 0,
-        inside: 0,
-        hash_source: 0,
-        reserved: [0; 2],
-    };
+    const NONE: RawSteer = RawSteer { first_queue: 6, queues: 1, ..RawSteer::ALL };
     let to4 = RawSteer {
         ip: 4,
         has_destination: 1,
