@@ -131,8 +131,8 @@ fn failure(error: &UpfError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// Packets that each port's pool must have beside those in its queues: what is buffered for UEs, what waits for any port
-/// to be sent, and some in hand.
+/// Packets that each port's pool must have: those in its queues, what is buffered for UEs, what waits for any port to be sent, and some
+/// in hand; and beside all these, the share that workers may hold back.
 #[cfg(feature = "dpdk")]
 fn frames(config: &Config, port: &control::config::Port) -> u32 {
     let descriptors =
@@ -141,7 +141,8 @@ fn frames(config: &Config, port: &control::config::Port) -> u32 {
     let waiting = config.qos.egress.frames().saturating_mul(config.ports.len() as u32);
     let workers = u32::from(config.workers.workers());
     let waiting = waiting.saturating_add(256).saturating_mul(workers);
-    waiting.saturating_add(descriptors + steered + config.limits.buffered_packets + 4_096)
+    let needed = waiting.saturating_add(descriptors + steered + config.limits.buffered_packets + 4_096);
+    needed.saturating_add(needed / (control::upf::HELD_SHARE as u32 - 1))
 }
 
 #[cfg(feature = "dpdk")]

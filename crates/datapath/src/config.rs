@@ -41,6 +41,8 @@ pub struct Config {
     pub neighbour_queue: usize,
     /// Packets buffered for all sessions; a session's own limit is in its rules.
     pub buffered_packets: usize,
+    /// Frames held back at a time, for want of other fragments: a share of the packet pool that others can do without.
+    pub held_frames: usize,
     /// Packets being reassembled at a time.
     pub reassemblies: usize,
     /// First fragments remembered, for filtered sessions.
@@ -82,6 +84,7 @@ impl Config {
             neighbours: 4096,
             neighbour_queue: 32,
             buffered_packets: 16_384,
+            held_frames: 1024,
             reassemblies: 256,
             fragment_flows: 1024,
             fragment_timeout: 2_000_000_000,

@@ -578,11 +578,11 @@ impl<F: Frame> Datapath<F> {
         self.run(cx, &mut vec![frame]);
     }
 
-    /// Processes the internal frames that arose, and those that arise from them.
+    /// Processes the internal frames that arose, and those that arise from them, and sees to it that not too many are held.
     pub(crate) fn settle<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>) {
         for _ in 0..ROUNDS {
             if self.arisen.is_empty() {
-                return;
+                break;
             }
             let mut burst = std::mem::take(&mut self.arisen);
             self.metas.clear();
@@ -595,6 +595,7 @@ impl<F: Frame> Datapath<F> {
             self.counters.drop(Reason::TtlExpired);
             drop(frame);
         }
+        self.keep_budget();
     }
 
     /// Carries out an order of the control side.

@@ -39,7 +39,8 @@ struct Piece<F> {
 
 #[derive(Debug)]
 struct Partial<F> {
-    key: Key,
+    /// Tells it from earlier ones with the same key.
+    number: u64,
     deadline: Nanos,
     /// By start; they don't overlap.
     pieces: Vec<Piece<F>>,
@@ -47,9 +48,16 @@ struct Partial<F> {
 }
 
 /// Packets to ourselves (tunnels) whose fragments have not all arrived.
+///
+/// Whoever reaches us can send fragments that never make a packet. So their number is bounded, that of the frames they hold is, too
+/// ([`crate::held`]), and it is the oldest that go: a tunnel's fragments follow each other closely.
 #[derive(Debug)]
 pub struct Reassembly<F> {
-    partials: Vec<Partial<F>>,
+    partials: HashMap<Key, Partial<F>>,
+    /// In the order in which they began. Those that are complete or spoilt are passed over.
+    order: VecDeque<(Key, u64)>,
+    /// How many began.
+    begun: u64,
     max: usize,
     timeout: u64,
 }
@@ -57,18 +65,68 @@ pub struct Reassembly<F> {
 impl<F: Frame> Reassembly<F> {
     /// Nothing yet; never more than `max` packets at a time.
     pub fn new(max: usize, timeout: u64) -> Self {
-        Self { partials: Vec::with_capacity(max), max, timeout }
+        Self { partials: HashMap::new(), order: VecDeque::new(), begun: 0, max, timeout }
+    }
+
+    /// The packet that waits for longest, and since when.
+    fn first(&mut self) -> Option<(Key, Nanos)> {
+        while let Some((key, number)) = self.order.front() {
+            match self.partials.get(key).filter(|partial| partial.number == *number) {
+                Some(partial) => return Some((*key, Nanos(partial.deadline.0.saturating_sub(self.timeout)))),
+                None => self.order.pop_front(),
+            };
+        }
+        None
+    }
+
+    /// Since when the packet that waits for longest does.
+    pub fn oldest(&mut self) -> Option<Nanos> {
+        self.first().map(|(_, since)| since)
+    }
+
+    /// Gives up the packet that waits for longest.
+    pub fn give_up(&mut self, counters: &mut Counters) {
+        if let Some((key, _)) = self.first() {
+            self.discard(&key, Reason::FragmentLimit, counters);
+        }
     }
 
     /// Drops what waited too long.
     pub fn expire(&mut self, now: Nanos, counters: &mut Counters) {
-        self.partials.retain_mut(|partial| {
-            if partial.deadline > now {
-                return true;
-            }
-            discard(partial, Reason::FragmentTimeout, counters);
-            false
-        });
+        while let Some((key, since)) = self.first()
+            && since.plus(self.timeout) <= now
+        {
+            self.discard(&key, Reason::FragmentTimeout, counters);
+        }
+    }
+
+    fn discard(&mut self, key: &Key, reason: Reason, counters: &mut Counters) {
+        for piece in self.remove(key) {
+            counters.held -= 1;
+            counters.drop(reason);
+            drop(piece);
+        }
+    }
+
+    fn remove(&mut self, key: &Key) -> Vec<Piece<F>> {
+        let pieces = self.partials.remove(key).map(|partial| partial.pieces).unwrap_or_default();
+        // Most are complete long before they are the oldest: what is left of them must not pile up.
+        if self.order.len() > 2 * self.partials.len() + 64 {
+            let partials = &self.partials;
+            self.order.retain(|(key, number)| partials.get(key).is_some_and(|p| p.number == *number));
+        }
+        pieces
+    }
+
+    fn begin(&mut self, key: Key, now: Nanos, counters: &mut Counters) {
+        if self.partials.len() >= self.max {
+            self.give_up(counters);
+        }
+        self.begun += 1;
+        let deadline = now.plus(self.timeout);
+        let partial = Partial { number: self.begun, deadline, pieces: Vec::new(), total: None };
+        self.partials.insert(key, partial);
+        self.order.push_back((key, self.begun));
     }
 
     /// Adds a fragment. The complete packet's pieces, once they are all there, in order.
@@ -80,19 +138,14 @@ impl<F: Frame> Reassembly<F> {
         now: Nanos,
         counters: &mut Counters,
     ) -> Option<Vec<Piece<F>>> {
-        let place = match self.partials.iter().position(|partial| partial.key == key) {
-            Some(place) => place,
-            None if self.partials.len() < self.max => {
-                let deadline = now.plus(self.timeout);
-                self.partials.push(Partial { key, deadline, pieces: Vec::new(), total: None });
-                self.partials.len() - 1
-            }
-            None => {
-                counters.drop(Reason::FragmentLimit);
-                return None;
-            }
-        };
-        let partial = self.partials.get_mut(place)?;
+        if self.max == 0 {
+            counters.drop(Reason::FragmentLimit);
+            return None;
+        }
+        if !self.partials.contains_key(&key) {
+            self.begin(key, now, counters);
+        }
+        let partial = self.partials.get_mut(&key)?;
         // A repeated fragment is harmless and dropped by itself; anything else that overlaps or contradicts the end
         // spoils the whole packet (RFC 5722).
         if partial.pieces.iter().any(|p| (p.start, p.end) == (piece.start, piece.end)) {
@@ -106,8 +159,7 @@ impl<F: Frame> Reassembly<F> {
         if overlaps || beyond || full {
             let reason = if full { Reason::FragmentLimit } else { Reason::FragmentOverlap };
             counters.drop(reason);
-            discard(partial, reason, counters);
-            self.partials.swap_remove(place);
+            self.discard(&key, reason, counters);
             return None;
         }
         if !more {
@@ -126,17 +178,9 @@ impl<F: Frame> Reassembly<F> {
         if partial.total != Some(end) {
             return None;
         }
-        let whole = self.partials.swap_remove(place).pieces;
+        let whole = self.remove(&key);
         counters.held -= whole.len() as u64;
         Some(whole)
-    }
-}
-
-fn discard<F>(partial: &mut Partial<F>, reason: Reason, counters: &mut Counters) {
-    for piece in partial.pieces.drain(..) {
-        counters.held -= 1;
-        counters.drop(reason);
-        drop(piece);
     }
 }
 

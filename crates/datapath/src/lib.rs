@@ -77,7 +77,8 @@
 //! - [`mirror`]: copies of chosen packets, for probes and files.
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
 //!   of.
-//! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`.
+//! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`; `held`: how many frames
+//!   may wait.
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
 //! - [`offload`]: flows that a NIC forwards by itself.
@@ -110,6 +111,7 @@ mod flow;
 mod forward;
 mod fragment;
 mod gtpu_control;
+mod held;
 mod icmp;
 mod load;
 mod local;

@@ -34,7 +34,7 @@ pub enum Kind {
     Arp,
     /// Any other packet to one of our own addresses, or to a multicast group on the link.
     Local,
-    /// A fragment of a packet to one of our own addresses.
+    /// A fragment of a packet to one of our own addresses, on an interface with tunnels.
     OuterFragment,
     /// An IP packet to a public address whose translation is another worker's (see [`crate::nat`]).
     Public,
@@ -224,7 +224,7 @@ impl Station {
             return Meta { kind: Kind::Plain, len: header.total_len, key: header.destination as u64, ..meta };
         }
         if header.fragment & 0x3fff != 0 {
-            return Meta { kind: Kind::OuterFragment, len: header.total_len, ..meta };
+            return Meta { kind: self.own_fragment(), len: header.total_len, ..meta };
         }
         let Some(payload) = packet.get(header.header_len..header.total_len as usize) else {
             return bad(Reason::Malformed);
@@ -265,12 +265,18 @@ impl Station {
             return Meta { kind: Kind::Plain, key: (header.destination >> 64) as u64, ..meta };
         }
         if header.next == 44 {
-            return Meta { kind: Kind::OuterFragment, ..meta };
+            return Meta { kind: self.own_fragment(), ..meta };
         }
         let Some(payload) = packet.get(40..header.total_len as usize) else {
             return bad(Reason::Malformed);
         };
         self.ours(header.next, payload, Meta { inner: meta.l3 + 40, ..meta })
+    }
+
+    /// A fragment of a packet to us. Only tunnels are worth waiting for the other fragments: nothing else that we answer is
+    /// that long.
+    const fn own_fragment(&self) -> Kind {
+        if self.roles.tunnels() { Kind::OuterFragment } else { Kind::Bad(Reason::FragmentToUs) }
     }
 
     /// A whole packet to one of our addresses. `meta.inner` is the offset of `payload`.

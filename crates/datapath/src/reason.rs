@@ -88,7 +88,8 @@ reasons! {
     // Fragments.
     FragmentTimeout = "fragment-timeout", "The other fragments of an outer packet did not arrive in time.";
     FragmentOverlap = "fragment-overlap", "Fragments that overlap or contradict each other: an attack, never a network.";
-    FragmentLimit = "fragment-limit", "Too many fragments are waiting. Raise the MTU between the gNBs and the UPF so that they need not fragment.";
+    FragmentLimit = "fragment-limit", "Too many fragments were waiting, and this one's packet for longest: a flood, or raise the MTU between the gNBs and the UPF so that they need not fragment.";
+    FragmentToUs = "fragment-to-us", "A fragment of a packet to one of our own addresses, on an interface without the N3 and N9 roles: only tunnels' packets are put together.";
     FragmentWithoutFirst = "fragment-without-first", "A later fragment of a filtered session's packet, or of one that NAT translates, whose first fragment was not seen.";
     // Translation on N6.
     NatNoMapping = "nat-no-mapping", "A packet to a public address and port that stands for no UE's, or a UE's ICMP error or TCP reset that belongs to no mapping. Scans end here; otherwise the mapping has timed out.";

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod export;
+mod held;
 
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};

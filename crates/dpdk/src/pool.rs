@@ -20,6 +20,7 @@ const CACHE: u32 = 256;
 #[derive(Debug)]
 struct Inner {
     pool: NonNull<RteMempool>,
+    frames: u32,
     room: u16,
     eal: Eal,
 }
@@ -34,6 +35,11 @@ unsafe impl Sync for Inner {}
 pub(crate) struct PoolHandle(Arc<Inner>);
 
 impl PoolHandle {
+    /// Buffers in it.
+    pub(crate) fn frames(&self) -> u32 {
+        self.0.frames
+    }
+
     /// A pool of `frames` buffers for packets of up to `room` bytes.
     pub(crate) fn create(eal: &Eal, frames: u32, room: u16, socket: i32) -> Result<Self, DpdkError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -52,7 +58,7 @@ impl PoolHandle {
             cause: cause(errno),
             remedy: "use fewer descriptors or queues, or raise the memory given to DPDK",
         })?;
-        Ok(Self(Arc::new(Inner { pool, room, eal: eal.clone() })))
+        Ok(Self(Arc::new(Inner { pool, frames, room, eal: eal.clone() })))
     }
 
     pub(crate) fn raw(&self) -> *mut RteMempool {

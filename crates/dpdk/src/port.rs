@@ -530,6 +530,10 @@ impl Port for DpdkPort {
         MempoolPool { pool: self.pool.clone() }
     }
 
+    fn frames(&self) -> Option<usize> {
+        Some(self.pool.frames() as usize)
+    }
+
     fn link_up(&self) -> bool {
         self.link().0
     }

@@ -114,6 +114,10 @@ pub trait Port: Send {
     }
     /// A pool for the worker that polls `queue`.
     fn pool(&mut self, queue: u16) -> Self::Pool;
+    /// Buffers that its pools have, all together; `None`: as many as there is memory for.
+    fn frames(&self) -> Option<usize> {
+        None
+    }
     /// Whether the link is up.
     fn link_up(&self) -> bool;
     /// The devices that are this port together; empty: it is one.

@@ -457,7 +457,8 @@ pub struct Limits {
     /// Requests of our own that wait for an answer, all peers together.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub outstanding_requests: u32,
-    /// Fragmented packets whose fragments are awaited, in one worker.
+    /// Fragmented packets whose fragments are awaited, in one worker; beyond, the oldest are given up. All together hold no more than
+    /// the worker's part of an eighth of the packet buffers.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub fragmented_packets: u32,
     /// Flow entries, all sessions together, spread over 512 shards: 100 to 120 bytes each, taken as flows come. Beyond, the

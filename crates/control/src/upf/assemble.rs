@@ -200,13 +200,24 @@ pub(super) fn n4_address(config: &Config, listen: IpAddr) -> Option<IpAddr> {
 /// Least burst of a slice in bytes: a few jumbo frames.
 const SLICE_BURST: u32 = 40_000;
 
-/// What each worker's datapath is told. Limits of the whole process are divided among the workers.
-pub(super) fn datapath(config: &Config, view: Arc<NetView>, seed: u64) -> datapath::Config {
+/// What part of the packet buffers workers may hold back, all together: frames that wait for other fragments or for a
+/// neighbour's address, which strangers can cause.
+pub const HELD_SHARE: usize = 8;
+
+/// What each worker's datapath is told. Limits of the whole process are divided among the workers. `frames`: the buffers that the
+/// port with the fewest has.
+pub(super) fn datapath(
+    config: &Config,
+    view: Arc<NetView>,
+    seed: u64,
+    frames: Option<usize>,
+) -> datapath::Config {
     let workers = usize::from(config.workers.workers().max(1));
     let base = datapath::Config::new(view);
     datapath::Config {
         seed,
         buffered_packets: config.limits.buffered_packets as usize / workers,
+        held_frames: frames.map_or(base.held_frames, |frames| frames / HELD_SHARE / workers),
         reassemblies: config.limits.fragmented_packets as usize,
         fragment_flows: config.limits.fragmented_packets as usize,
         flows_per_shard: config.limits.flows.div_ceil(session::SHARDS as u32),

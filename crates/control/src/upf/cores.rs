@@ -247,7 +247,7 @@ mod tests {
         let mut nics: Vec<MemNic> = nics;
         let macs: Vec<_> = nics.iter().map(|nic| nic.info().mac).collect();
         let mut net = assemble::net(&config, &macs).unwrap();
-        let datapath = assemble::datapath(&config, net.view(), 1);
+        let datapath = assemble::datapath(&config, net.view(), 1, None);
         let settings = assemble::engine(&config, placed, Options::default(), 1);
         let mut engine = Engine::start(&mut nics, &settings, &datapath, Tsc::process()).unwrap();
         for (wire, packets) in wires.iter_mut().zip([3, 2]) {

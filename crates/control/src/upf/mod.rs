@@ -18,6 +18,7 @@ mod mirrors;
 mod offload;
 mod scale;
 
+pub use assemble::HELD_SHARE;
 pub use backend::Backend;
 
 use crate::config::Config;
@@ -193,7 +194,8 @@ impl Upf {
             session::store::Store::new(assemble::sessions(config, seed as u32)).map_err(UpfError::Pool)?;
         let node = assemble::node(config, &options);
         let wall = assemble::wall_clock(&clock);
-        let datapath = assemble::datapath(config, net.view(), seed);
+        let frames = ports.iter().filter_map(Port::frames).min();
+        let datapath = assemble::datapath(config, net.view(), seed, frames);
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;

@@ -350,6 +350,11 @@ impl MemPool {
         Self { ledger: Arc::new(Ledger { out: AtomicUsize::new(0), limit }), size }
     }
 
+    /// Frames of this pool that may exist at a time.
+    pub fn limit(&self) -> usize {
+        self.ledger.limit
+    }
+
     /// Frames of this pool that exist now.
     pub fn in_use(&self) -> usize {
         self.ledger.out.load(Ordering::Relaxed)

@@ -470,6 +470,10 @@ impl Port for MemNic {
         self.pool.clone()
     }
 
+    fn frames(&self) -> Option<usize> {
+        Some(self.pool.limit())
+    }
+
     fn link_up(&self) -> bool {
         self.registers.link_up()
     }

@@ -214,6 +214,10 @@ impl<C: Ticks> Port for PacedPort<C> {
         self.pool.clone()
     }
 
+    fn frames(&self) -> Option<usize> {
+        Some(self.pool.limit())
+    }
+
     fn link_up(&self) -> bool {
         true
     }

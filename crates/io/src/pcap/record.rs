@@ -172,6 +172,10 @@ impl<P: Port> Port for RecordedPort<P> {
         self.port.pool(queue)
     }
 
+    fn frames(&self) -> Option<usize> {
+        self.port.frames()
+    }
+
     fn link_up(&self) -> bool {
         self.port.link_up()
     }

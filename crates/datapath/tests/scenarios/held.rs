@@ -1,0 +1,159 @@
+//! Frames that strangers make a worker hold: never so many that users' packets find no buffer.
+
+use super::{downlink, gtpu, inner, net, rules};
+use crate::rig::*;
+use datapath::command::Transition;
+use datapath::{Config, Reason};
+use io::mem::{FrameSize, MemFrame, MemPool};
+use io::{Frame, FramePool};
+use packet::gtpu::MessageType;
+use packet::{MacAddr, PacketBuilder, VlanTag};
+use std::net::IpAddr;
+use tables::Nanos;
+
+/// Buffers that there are.
+const FRAMES: usize = 256;
+/// Of them, so many may be held.
+const BUDGET: usize = FRAMES / 8;
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// A worker that knows its neighbours and has a session, and whose packets come from the same pool as its own.
+fn worker() -> Worker {
+    let config = Config { held_frames: BUDGET, ..Config::new(net(true).view()) };
+    let mut worker = Worker::of(config, 2, |_| true);
+    worker.pool = MemPool::new(FRAMES, FrameSize::Standard);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    worker
+}
+
+/// A burst that arrives in buffers of the pool, as a port's do. What finds none is lost; says how much.
+fn arrive(worker: &mut Worker, port: u16, packets: &[Vec<u8>]) -> usize {
+    let mut burst: Vec<MemFrame> = Vec::new();
+    for packet in packets {
+        let Some(mut frame) = worker.pool.alloc() else { continue };
+        assert!(frame.append(packet.len()));
+        frame.bytes_mut().copy_from_slice(packet);
+        burst.push(frame);
+    }
+    let lost = packets.len() - burst.len();
+    worker.datapath.process(worker.now, port, &mut burst, &mut worker.out, &mut worker.pool);
+    assert_eq!(worker.datapath.counters().balance(), 0);
+    lost
+}
+
+/// The `n`th of seven pieces of a packet that never ends.
+fn piece(port: u16, v6: bool, identification: u32, n: u16) -> Vec<u8> {
+    let (mac, from, to) = match (port, v6) {
+        (0, false) => (N3, ip("192.0.2.66"), ip("192.0.2.1")),
+        (0, true) => (N3, ip("2001:db8:3::66"), ip("2001:db8:3::1")),
+        (_, false) => (N6, ip("198.51.100.66"), ip("203.0.113.1")),
+        (_, true) => (N6, ip("2001:db8:66::66"), ip("2001:db8:6::1")),
+    };
+    let tag = (port == 1).then(|| VlanTag::customer(packet::VlanId::new(100).unwrap()));
+    let builder = PacketBuilder::new().ethernet(mac, MacAddr([2, 9, 0, 0, 0, 0x66]));
+    let builder = match tag {
+        Some(tag) => builder.vlan(tag),
+        None => builder,
+    };
+    let l3 = if port == 1 { 18 } else { 14 };
+    let mut frame = builder.ip(from, to).udp(1, 2).build(&[0x5a; 16]);
+    if v6 {
+        // What the builder made a UDP header becomes a fragment header: 16 octets each, and more to come.
+        frame[l3 + 6] = 44;
+        frame[l3 + 40..l3 + 44].copy_from_slice(&[17, 0, 0, (16 * n) as u8 | 1]);
+        frame[l3 + 44..l3 + 48].copy_from_slice(&identification.to_be_bytes());
+    } else {
+        let ip = &mut frame[l3..l3 + 20];
+        ip[4..6].copy_from_slice(&(identification as u16).to_be_bytes());
+        ip[6..8].copy_from_slice(&(0x2000 | (3 * n)).to_be_bytes());
+        ip[10..12].fill(0);
+        let sum = packet::checksum::ipv4_header(ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    frame
+}
+
+/// A user's packets pass both ways, whatever else came just before.
+fn serves(worker: &mut Worker) {
+    for port in 0..2 {
+        worker.sent(port);
+    }
+    let uplink = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 30));
+    assert_eq!(arrive(worker, 0, &[uplink]), 0, "no buffer for the user's packet");
+    assert_eq!(arrive(worker, 1, &[downlink(30)]), 0, "no buffer for the user's packet");
+    assert_eq!((worker.sent(0).len(), worker.sent(1).len()), (1, 1));
+}
+
+#[test]
+fn fragments_are_put_together_only_where_there_are_tunnels() {
+    for v6 in [false, true] {
+        let mut worker = worker();
+        arrive(&mut worker, 1, &(0..7).map(|n| piece(1, v6, 1, n)).collect::<Vec<_>>());
+        assert_eq!(worker.dropped(Reason::FragmentToUs), 7);
+        arrive(&mut worker, 0, &(0..7).map(|n| piece(0, v6, 1, n)).collect::<Vec<_>>());
+        assert_eq!((worker.dropped(Reason::FragmentToUs), worker.datapath.counters().held), (7, 7));
+    }
+}
+
+#[test]
+fn a_flood_of_fragments_takes_no_more_than_its_share_of_the_pool() {
+    for (port, v6) in [(0, false), (0, true), (1, false), (1, true)] {
+        let mut worker = worker();
+        // Seven pieces each, 64,000 a second for longer than fragments wait.
+        let mut pieces = (1u32..).flat_map(|id| (0..7).map(move |n| piece(port, v6, id, n)));
+        for _ in 0..2500 {
+            worker.now = worker.now.plus(Nanos::SECOND / 1000);
+            let burst: Vec<_> = pieces.by_ref().take(64).collect();
+            assert_eq!(arrive(&mut worker, port, &burst), 0, "the pool is empty");
+            assert!(worker.pool.in_use() <= BUDGET, "{} frames are held", worker.pool.in_use());
+            serves(&mut worker);
+            worker.datapath.tick(worker.now, &mut worker.out, &mut worker.pool);
+        }
+        let (given_up, refused) =
+            (worker.dropped(Reason::FragmentLimit), worker.dropped(Reason::FragmentToUs));
+        assert_eq!((given_up > 0, refused > 0), (port == 0, port == 1));
+    }
+}
+
+#[test]
+fn in_a_flood_of_fragments_a_tunnels_are_put_together() {
+    let mut worker = worker();
+    let whole = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 1200));
+    let (header, data) = whole[14..].split_at(20);
+    let part = |from: usize, to: usize, last: bool| {
+        let mut ip = header.to_vec();
+        ip[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
+        ip[6..8].copy_from_slice(&((from / 8) as u16 | if last { 0 } else { 0x2000 }).to_be_bytes());
+        ip[10..12].fill(0);
+        let sum = packet::checksum::ipv4_header(&ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        [&whole[..14], &ip, &data[from..to]].concat()
+    };
+    let mut pieces = (1u32..).flat_map(|id| (0..7).map(move |n| piece(0, false, id, n)));
+    for _ in 0..100 {
+        arrive(&mut worker, 0, &pieces.by_ref().take(100).collect::<Vec<_>>());
+        arrive(&mut worker, 0, &[part(0, 800, false)]);
+        // Those that came before it are older.
+        arrive(&mut worker, 0, &pieces.by_ref().take(BUDGET / 2).collect::<Vec<_>>());
+        arrive(&mut worker, 0, &[part(800, data.len(), true)]);
+        assert_eq!(worker.sent(1).len(), 1);
+    }
+}
+
+#[test]
+fn the_oldest_of_too_many_fragmented_packets_gives_way() {
+    let config = Config { reassemblies: 4, ..Config::new(net(true).view()) };
+    let mut worker = Worker::of(config, 2, |_| true);
+    worker.process(0, &(1..=6).map(|id| piece(0, false, id, 0)).collect::<Vec<_>>());
+    assert_eq!((worker.dropped(Reason::FragmentLimit), worker.datapath.counters().held), (2, 4));
+    // The first is gone, the last is there: the same piece again is a repetition.
+    worker.process(0, &[piece(0, false, 6, 0)]);
+    assert_eq!(worker.dropped(Reason::FragmentOverlap), 1);
+    worker.process(0, &[piece(0, false, 1, 0)]);
+    assert_eq!((worker.dropped(Reason::FragmentLimit), worker.dropped(Reason::FragmentOverlap)), (3, 1));
+    worker.tick(3);
+    assert_eq!((worker.dropped(Reason::FragmentTimeout), worker.datapath.counters().held), (4, 0));
+}
