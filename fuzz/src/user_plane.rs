@@ -10,7 +10,8 @@ use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
 use packet::gtpu::MessageType;
 use packet::{
-    EtherType, EthernetView, GTP_U_PORT, GtpuView, IpPacket, IpProtocol, Ipv4View, Ipv6View, Teid, UdpView,
+    EtherType, EthernetView, GTP_U_PORT, GtpuView, IpPacket, IpProtocol, Ipv4View, Ipv6View, MacAddr, Teid,
+    UdpView,
     gtpu_message,
 };
 use session::rules::{Action, Rules, is_link_local};
@@ -31,6 +32,10 @@ pub const N4: Ipv4Addr = Ipv4Addr::new(192, 168, 99, 1);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
 /// The same in IPv6.
 pub const SERVER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x5e, 0, 0, 0, 0, 7);
+/// What a route over N3 leads to: gNBs behind a router.
+pub const FARTHER: Ipv4Addr = Ipv4Addr::new(192, 88, 99, 7);
+/// The same in IPv6.
+pub const FARTHER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x33, 0, 0, 0, 0, 7);
 /// Far ends of tunnels, at most.
 pub const FAR_ENDS: u16 = 4;
 /// Frames that exist at a time, at most: a leak is felt soon.
@@ -131,6 +136,11 @@ impl UserPlane {
         for (destination, gateway) in [("0.0.0.0/0", router), ("::/0", router6)] {
             net.add_route(destination.parse().expect("a network"), at6, Some(gateway)).expect("one family");
             net.learn(at6, gateway, ROUTER_MAC);
+        }
+        for (destination, gateway) in
+            [("192.88.99.0/24", IpAddr::from(GNB)), ("2001:db8:33::/48", GNB_IPV6.into())]
+        {
+            net.add_route(destination.parse().expect("a network"), at3, Some(gateway)).expect("one family");
         }
         // The gNB's IPv6 address is left to be found.
         net.learn(at3, GNB.into(), GNB_MAC);
@@ -338,6 +348,11 @@ fn is_ues(rules: &Rules, address: IpAddr) -> bool {
     }
 }
 
+/// The address that an interface has beside its own (RFC 4291, appendix A).
+fn link_local(MacAddr([a, b, c, d, e, f]): MacAddr) -> Ipv6Addr {
+    Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+}
+
 fn is_own(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => [N3, N4, N6].contains(&address),
@@ -397,6 +412,8 @@ fn sent(
         let port = payload.get(at..).and_then(|rest| rest.first_chunk::<2>())?;
         return public.then_some((protocol, source, u16::from_be_bytes(*port)));
     }
+    // Whatever a user sends, here it leaves in a tunnel, which is from us; else there is only what we say ourselves.
+    assert!(is_own(source) || source == IpAddr::V6(link_local(N3_MAC)), "{source} reached N3: {packet:02x?}");
     let udp = UdpView::parse(payload).ok()?;
     if protocol != IpProtocol::UDP || udp.destination_port() != GTP_U_PORT || payload.is_empty() {
         return None;
@@ -498,12 +515,20 @@ fn frame(input: &mut Input<'_>, store: &Store, port: u16) -> Vec<u8> {
     let other = store.iter().nth(input.below(sessions)).map(|session| session.rules().clone());
     let v6 = input.flag();
     let ue = address(input, rules.as_deref(), v6);
-    let far = match input.below(8) {
+    let far = match input.below(10) {
         0..=4 if v6 => SERVER_IPV6.into(),
         0..=4 => SERVER.into(),
         5 => address(input, other.as_deref(), v6),
         6 if v6 => input.pick(&[N3_IPV6, N6_IPV6, Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2)]).into(),
         6 => input.pick(&[N3, N4, N6]).into(),
+        // gNBs, known and not, and what is behind one of them.
+        7 if v6 => {
+            input.pick(&[GNB_IPV6, Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 0x99), FARTHER_IPV6]).into()
+        }
+        7 => input.pick(&[GNB, Ipv4Addr::new(192, 168, 10, 99), FARTHER]).into(),
+        // A host on N6's own link.
+        8 if v6 => Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, u16::from(input.u8())).into(),
+        8 => Ipv4Addr::new(198, 51, 100, input.u8()).into(),
         _ if v6 => Ipv6Addr::from(u128::from(input.u64()) << 64 | 1).into(),
         _ => Ipv4Addr::from(input.u32()).into(),
     };
@@ -512,7 +537,8 @@ fn frame(input: &mut Input<'_>, store: &Store, port: u16) -> Vec<u8> {
         octet => usize::from(octet) % 64,
     };
     let data = vec![0x5a; size];
-    let payload = match input.below(4) {
+    let payload = match input.below(5) {
+        4 => Payload::Udp(GTP_U_PORT, GTP_U_PORT, &[0x30, 0xff, 0, 0, 0, 0, 0, 1]),
         0 => Payload::Tcp(1000, 443, &data),
         1 => Payload::Echo(&data),
         2 => Payload::Udp(53, 1000, &data),

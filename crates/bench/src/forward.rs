@@ -108,7 +108,7 @@ pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
     };
     let far = |id, destination, outer_header| Far {
         id: FarId(id),
-        action: Action::Forward(Forward { destination, outer_header, transport_marking: None }),
+        action: Action::Forward(Forward { destination, outer_header, transport_marking: None, instance: 0 }),
     };
     let urr = |id| Urr {
         id: UrrId(id),

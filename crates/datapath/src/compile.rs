@@ -173,6 +173,7 @@ fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<R
     }
     let qers = || pdr.qers.iter().filter_map(|qer| rules.qers.get(*qer as usize));
     let Some(outer) = forward.outer_header else {
+        record.set_instance(forward.instance);
         return (forward.destination != Destination::CpFunction).then_some(record);
     };
     if qers().any(|qer| qer.paging_policy.is_some()) {

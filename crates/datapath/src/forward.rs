@@ -301,7 +301,8 @@ impl<F: Frame> Datapath<F> {
             let Way::Via(egress) = network.way(inner_route(&network.view, frame.bytes(), meta)) else {
                 return None;
             };
-            if meta.len > egress.mtu
+            if !network.view.serves(egress.interface, record.instance())
+                || meta.len > egress.mtu
                 || !egress.resolved
                 || !ttl_allows(frame.bytes(), meta.inner, meta.v6)
                 || !has_room(frame, meta.inner, egress.l2)
@@ -384,13 +385,20 @@ impl<F: Frame> Datapath<F> {
         }
     }
 
-    /// The slow side of routing: what a route that isn't a resolved router leads to.
-    pub(crate) fn route(&self, frame: &[u8], meta: &Meta) -> Result<Routed, Reason> {
+    /// The slow side of routing: what a route that isn't a resolved router leads to, for a packet of this network instance.
+    pub(crate) fn route(&self, frame: &[u8], meta: &Meta, instance: u16) -> Result<Routed, Reason> {
         let destination = inner_destination(frame, meta);
-        match self.network.way(self.network.view.route(destination)) {
+        let view = &self.network.view;
+        match self.network.way(view.route(destination)) {
             Way::Unreachable => Err(Reason::NoRoute),
             Way::Own => Err(Reason::OwnAddress),
             Way::Ue => Ok(Routed::Ue),
+            Way::Closed => Err(Reason::NotTowardsN6),
+            Way::Via(Egress { interface, .. }) | Way::OnLink(interface)
+                if !view.serves(*interface, instance) =>
+            {
+                Err(Reason::NotTowardsN6)
+            }
             Way::Via(egress) => Ok(Routed::Out(*egress)),
             Way::OnLink(interface) => {
                 let multicast = destination.is_multicast()

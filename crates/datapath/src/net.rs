@@ -26,7 +26,7 @@
 use crate::nat::Plan;
 use ipnet::IpNet;
 use packet::MacAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::{Lpm4, Lpm6};
@@ -185,6 +185,8 @@ pub struct Net {
     routes: BTreeMap<IpNet, (u16, Option<IpAddr>)>,
     pools: Vec<IpNet>,
     protected: Vec<IpAddr>,
+    /// Network instances that interfaces serve: interface, instance.
+    serving: BTreeSet<(u16, u16)>,
     neighbours: BTreeMap<(u16, IpAddr), MacAddr>,
     nat: Option<Arc<Plan>>,
     /// Built with the routes, and used again by views that differ in neighbours only.
@@ -198,6 +200,8 @@ struct Compiled {
     routes4: Lpm4,
     routes6: Lpm6,
     own: Box<[IpAddr]>,
+    /// Whether an interface serves an instance: for each instance in turn, one for each interface.
+    serving: Box<[bool]>,
     nat: Option<Arc<Plan>>,
 }
 
@@ -293,6 +297,14 @@ impl Net {
         }
     }
 
+    /// Packets whose rule names this network instance (by its index, from 1) may leave through this interface. One of which
+    /// nothing is said serves all.
+    pub fn serve(&mut self, interface: u16, instance: u16) {
+        if self.serving.insert((interface, instance)) {
+            self.changed();
+        }
+    }
+
     /// A neighbour's MAC address, configured or learned ([`crate::command::Event::Neighbour`]). Says whether that is
     /// news, that is, whether workers should get a new view.
     pub fn learn(&mut self, interface: u16, address: IpAddr, mac: MacAddr) -> bool {
@@ -378,6 +390,15 @@ impl Net {
         for address in &own {
             table.insert(IpNet::from(*address), HopId::OWN);
         }
+        let count = self.serving.iter().map(|(_, instance)| usize::from(*instance) + 1).max().unwrap_or(0);
+        let serves = |instance: usize, interface: usize| {
+            let mut served = self.serving.iter().filter(|(at, _)| usize::from(*at) == interface).peekable();
+            instance == 0
+                || served.peek().is_none()
+                || served.any(|(_, served)| usize::from(*served) == instance)
+        };
+        let serving = (0..count)
+            .flat_map(|instance| (0..self.interfaces.len()).map(move |interface| (instance, interface)));
         // A prefix needs a node for each octet behind the first two, and there are no others: no insertion is refused.
         let (mut routes4, mut routes6) = (Lpm4::new(2 * table.len()), Lpm6::new(14 * table.len()));
         for (prefix, HopId(hop)) in table {
@@ -393,6 +414,7 @@ impl Net {
             routes4,
             routes6,
             own: own.into(),
+            serving: serving.map(|(instance, interface)| serves(instance, interface)).collect(),
             nat: self.nat.clone(),
         }
     }
@@ -455,6 +477,14 @@ impl NetView {
     /// Whether the address is our own (any interface's, or protected).
     pub fn is_own(&self, address: IpAddr) -> bool {
         self.compiled.own.binary_search(&address).is_ok()
+    }
+
+    /// Whether packets of this network instance may leave through the interface. All serve the default one, and those
+    /// that no interface is said to serve.
+    #[inline(always)]
+    pub fn serves(&self, interface: u16, instance: u16) -> bool {
+        let at = instance as usize * self.compiled.interfaces.len() + interface as usize;
+        instance == 0 || self.compiled.serving.get(at).is_none_or(|serves| *serves)
     }
 
     /// What is translated on N6.

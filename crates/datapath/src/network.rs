@@ -25,7 +25,7 @@ pub struct Context<'a, F: Frame, P> {
     pub pool: &'a mut P,
 }
 
-/// What a route leads to, with the way already made.
+/// What a route leads to for packets without a tunnel, with the way already made.
 #[derive(Debug)]
 pub enum Way {
     /// Nowhere.
@@ -34,6 +34,8 @@ pub enum Way {
     Own,
     /// To a UE.
     Ue,
+    /// Out of an interface without the N6 role: the way of tunnels, and no user's packet leaves there as it is.
+    Closed,
     /// To the destination itself, on this interface's link.
     OnLink(u16),
     /// Through a router.
@@ -78,12 +80,16 @@ impl<F: Frame> Network<F> {
             // Nobody waits for a neighbour of the first view; a later view's are learned one by one.
             self.neighbours.learn(*interface, *address, *mac, true);
         }
+        let towards_n6 = |index| self.view.interface(index).is_some_and(|interface| interface.roles.n6);
         let hops = self.view.hops().iter();
         self.ways = hops
             .map(|hop| match *hop {
                 Hop::Unreachable => Way::Unreachable,
                 Hop::Own => Way::Own,
                 Hop::Ue => Way::Ue,
+                Hop::OnLink { interface } | Hop::Gateway { interface, .. } if !towards_n6(interface) => {
+                    Way::Closed
+                }
                 Hop::OnLink { interface } => Way::OnLink(interface),
                 Hop::Gateway { interface, address } => {
                     egress(&self.view, &self.neighbours, interface, address)

@@ -132,6 +132,17 @@ impl Record {
         self.remote_teid
     }
 
+    /// Makes packets leave as they are, through interfaces that serve this network instance: there is no far end.
+    pub const fn set_instance(&mut self, instance: u16) {
+        self.peer = instance;
+    }
+
+    /// See [`Record::set_instance`]; 0: any.
+    #[inline(always)]
+    pub const fn instance(&self) -> u16 {
+        self.peer
+    }
+
     /// Makes a rule's record draw on meters that it shares with other rules, by their number in the shard (see `police`),
     /// [`NO_METER`] after the last. Only packets whose
     /// flow is known come here; the source was checked when it became known, so the fields of that check are free for this.

@@ -232,7 +232,7 @@ impl<F: Frame> Datapath<F> {
             if forward.destination == Destination::CpFunction {
                 return Err(Reason::NoRoute);
             }
-            return match self.route(frame.bytes(), meta)? {
+            return match self.route(frame.bytes(), meta, forward.instance)? {
                 // A downlink rule that sends packets back to where they came from would do so for ever.
                 Routed::Ue if meta.kind == Kind::Plain => Err(Reason::NoRoute),
                 Routed::Ue => Ok((Exit::Ue, u16::MAX)),

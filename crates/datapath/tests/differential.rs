@@ -43,6 +43,15 @@ fn peers() -> HashMap<IpAddr, MacAddr> {
         .collect()
 }
 
+/// Servers on N6's own link.
+fn hosts() -> HashMap<IpAddr, MacAddr> {
+    let at = |n| MacAddr([2, 9, 0, 0, 2, n]);
+    [("203.0.113.9", at(1)), ("2001:db8:6::9", at(2))]
+        .into_iter()
+        .map(|(address, mac)| (ip(address), mac))
+        .collect()
+}
+
 struct Bench {
     /// Frames that may come again.
     recent: VecDeque<(usize, Vec<u8>)>,
@@ -106,6 +115,11 @@ impl Bench {
         for (address, mac) in peers() {
             net.learn(0, address, mac);
         }
+        for (address, mac) in hosts() {
+            net.learn(1, address, mac);
+        }
+        net.serve(0, 2);
+        net.serve(1, 1);
         let view = net.view();
         let mut config = Config {
             icmp_rate: 1 << 30,
@@ -159,7 +173,10 @@ impl Bench {
             n3_mtu: 1500,
             n6_mtu: 1400,
             peers: peers(),
+            hosts: hosts(),
             router: ROUTER,
+            radio: addresses3.iter().map(|net| net.parse().unwrap()).collect(),
+            instances: vec![0, 1],
             own: own.iter().map(|a| ip(a)).collect(),
             pools,
             buffered_packets: 20,
@@ -252,8 +269,9 @@ impl Bench {
             let teid = Teid(self.rng.random_range(1..9));
             let outer = OuterHeader { teid, peer: self.pick(&peer_list) };
             let dscp = self.chance(30).then(|| Dscp::from_tos(self.rng.random()));
+            let instance = self.pick(&[0, 0, 0, 0, 1, 1, 1, 2]);
             let forward = |destination, outer_header| {
-                Action::Forward(Forward { destination, outer_header, transport_marking: dscp })
+                Action::Forward(Forward { destination, outer_header, transport_marking: dscp, instance })
             };
             let action = match self.rng.random_range(0..16) {
                 0..=4 => forward(Destination::Core, None),
@@ -522,7 +540,10 @@ impl Bench {
             }
             _ => return self.inner(source, if source.is_ipv4() { ip("8.8.8.8") } else { ip("2a00::8") }),
         };
-        let (from, to) = (self.rng.random_range(3..8), self.rng.random_range(4..8));
+        let (from, mut to) = (self.rng.random_range(3..8), self.rng.random_range(4..8));
+        if self.chance(5) {
+            to = packet::GTP_U_PORT;
+        }
         match self.rng.random_range(0..3) {
             0 => builder.tcp(packet::tcp::TcpHeader {
                 source_port: from,
@@ -624,6 +645,8 @@ impl Bench {
             4 if v6 => ip("2001:db8:3::1"),
             4 => self.pick(&[ip("192.0.2.100"), ip("203.0.113.1")]),
             5 if v6 => ip("ff02::2"),
+            6 => ip(if v6 { "2001:db8:3::7" } else { "192.0.2.7" }),
+            7 | 8 => ip(if v6 { "2001:db8:6::9" } else { "203.0.113.9" }),
             _ => remote,
         };
         let mut inner = self.inner(source, destination);

@@ -311,6 +311,7 @@ fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
             destination,
             outer_header: outer.map(|teid| OuterHeader { teid: Teid(teid), peer }),
             transport_marking: kind.marking.and_then(Dscp::new),
+            instance: 0,
         }),
     };
     Arc::new(Rules {

@@ -7,18 +7,18 @@ mod held;
 
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::net::Net;
+use datapath::net::{Interface, Net, Roles};
 use datapath::{Config, Reason, Refusal};
 use packet::gtpu::MessageType;
 use packet::{
-    ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, PacketBuilder, PduSession, Qfi, Teid,
-    UdpView, arp, ndp, pdu_session,
+    ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi,
+    Teid, UdpView, arp, ndp, pdu_session,
 };
 use pfcp::{FarId, PdrId, UrrId};
 use session::ShardId;
 use session::rules::*;
 use session::usage::{Trigger, Volume};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::Nanos;
 
@@ -95,6 +95,126 @@ fn arp_is_answered_and_learned_from() {
     worker.process(0, &[[&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat()]);
     assert!(worker.sent(0).is_empty());
     assert_eq!(worker.datapath.counters().consumed, 1);
+}
+
+/// What a UE sends, in its session's tunnel.
+fn uplink(inner: &[u8], ue: Ipv4Addr) -> Vec<u8> {
+    gtpu(MessageType::G_PDU, teid(ue)).build(inner)
+}
+
+/// A user's datagram that is itself a G-PDU, for another user's tunnel.
+fn forged(source: IpAddr, destination: IpAddr) -> Vec<u8> {
+    let packet = PacketBuilder::new().ip(source, destination).udp(packet::GTP_U_PORT, packet::GTP_U_PORT);
+    packet.gtpu(Teid(0x8000_0001)).build(&inner(HOST, UE2, 8))
+}
+
+/// N3's subnet, a network behind a router on N3, and N9: of all of them the stations are known, and tunnels lead there.
+#[test]
+fn a_users_packet_leaves_through_n6_only() {
+    let mut net = net(true);
+    let n9 = Interface {
+        name: "n9".into(),
+        port: 2,
+        vlan: None,
+        mac: MacAddr([2, 0, 0, 0, 0, 3]),
+        mtu: 1500,
+        roles: Roles { n9: true, ..Roles::default() },
+        addresses: vec!["198.51.100.1/24".parse().unwrap(), "2001:db8:9::1/64".parse().unwrap()],
+        network_instances: Vec::new(),
+    };
+    net.add_interface(n9).unwrap();
+    net.add_route("192.88.0.0/16".parse().unwrap(), 0, Some(GNB_IP.into())).unwrap();
+    net.add_route("2001:db8:33::/48".parse().unwrap(), 0, Some("2001:db8:3::7".parse().unwrap())).unwrap();
+    net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
+    net.learn(0, "2001:db8:3::7".parse().unwrap(), GNB);
+    net.learn(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
+    net.learn(2, "198.51.100.7".parse().unwrap(), GNB);
+    net.learn(2, "2001:db8:9::7".parse().unwrap(), GNB);
+    let mut worker = Worker::of(Config::new(net.view()), 3, |_| true);
+    let ue6: Ipv6Addr = "2001:db8:45::5".parse().unwrap();
+    // Served by its record; and (with a filter) judged by its rules.
+    for filtered in [false, true] {
+        let mut rules = (*rules(UE, to_gnb(77))).clone();
+        rules.ue_ipv6 = Some("2001:db8:45::/64".parse().unwrap());
+        if filtered {
+            let any = SdfFilter { tos: Some((0, 0)), ..SdfFilter::default() };
+            rules.pdrs[0].filters = [any].into();
+        }
+        worker.install(&Arc::new(rules), Transition::default());
+        let before = worker.dropped(Reason::NotTowardsN6);
+        let closed = [
+            "192.0.2.7",
+            "192.0.2.200",
+            "192.88.4.4",
+            "198.51.100.7",
+            "2001:db8:3::7",
+            "2001:db8:33::4",
+            "2001:db8:9::7",
+        ];
+        for destination in closed.map(|address| address.parse::<IpAddr>().unwrap()) {
+            let source = if destination.is_ipv4() { UE.into() } else { ue6.into() };
+            worker.process(0, &[uplink(&forged(source, destination), UE)]);
+            for port in [0, 1, 2] {
+                assert!(worker.sent(port).is_empty(), "{destination} was reached through port {port}");
+            }
+        }
+        assert_eq!(worker.dropped(Reason::NotTowardsN6) - before, closed.len() as u64);
+        // Tunnels lead there, and users' packets to the data network.
+        worker.process(1, &[downlink(10)]);
+        assert_eq!(worker.sent(0).len(), 1);
+        worker.process(
+            0,
+            &[
+                uplink(&forged(UE.into(), HOST.into()), UE),
+                uplink(&forged(ue6.into(), "2a00::8".parse().unwrap()), UE),
+            ],
+        );
+        assert_eq!(worker.sent(1).len(), 2);
+    }
+    assert_eq!(worker.datapath.counters().held, 0);
+}
+
+/// Two data networks: a FAR that names one of them is never routed into the other.
+#[test]
+fn a_users_packet_leaves_into_the_network_instance_that_its_far_names() {
+    let mut net = network(None);
+    learn(&mut net);
+    let other = Interface {
+        name: "ims".into(),
+        port: 2,
+        vlan: None,
+        mac: MacAddr([2, 0, 0, 0, 0, 3]),
+        mtu: 1500,
+        roles: Roles { n6: true, ..Roles::default() },
+        addresses: vec!["198.51.100.1/24".parse().unwrap()],
+        network_instances: Vec::new(),
+    };
+    net.add_interface(other).unwrap();
+    net.add_route("8.0.0.0/8".parse().unwrap(), 2, Some("198.51.100.9".parse().unwrap())).unwrap();
+    net.learn(2, "198.51.100.9".parse().unwrap(), ROUTER);
+    net.serve(1, 1);
+    net.serve(2, 2);
+    let mut worker = Worker::of(Config::new(net.view()), 3, |_| true);
+    for filtered in [false, true] {
+        // The default leaves by any interface, an instance only by its own: destinations on port 1, and on port 2.
+        for (instance, leaves) in [(0, [1, 1]), (1, [1, 0]), (2, [0, 1])] {
+            let mut rules = (*rules(UE, to_gnb(77))).clone();
+            if let Action::Forward(forward) = &mut rules.fars[0].action {
+                forward.instance = instance;
+            }
+            if filtered {
+                let any = SdfFilter { tos: Some((0, 0)), ..SdfFilter::default() };
+                rules.pdrs[0].filters = [any].into();
+            }
+            worker.install(&Arc::new(rules), Transition::default());
+            let before = worker.dropped(Reason::NotTowardsN6);
+            let far: Ipv4Addr = "9.9.9.9".parse().unwrap();
+            worker.process(0, &[uplink(&inner(UE, far, 8), UE), uplink(&inner(UE, HOST, 8), UE)]);
+            assert_eq!([worker.sent(1).len(), worker.sent(2).len()], leaves, "instance {instance}");
+            let dropped = 2 - leaves.iter().sum::<usize>() as u64;
+            assert_eq!(worker.dropped(Reason::NotTowardsN6) - before, dropped);
+        }
+    }
 }
 
 #[test]
@@ -612,6 +732,7 @@ fn rules_that_change_under_traffic_are_never_mixed_and_nothing_is_lost() {
             destination: Destination::Access,
             outer_header: Some(OuterHeader { teid: Teid(version), peer: GNB_IP.into() }),
             transport_marking: Some(packet::Dscp::from_tos(tos(version))),
+            instance: 0,
         });
         let mut rules = (*rules(ue, forward)).clone();
         for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none() && !version.is_multiple_of(3)) {

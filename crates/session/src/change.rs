@@ -460,6 +460,9 @@ impl<'a> Plan<'a> {
             if let Some([tos, _]) = parameters.transport_level_marking {
                 far.marking = Some(Dscp::from_tos(tos));
             }
+            if let Some(name) = parameters.network_instance {
+                far.instance = config.instance(name);
+            }
         }
         // free5GC sets SNDEM once and never resets it: a marker belongs to a tunnel that really ends (docs/interop.md).
         let ends = before.apply == Apply::Forward

@@ -177,9 +177,12 @@ fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked>
             match (destination, far.outer_header) {
                 // A bare packet can't be sent to a radio that isn't known yet, nor to an SMF.
                 (Destination::Access | Destination::CpFunction, None) => Action::ForwardUnresolved,
-                (destination, outer_header) => {
-                    Action::Forward(Forward { destination, outer_header, transport_marking: far.marking })
-                }
+                (destination, outer_header) => Action::Forward(Forward {
+                    destination,
+                    outer_header,
+                    transport_marking: far.marking,
+                    instance: far.instance,
+                }),
             }
         }
     })

@@ -104,6 +104,7 @@ pub fn new_far(ie: &CreateFar<'_>, config: &Config) -> Result<Far, Refusal> {
         destination: None,
         outer_header: None,
         marking: None,
+        instance: 0,
         bar: ie.bar,
     };
     if let Some(parameters) = &ie.forwarding {
@@ -113,6 +114,7 @@ pub fn new_far(ie: &CreateFar<'_>, config: &Config) -> Result<Far, Refusal> {
             far.outer_header = Some(outer_header(ie.id, header, config)?);
         }
         far.marking = parameters.transport_level_marking.map(|[tos, _]| Dscp::from_tos(tos));
+        far.instance = parameters.network_instance.map_or(0, |name| config.instance(name));
     }
     Ok(far)
 }

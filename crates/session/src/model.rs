@@ -179,6 +179,8 @@ pub struct Far {
     pub outer_header: Option<OuterHeader>,
     /// Transport Level Marking.
     pub marking: Option<Dscp>,
+    /// Network Instance, as an index into the configured ones; 0 is the default.
+    pub instance: u16,
     /// The BAR that says how to buffer.
     pub bar: Option<BarId>,
 }

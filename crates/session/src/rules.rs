@@ -190,6 +190,9 @@ pub struct Forward {
     pub outer_header: Option<OuterHeader>,
     /// Transport Level Marking: DSCP of the outer header.
     pub transport_marking: Option<Dscp>,
+    /// Network Instance, as an index into the configured ones: without a tunnel, the packet leaves only through an interface
+    /// that serves it. 0 is the default, which all serve.
+    pub instance: u16,
 }
 
 /// Destination Interface (§8.2.24).

@@ -360,6 +360,16 @@ fn f_network_instances_in_both_spellings() {
         let Some(FTeid::Given { ipv4: Some(address), .. }) = created[0].local_fteid else { panic!() };
         assert_eq!(address.octets()[2], third, "{name:?}");
     }
+    // A FAR's says which data network; one that no interface has is the default.
+    for (name, index) in
+        [(&b"access.second"[..], 1), (b"\x06access\x06second", 1), (b"", 0), (b"unheard.of", 0)]
+    {
+        let mut request = everyday();
+        request.create_fars[0].forwarding.as_mut().unwrap().network_instance = Some(name);
+        let rules = store.establish(&request, peer).unwrap().rules;
+        let Action::Forward(forward) = rules.fars[0].action else { panic!() };
+        assert_eq!(forward.instance, index, "{name:?}");
+    }
     // The DNN picks the pool.
     let mut request = everyday();
     request.apn_dnn = Some(b"\x03ims");

@@ -4,7 +4,7 @@ use super::problem::{Place, Problem, Step, Wrong};
 use super::sections::{Driver, File, InterfaceSection, NodeSection, PortSection, Role};
 use super::tree::{Node, Value};
 use super::typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route, default_socket};
-use super::units::{DeviceName, NodeId};
+use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::IpNet;
 use packet::MacAddr;
 use std::collections::{HashMap, HashSet};
@@ -351,10 +351,28 @@ impl Check<'_> {
                 }
             };
             if let Some(interface) = interface {
+                self.default_route(file, index, to, interface);
                 routes.push(Route { to, via: section.via, interface });
             }
         }
         routes
+    }
+
+    /// Where a UE's packets have no route but the default one, and that leads out of an interface that they may not leave
+    /// through, they all end there. Routes to gNBs and other UPFs that are behind a router are as right as ever.
+    fn default_route(&mut self, file: &File, index: usize, to: IpNet, interface: usize) {
+        let serves = |section: &InterfaceSection| {
+            let family = |own: &InterfaceAddress| own.address().is_ipv4() == to.addr().is_ipv4();
+            section.roles.contains(&Role::N6) && section.addresses.iter().any(family)
+        };
+        let Some(out) = file.interface.get(interface) else { return };
+        if to.prefix_len() == 0
+            && !out.roles.contains(&Role::N6)
+            && let Some(n6) = file.interface.iter().find(|section| serves(section))
+        {
+            let wrong = Wrong::DefaultRoute { to, interface: out.name.clone(), n6: n6.name.clone() };
+            self.wrong(&way!["route", index, "to"], wrong);
+        }
     }
 
     fn neighbours(&mut self, file: &File) -> Vec<Neighbour> {

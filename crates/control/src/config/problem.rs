@@ -280,6 +280,19 @@ pub enum Wrong {
         /// Destination.
         to: IpNet,
     },
+    /// A default route that leads where UEs' packets may not go.
+    #[error(
+        "the default route {to} leads out of `{interface}`, which does not have the role `n6`: all packets of UEs that it \
+             is to carry would be dropped"
+    )]
+    DefaultRoute {
+        /// Destination.
+        to: IpNet,
+        /// The interface.
+        interface: String,
+        /// One with the role.
+        n6: String,
+    },
     /// A route whose next hop has the other address family.
     #[error("{via} can't be the next hop for {to}: one is IPv4, the other IPv6")]
     RouteFamily {
@@ -465,6 +478,10 @@ impl Wrong {
                 "add `via`, the address of the next router, or `interface` if the stations are on the link"
                     .to_owned()
             }
+            Self::DefaultRoute { interface, n6, .. } => format!(
+                "without a tunnel packets leave through interfaces with the role `n6` only: lead the default route through \
+                 `{n6}`, and give what is behind a router on `{interface}` (gNBs, other UPFs) routes of its own"
+            ),
             Self::RouteFamily { .. } => "route each family through a next hop of its own".to_owned(),
             Self::DuplicateRoute { .. } => "keep one of them".to_owned(),
             Self::NotConnected { .. } => {

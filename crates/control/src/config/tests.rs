@@ -439,6 +439,20 @@ fn no_more_flows_are_reserved_than_there_may_be() {
 }
 
 #[test]
+fn the_default_route_leads_to_n6() {
+    let routed = |text: &str| parse("upf.toml", &text.replace("203.0.113.254", "198.51.100.254"), &[], &[]);
+    let problems = routed(GOOD).unwrap_err().problems;
+    let [Problem { wrong: Wrong::DefaultRoute { interface, n6, .. }, .. }] = &problems[..] else {
+        panic!("{problems:?}")
+    };
+    assert_eq!((interface.as_str(), n6.as_str()), ("n3", "n6"));
+    // gNBs behind a router; a UPF without N6; and one whose N6 speaks the other family only.
+    assert!(routed(&GOOD.replace("0.0.0.0/0", "10.0.0.0/8")).is_ok());
+    assert!(routed(&GOOD.replace("[\"n6\"]", "[\"n9\"]")).is_ok());
+    assert!(routed(&GOOD.replace("\"203.0.113.1/24\", ", "")).is_ok());
+}
+
+#[test]
 fn a_chain_of_upfs_needs_no_n3_or_no_n6() {
     assert!(with(&["interface.n3.roles=['n9']"]).is_ok());
     assert!(with(&["interface.n6.roles=['n9']"]).is_ok());

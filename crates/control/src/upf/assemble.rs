@@ -47,7 +47,11 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
             addresses: interface.addresses.iter().map(|address| address.0).collect(),
             network_instances: interface.network_instances.clone(),
         };
-        net.add_interface(added).map_err(failed(&interface.name))?;
+        let index = net.add_interface(added).map_err(failed(&interface.name))?;
+        for name in &interface.network_instances {
+            let known = instances(config).iter().position(|known| *known == Name::new(name.as_bytes()));
+            net.serve(index, known.map_or(0, |at| at as u16 + 1));
+        }
     }
     for route in &config.routes {
         net.add_route(route.to, route.interface as u16, route.via).map_err(failed(&route.to.to_string()))?;
@@ -67,18 +71,26 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
     Ok(net)
 }
 
+/// The Network Instances that interfaces have, in the order in which they are numbered (from 1).
+fn instances(config: &Config) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    for name in config.interfaces.iter().flat_map(|interface| &interface.network_instances) {
+        let name = Name::new(name.as_bytes());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// What the session store is told.
 pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
-    let mut instances: Vec<Instance> = Vec::new();
+    let named = |name| Instance { name, ..Instance::default() };
+    let mut instances: Vec<Instance> = instances(config).into_iter().map(named).collect();
     for interface in &config.interfaces {
         for name in &interface.network_instances {
             let name = Name::new(name.as_bytes());
-            let known = instances.iter().position(|instance| instance.name == name);
-            let at = known.unwrap_or_else(|| {
-                instances.push(Instance { name, ..Instance::default() });
-                instances.len() - 1
-            });
-            if let Some(instance) = instances.get_mut(at) {
+            if let Some(instance) = instances.iter_mut().find(|instance| instance.name == name) {
                 let addresses = addresses_of(interface);
                 if interface.roles.contains(&Role::N3) {
                     instance.n3 = addresses;

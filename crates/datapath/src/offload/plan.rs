@@ -164,6 +164,9 @@ impl<F: Frame> Datapath<F> {
             let destination = sighting.pattern.destination.filter(|_| tunnel.is_some());
             let hop = self.network.view.route(destination.ok_or(Ineligible::Complex)?);
             let Way::Via(egress) = self.network.way(hop) else { return Err(Ineligible::NoWay) };
+            if !self.network.view.serves(egress.interface, record.instance()) {
+                return Err(Ineligible::NoWay);
+            }
             let headers = egress.header(sighting.pattern.v6);
             return egress
                 .resolved

@@ -27,9 +27,14 @@ pub struct World {
     pub n6: (Ipv4Addr, Ipv6Addr),
     pub n3_mtu: usize,
     pub n6_mtu: usize,
-    /// MAC addresses of what is on the links: tunnel far ends on port 0, the router of everything else on port 1.
+    /// MAC addresses of what is on the links: tunnel far ends on port 0, hosts and the router of everything else on port 1.
     pub peers: HashMap<IpAddr, MacAddr>,
+    pub hosts: HashMap<IpAddr, MacAddr>,
     pub router: MacAddr,
+    /// What is behind port 0 is for tunnels.
+    pub radio: Vec<ipnet::IpNet>,
+    /// Network instances that port 1 serves.
+    pub instances: Vec<u16>,
     pub own: Vec<IpAddr>,
     pub pools: Vec<ipnet::IpNet>,
     pub buffered_packets: usize,
@@ -514,6 +519,11 @@ impl Reference {
                 }
                 Way::Ue
             }
+            None if self.world.radio.iter().any(|net| net.contains(&destination))
+                || !self.world.instances.contains(&forward.instance) =>
+            {
+                return self.drop(key, Reason::NotTowardsN6);
+            }
             None => Way::Network,
         };
         let room = match &way {
@@ -567,7 +577,10 @@ impl Reference {
         for part in parts {
             match &way {
                 Way::Ue => self.arisen.push_back(Arrival { packet: part, tunnel: None, from: None }),
-                Way::Network => self.emit(1, self.world.router, &part),
+                Way::Network => {
+                    let next = self.world.hosts.get(&destination).unwrap_or(&self.world.router);
+                    self.emit(1, *next, &part);
+                }
                 Way::Tunnel(outer, container, tos) => {
                     let tos = if colour == Colour::Yellow { lesser(*tos) } else { *tos };
                     let own = self.own(outer.peer);
