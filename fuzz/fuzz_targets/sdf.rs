@@ -9,6 +9,18 @@ use session::sdf::{Flow, SdfLimits};
 use session::store::{Counts, PeerId, Store};
 use std::cell::RefCell;
 
+/// Protocols as the registry has them.
+const NAMES: [(&str, u8); 8] = [
+    ("icmp", 1),
+    ("tcp", 6),
+    ("udp", 17),
+    ("ipv6", 41),
+    ("gre", 47),
+    ("esp", 50),
+    ("ipv6-icmp", 58),
+    ("sctp", 132),
+];
+
 thread_local! {
     static STORE: RefCell<(Store, PeerId)> = RefCell::new({
         let mut store = Store::new(requests::config()).expect("the configuration is right");
@@ -27,7 +39,16 @@ fuzz_target!(|data: &[u8]| {
         // Case and the amount of space don't matter, nor does a C string's end.
         let text = String::from_utf8_lossy(data);
         let words: Vec<_> = text.trim_end_matches('\0').split_ascii_whitespace().collect();
-        assert_eq!(Flow::parse(words.join(" ").to_ascii_lowercase().as_bytes(), limits), Ok(flow));
+        assert_eq!(Flow::parse(words.join(" ").to_ascii_lowercase().as_bytes(), limits).as_ref(), Ok(&flow));
+        // Nor whether the protocol has its name or its number.
+        if let Some(&protocol) = words.get(2) {
+            let number = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(protocol));
+            assert!(number.is_none_or(|(_, number)| flow.protocol == Some(*number)), "{protocol}");
+            let mut strict = words.clone();
+            let number = flow.protocol.map_or("ip".to_owned(), |number| number.to_string());
+            strict[2] = &number;
+            assert_eq!(Flow::parse(strict.join(" ").as_bytes(), limits), Ok(flow));
+        }
     }
     let name = Name::new(data);
     assert!(name.is(data));

@@ -124,6 +124,7 @@ pub mod model;
 pub mod network_instance;
 pub mod pool;
 pub mod refusal;
+pub mod protocol;
 pub mod rest;
 pub mod rules;
 pub mod sdf;

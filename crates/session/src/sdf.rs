@@ -13,6 +13,7 @@
 //! the UE. It must not become the address alone: a router solicitation comes from a link-local address, and the filter
 //! that Open5GS writes for it says `assigned` (docs/interop.md).
 
+use crate::protocol;
 use crate::rules::{Prefix, SdfFilter};
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -88,6 +89,8 @@ pub struct Flow {
     pub local_ports: Ports,
 }
 
+const PROTOCOL: SdfError = SdfError::Expected("ip, or a protocol's number or name");
+
 impl Flow {
     /// What an empty description means: everything.
     pub const ANY: Self = Self {
@@ -120,10 +123,9 @@ impl Flow {
         };
         let protocol = match words.next() {
             Some(word) if word.eq_ignore_ascii_case("ip") => None,
-            Some(word) => {
-                Some(u8::from_str(word).map_err(|_| SdfError::Expected("ip or a protocol number"))?)
-            }
-            None => return Err(SdfError::Expected("ip or a protocol number")),
+            // A number, says the standard; operators write names, and SMFs pass them on (docs/interop.md, Open5GS).
+            Some(word) => Some(u8::from_str(word).ok().or_else(|| protocol::number(word)).ok_or(PROTOCOL)?),
+            None => return Err(PROTOCOL),
         };
         keyword(words.next(), "from")?;
         let from = side(words.next(), "a source address")?;
@@ -361,6 +363,19 @@ mod tests {
         assert_eq!((one[0].source, one[0].destination), (Some(ue[0]), Some(v4("9.0.0.0/8"))));
     }
 
+    /// As operators write them, and Open5GS and pfcpsim pass them on.
+    #[test]
+    fn protocols_have_names() {
+        for (name, number) in
+            [("udp", 17), ("TCP", 6), ("icmp", 1), ("Ipv6-Icmp", 58), ("sctp", 132), ("ah", 51)]
+        {
+            let text = |protocol: &str| format!("permit out {protocol} from 10.100.6.2/32 5004 to assigned");
+            let named = parse(&text(name)).unwrap();
+            assert_eq!(named.protocol, Some(number), "{name}");
+            assert_eq!(Ok(named), parse(&text(&number.to_string())));
+        }
+    }
+
     #[test]
     fn what_is_outside_the_profile_is_refused_by_name() {
         assert_eq!(parse("deny out ip from any to any"), Err(SdfError::Deny));
@@ -372,7 +387,8 @@ mod tests {
         assert!(matches!(parse("allow out ip from any to any"), Err(SdfError::Expected("permit"))));
         assert!(matches!(parse("permit both ip from any to any"), Err(SdfError::Expected("in or out"))));
         assert!(matches!(parse("permit out 256 from any to any"), Err(SdfError::Expected(_))));
-        assert!(matches!(parse("permit out tcp from any to any"), Err(SdfError::Expected(_))));
+        assert!(matches!(parse("permit out tcp4 from any to any"), Err(SdfError::Expected(_))));
+        assert!(matches!(parse("permit out from any to any"), Err(SdfError::Expected(_))));
         assert!(matches!(parse("permit out ip from 1.2.3.4/33 to any"), Err(SdfError::Expected(_))));
         assert!(matches!(parse("permit out ip from any 70000 to any"), Err(SdfError::Expected(_))));
         assert!(matches!(parse("permit out ip from any 7-6 to any"), Err(SdfError::Expected(_))));
@@ -394,9 +410,21 @@ mod tests {
 
         #[test]
         fn near_misses_never_panic(words in prop::collection::vec(
-            prop::sample::select(vec!["permit", "in", "out", "ip", "6", "from", "any", "assigned", "to", "1.2.3.4/8",
+            prop::sample::select(vec!["permit", "in", "out", "ip", "6", "udp", "from", "any", "assigned", "to", "1.2.3.4/8",
                 "::/0", "80,90-95", "!", "-", ",", "/"]), 0..12)) {
             let _ = parse(&words.join(" "));
+        }
+
+        #[test]
+        fn a_name_means_its_number(number in any::<u8>(), upper in any::<bool>(), a in any::<u32>()) {
+            // The names of the neighbours' registry, not ours.
+            let names: &[(&str, u8)] = &[("tcp", 6), ("udp", 17), ("icmp", 1), ("gre", 47), ("esp", 50), ("ospf", 89),
+                ("ipv6-icmp", 58), ("udplite", 136), ("igmp", 2), ("ipv4", 4), ("ipv6", 41), ("sctp", 132)];
+            let (name, meant) = names[usize::from(number) % names.len()];
+            let name = if upper { name.to_ascii_uppercase() } else { name.to_owned() };
+            let from = Ipv4Addr::from(a);
+            let text = |protocol: &str| format!("permit out {protocol} from {from} to assigned 80");
+            prop_assert_eq!(parse(&text(&name)), parse(&text(&meant.to_string())));
         }
 
         #[test]
