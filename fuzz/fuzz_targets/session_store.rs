@@ -259,3 +259,10 @@ fn in_range(rules: &Rules) {
     }
     assert!(rules.pdrs.is_sorted_by_key(|pdr| (pdr.precedence, pdr.id.0)));
 }
+    for far in &rules.fars {
+        if let Action::Forward(Forward { outer_header: Some(outer), .. }) = far.action {
+            let peer = outer.peer;
+            let nowhere = peer.is_unspecified() || peer.is_multicast() || peer.is_loopback();
+            assert!(outer.teid.0 != 0 && !nowhere, "{far:?} leads nowhere");
+        }
+    }

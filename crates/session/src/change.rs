@@ -455,7 +455,7 @@ impl<'a> Plan<'a> {
                 far.destination = Some(destination(ie.id, interface)?);
             }
             if let Some(header) = parameters.outer_header_creation {
-                far.outer_header = Some(outer_header(ie.id, header, config)?);
+                far.outer_header = Some(outer_header(header, config));
             }
             if let Some([tos, _]) = parameters.transport_level_marking {
                 far.marking = Some(Dscp::from_tos(tos));

@@ -7,7 +7,7 @@
 use crate::classifier::Classifier;
 use crate::config::Limits;
 use crate::ids::SessionRef;
-use crate::model::{Apply, Far, Model, Pdr, find, position};
+use crate::model::{Apply, Far, Model, Outer, Pdr, find, position};
 use crate::rules::{self, Action, Destination, Forward, Prefix, Rules, Source};
 use ipnet::{Ipv4Net, Ipv6Net};
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
@@ -40,6 +40,12 @@ pub enum Unlinked {
     /// FORW, and there were never forwarding parameters.
     #[error("FAR {0} forwards, but was given no forwarding parameters")]
     NoForwardingParameters(FarId),
+    /// FORW into a tunnel that leads nowhere.
+    #[error("FAR {0} forwards, but its outer header has TEID 0 or no unicast address")]
+    Nowhere(FarId),
+    /// FORW into something else than GTP-U.
+    #[error("FAR {0} forwards, but its outer header is not GTP-U")]
+    NotGtpu(FarId),
 }
 
 /// Compiles a session.
@@ -174,7 +180,13 @@ fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked>
         }
         Apply::Forward => {
             let destination = far.destination.ok_or(Unlinked::NoForwardingParameters(far.id))?;
-            match (destination, far.outer_header) {
+            let outer_header = match far.outer_header {
+                None => None,
+                Some(Outer::Tunnel(header)) => Some(header),
+                Some(Outer::Nowhere) => return Err(Unlinked::Nowhere(far.id)),
+                Some(Outer::Unsupported) => return Err(Unlinked::NotGtpu(far.id)),
+            };
+            match (destination, outer_header) {
                 // A bare packet can't be sent to a radio that isn't known yet, nor to an SMF.
                 (Destination::Access | Destination::CpFunction, None) => Action::ForwardUnresolved,
                 (destination, outer_header) => Action::Forward(Forward {

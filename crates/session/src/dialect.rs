@@ -1,7 +1,7 @@
 //! What single IEs mean: from the values on the wire, with what SMFs make of them, to the model's.
 
 use crate::config::Config;
-use crate::model::{Apply, Far, Qer, Triggers, Urr};
+use crate::model::{Apply, Far, Outer, Qer, Triggers, Urr};
 use crate::refusal::{Feature, Refusal};
 use crate::rules::{Destination, OuterHeader, Source, VolumeLimit};
 use ipnet::IpNet;
@@ -74,26 +74,29 @@ pub fn unsupported_forwarding(far: FarId, redirect: bool, policy: bool) -> Resul
     Ok(())
 }
 
-/// Outer Header Creation.
-pub fn outer_header(far: FarId, ie: OuterHeaderCreation, config: &Config) -> Result<OuterHeader, Refusal> {
+/// Outer Header Creation. Whether it can be obeyed is asked where the FAR forwards: [`mod@crate::compile`].
+pub fn outer_header(ie: OuterHeaderCreation, config: &Config) -> Outer {
     const GTPU: u16 = OuterHeaderCreation::GTPU_IPV4 | OuterHeaderCreation::GTPU_IPV6;
     if ie.description & GTPU == 0 {
-        return Err(Refusal::Unsupported(Feature::OuterHeader(far)));
+        return Outer::Unsupported;
     }
     let ipv4 = ie.ipv4.map(IpAddr::V4);
     let ipv6 = ie.ipv6.map(IpAddr::V6);
     // Offered both, take the family that we can send from.
     let peer = if config.n3.ipv4.is_some() { ipv4.or(ipv6) } else { ipv6.or(ipv4) };
-    let usable = |peer: &IpAddr| {
-        !peer.is_unspecified()
-            && !peer.is_multicast()
-            && !peer.is_loopback()
-            && *peer != IpAddr::V4(Ipv4Addr::BROADCAST)
-    };
-    match (ie.teid, peer.filter(usable)) {
-        (Some(teid), Some(peer)) => Ok(OuterHeader { teid, peer }),
-        _ => Err(Refusal::OuterHeader(far)),
+    // TEID 0 is for signalling (TS 29.281 §5.1).
+    match (ie.teid.filter(|teid| teid.0 != 0), peer.filter(is_far_end)) {
+        (Some(teid), Some(peer)) => Outer::Tunnel(OuterHeader { teid, peer }),
+        _ => Outer::Nowhere,
     }
+}
+
+/// Whether packets can be sent to a far end of this address.
+pub fn is_far_end(address: &IpAddr) -> bool {
+    !address.is_unspecified()
+        && !address.is_multicast()
+        && !address.is_loopback()
+        && *address != IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 /// Create FAR.
@@ -111,7 +114,7 @@ pub fn new_far(ie: &CreateFar<'_>, config: &Config) -> Result<Far, Refusal> {
         unsupported_forwarding(ie.id, parameters.redirect, parameters.forwarding_policy)?;
         far.destination = Some(destination(ie.id, parameters.destination_interface)?);
         if let Some(header) = parameters.outer_header_creation {
-            far.outer_header = Some(outer_header(ie.id, header, config)?);
+            far.outer_header = Some(outer_header(header, config));
         }
         far.marking = parameters.transport_level_marking.map(|[tos, _]| Dscp::from_tos(tos));
         far.instance = parameters.network_instance.map_or(0, |name| config.instance(name));

@@ -117,7 +117,7 @@ pub mod classifier;
 pub mod columns;
 pub mod compile;
 pub mod config;
-mod dialect;
+pub mod dialect;
 mod grant;
 pub mod ids;
 pub mod model;

@@ -165,6 +165,18 @@ pub enum Apply {
     },
 }
 
+/// Outer Header Creation, as far as it can be obeyed. It counts where the FAR forwards: before the gNB is known SMFs write
+/// what they have (docs/interop.md, pfcpsim: TEID 0 and 0.0.0.0 in a FAR that drops).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outer {
+    /// GTP-U to this far end.
+    Tunnel(OuterHeader),
+    /// GTP-U without a TEID, or to an address that is no far end's.
+    Nowhere,
+    /// Something else than GTP-U.
+    Unsupported,
+}
+
 /// Forwarding Action Rule. The forwarding parameters outlive a FAR that stops forwarding: SMFs deactivate a tunnel
 /// with an Apply Action alone and expect it to be known still (docs/interop.md, Open5GS).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,7 +188,7 @@ pub struct Far {
     /// Destination Interface; `None`: there were never forwarding parameters.
     pub destination: Option<Destination>,
     /// Outer Header Creation.
-    pub outer_header: Option<OuterHeader>,
+    pub outer_header: Option<Outer>,
     /// Transport Level Marking.
     pub marking: Option<Dscp>,
     /// Network Instance, as an index into the configured ones; 0 is the default.

@@ -43,8 +43,6 @@ pub enum Feature {
     Redirect(FarId),
     /// A FAR with a forwarding policy.
     ForwardingPolicy(FarId),
-    /// A FAR that encapsulates in something else than GTP-U.
-    OuterHeader(FarId),
     /// A FAR towards something else than access, core, N6-LAN and SMF.
     Destination(FarId),
     /// A PDR from something else.
@@ -106,9 +104,6 @@ pub enum Refusal {
     /// None, or several, of DROP, FORW and BUFF.
     #[error("FAR {0}: exactly one of DROP, FORW and BUFF must be asked for")]
     ApplyAction(FarId),
-    /// An outer header without TEID or usable address.
-    #[error("FAR {0}: the outer header has no TEID or no unicast address")]
-    OuterHeader(FarId),
     /// A framed route that can't be read.
     #[error("PDR {0}: the framed route can't be read")]
     FramedRoute(PdrId),
@@ -140,7 +135,9 @@ impl Refusal {
             Self::UnknownPeer => Cause::NO_ASSOCIATION,
             Self::Empty => Cause::MANDATORY_IE_MISSING,
             Self::Unsupported(Feature::ForwardingPolicy(_)) => Cause::INVALID_FORWARDING_POLICY,
-            Self::Unsupported(_) | Self::Address(_, AddressError::NoPool) => Cause::SERVICE_NOT_SUPPORTED,
+            Self::Unsupported(_)
+            | Self::Unlinked(Unlinked::NotGtpu(_))
+            | Self::Address(_, AddressError::NoPool) => Cause::SERVICE_NOT_SUPPORTED,
             Self::Limit(..) | Self::Tunnel(_, TunnelError::Exhausted) => Cause::NO_RESOURCES,
             Self::Address(_, AddressError::Exhausted) => Cause::ADDRESSES_OCCUPIED,
             Self::NoTunnelAddress(_) => Cause::INVALID_FTEID_ALLOCATION,
@@ -154,7 +151,6 @@ impl Refusal {
             | Self::Sdf(..)
             | Self::UnknownFilter(..)
             | Self::ApplyAction(_)
-            | Self::OuterHeader(_)
             | Self::FramedRoute(_)
             | Self::Unlinked(_)
             | Self::Tunnel(..)
@@ -174,14 +170,12 @@ impl Refusal {
                 Feature::ApplicationId(_) => ie::APPLICATION_ID,
                 Feature::Redirect(_) => ie::REDIRECT_INFORMATION,
                 Feature::ForwardingPolicy(_) => ie::FORWARDING_POLICY,
-                Feature::OuterHeader(_) => ie::OUTER_HEADER_CREATION,
                 Feature::Destination(_) => ie::DESTINATION_INTERFACE,
                 Feature::Source(_) => ie::SOURCE_INTERFACE,
             },
             Self::UnknownRule(rule) => id_ie(*rule),
             Self::Sdf(..) | Self::UnknownFilter(..) => ie::SDF_FILTER,
             Self::ApplyAction(_) => ie::APPLY_ACTION,
-            Self::OuterHeader(_) => ie::OUTER_HEADER_CREATION,
             Self::FramedRoute(_) => ie::FRAMED_ROUTE,
             Self::Unlinked(unlinked) => match unlinked {
                 Unlinked::NoFar(_) | Unlinked::Far(..) => ie::FAR_ID,
@@ -191,6 +185,7 @@ impl Refusal {
                 Unlinked::NoTunnel(_) => ie::F_TEID,
                 Unlinked::NothingToMatch(_) => ie::UE_IP_ADDRESS,
                 Unlinked::NoForwardingParameters(_) => ie::FORWARDING_PARAMETERS,
+                Unlinked::Nowhere(_) | Unlinked::NotGtpu(_) => ie::OUTER_HEADER_CREATION,
             },
             Self::Tunnel(..) | Self::NoTunnelAddress(_) => ie::F_TEID,
             Self::Address(..) | Self::OtherAddress(_) => ie::UE_IP_ADDRESS,
@@ -206,14 +201,13 @@ impl Refusal {
                 Feature::Ethernet(pdr) | Feature::ApplicationId(pdr) | Feature::Source(pdr) => {
                     RuleId::Pdr(*pdr)
                 }
-                Feature::Redirect(far)
-                | Feature::ForwardingPolicy(far)
-                | Feature::OuterHeader(far)
-                | Feature::Destination(far) => RuleId::Far(*far),
+                Feature::Redirect(far) | Feature::ForwardingPolicy(far) | Feature::Destination(far) => {
+                    RuleId::Far(*far)
+                }
             },
             Self::Limit(_, rule) => return *rule,
             Self::UnknownRule(rule) => *rule,
-            Self::ApplyAction(far) | Self::OuterHeader(far) => RuleId::Far(*far),
+            Self::ApplyAction(far) => RuleId::Far(*far),
             Self::Sdf(pdr, _)
             | Self::UnknownFilter(pdr, _)
             | Self::FramedRoute(pdr)
@@ -228,7 +222,10 @@ impl Refusal {
                 | Unlinked::Urr(pdr, _)
                 | Unlinked::NoTunnel(pdr)
                 | Unlinked::NothingToMatch(pdr) => RuleId::Pdr(*pdr),
-                Unlinked::Bar(far, _) | Unlinked::NoForwardingParameters(far) => RuleId::Far(*far),
+                Unlinked::Bar(far, _)
+                | Unlinked::NoForwardingParameters(far)
+                | Unlinked::Nowhere(far)
+                | Unlinked::NotGtpu(far) => RuleId::Far(*far),
             },
             Self::UnknownSession(_) | Self::UnknownPeer | Self::Empty | Self::Damaged(_) => return None,
         })

@@ -8,7 +8,7 @@
 //! The octets are written and read by this process only. Reading nevertheless never panics: octets that are not a model
 //! are `None`.
 
-use crate::model::{Apply, Bar, Endpoint, Far, Filter, Model, Pdr, Qer, Triggers, Urr};
+use crate::model::{Apply, Bar, Endpoint, Far, Filter, Model, Outer, Pdr, Qer, Triggers, Urr};
 use crate::rules::{Destination, OuterHeader, Prefix, Source, Tunnel, VolumeLimit};
 use crate::sdf::{Extras, Flow, Side};
 use crate::{ShardId, TeidRef};
@@ -284,6 +284,7 @@ macro_rules! pack_enum {
 pack_enum! {
     Source { 0 = Access, 1 = Core, 2 = N6Lan, 3 = CpFunction }
     Destination { 0 = Access, 1 = Core, 2 = N6Lan, 3 = CpFunction }
+    Outer { 0 = Tunnel(header), 1 = Nowhere, 2 = Unsupported }
     Apply { 0 = Drop, 1 = Forward, 2 = Buffer { notify } }
     Prefix { 4 = V4(net), 6 = V6(net) }
     Side { 0 = Any, 1 = Assigned, 2 = Prefix(prefix) }

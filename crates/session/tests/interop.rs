@@ -258,6 +258,65 @@ fn d_forwarding_to_a_radio_that_is_not_known_yet_is_a_reasoned_drop() {
     assert_eq!(action_of(&rules, 2), Action::Buffer { notify: true, packets: 64 });
 }
 
+/// pfcpsim's first downlink FAR: DROP, with the outer header of a gNB that it doesn't know yet.
+#[test]
+fn d_an_outer_header_counts_where_its_far_forwards() {
+    let (mut store, peer) = store();
+    let nowhere = OuterHeaderCreation { teid: Some(Teid(0)), ipv4: Some([0, 0, 0, 0].into()), ..gnb(0) };
+    let headers = [
+        nowhere,
+        OuterHeaderCreation { teid: Some(Teid(0)), ..gnb(0) },
+        OuterHeaderCreation { ipv4: Some([0, 0, 0, 0].into()), ..gnb(7) },
+        OuterHeaderCreation { ipv4: Some([224, 0, 0, 1].into()), ..gnb(7) },
+        OuterHeaderCreation { description: 0x0400, ..gnb(7) },
+    ];
+    let forward = |header| SessionModificationRequest {
+        update_fars: vec![UpdateFar {
+            apply_action: Some(ApplyAction(ApplyAction::FORW)),
+            forwarding: header,
+            ..update_far(2)
+        }],
+        ..modification()
+    };
+    for header in headers {
+        for (action, idle) in [
+            (ApplyAction::DROP, Action::Drop),
+            (ApplyAction::BUFF, Action::Buffer { notify: false, packets: 64 }),
+        ] {
+            let mut request = everyday();
+            request.create_fars[1] = far(2, action, Some(forwarding(Interface::ACCESS, Some(header))));
+            let rules = store.establish(&request, peer).unwrap().rules;
+            assert_eq!(action_of(&rules, 2), idle);
+            // Forwarding into it is refused with all that says why, and changes nothing.
+            let before = store.get(rules.seid).unwrap().octets().to_vec();
+            let refusal = store.modify(rules.seid, &forward(None)).unwrap_err();
+            let cause = if header.description == 0x0400 {
+                pfcp::Cause::SERVICE_NOT_SUPPORTED
+            } else {
+                pfcp::Cause::RULE_FAILURE
+            };
+            assert_eq!(
+                (refusal.cause(), refusal.offending_ie(), refusal.failed_rule()),
+                (cause, Some(84), Some(pfcp::RuleId::Far(FarId(2)))),
+                "{header:?}"
+            );
+            assert_eq!(store.get(rules.seid).unwrap().octets(), before);
+            // With the gNB's header it is a tunnel like any other.
+            let known = UpdateForwardingParameters {
+                outer_header_creation: Some(gnb(9)),
+                ..UpdateForwardingParameters::default()
+            };
+            let rules = store.modify(rules.seid, &forward(Some(known))).unwrap().rules;
+            assert!(
+                matches!(action_of(&rules, 2), Action::Forward(f) if f.outer_header.unwrap().teid == Teid(9))
+            );
+            // And at once, it is refused likewise.
+            request.create_fars[1].apply_action = ApplyAction(ApplyAction::FORW);
+            assert_eq!(store.establish(&request, peer).unwrap_err(), refusal);
+        }
+    }
+}
+
 #[test]
 fn e_a_choice_is_answered_with_what_there_is() {
     let (mut store, peer) = store();

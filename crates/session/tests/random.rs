@@ -11,7 +11,7 @@ use session::config::{Config, Limits};
 use session::ids::TeidRef;
 use session::model::Model;
 use session::rest::{freeze, thaw};
-use session::rules::Rules;
+use session::rules::{Action, Forward, Rules};
 use session::store::{Counts, DirectoryChange, Store};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -109,7 +109,9 @@ fn create_far() -> impl Strategy<Value = CreateFar<'static>> {
     (1u32..5, 0u16..16, any::<bool>(), prop::option::weighted(0.1, 1u8..3)).prop_map(
         |(id, action, known, bar)| {
             let action = if action < 12 { ApplyAction::FORW } else { action };
-            let header = known.then(|| gnb(id));
+            // Some don't know the gNB yet, and say so with zeros.
+            let nowhere = OuterHeaderCreation { ipv4: Some([0, 0, 0, 0].into()), ..gnb(0) };
+            let header = known.then(|| if id == 4 { nowhere } else { gnb(id) });
             CreateFar {
                 bar: bar.map(BarId),
                 ..far(id, action, Some(forwarding(Interface((id % 4) as u8), header)))
@@ -257,6 +259,11 @@ fn check(store: &Store, directory: &HashMap<String, String>) {
         }
         assert!(rules.pdrs.is_sorted_by_key(|pdr| (pdr.precedence, pdr.id)));
         assert!(rules.fars.is_sorted_by_key(|far| far.id));
+        for far in &rules.fars {
+            if let Action::Forward(Forward { outer_header: Some(outer), .. }) = far.action {
+                assert!(outer.teid.0 != 0 && !outer.peer.is_unspecified(), "{far:?} leads nowhere");
+            }
+        }
         let mut hold = |net: ipnet::IpNet| {
             assert!(nets.insert(net), "{net} is held twice");
             let in_pool = "10.45.0.0/16".parse::<ipnet::IpNet>().unwrap().contains(&net)

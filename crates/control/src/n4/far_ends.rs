@@ -3,6 +3,7 @@
 //! The workers' tables are as large as this limit, so that a request that passes here finds room there.
 
 use pfcp::ie::OuterHeaderCreation;
+use session::dialect::is_far_end;
 use session::rules::Rules;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -60,7 +61,7 @@ impl FarEnds {
     }
 }
 
-/// The far end that an Outer Header Creation names.
+/// The far end that an Outer Header Creation names, if it does: where an SMF doesn't know the gNB yet, it may write 0.0.0.0.
 pub(super) fn far_end(header: &OuterHeaderCreation) -> Option<IpAddr> {
-    header.ipv4.map(IpAddr::V4).or(header.ipv6.map(IpAddr::V6))
+    header.ipv4.map(IpAddr::V4).or(header.ipv6.map(IpAddr::V6)).filter(is_far_end)
 }

@@ -11,6 +11,7 @@ use pfcp::message::{
 use pfcp::message_type::MessageType;
 use pfcp::node::RequestHandle;
 use pfcp::{Cause, DecodeError, FarId, Ies, RuleId, Seid, ie_type};
+use session::model::Outer;
 use session::refusal::Refusal;
 use session::store::Session;
 use session::usage::Usage;
@@ -237,7 +238,10 @@ impl N4 {
             };
             let model = self.store.get(seid).and_then(Session::model).unwrap_or_default();
             let fars = model.fars.iter().filter(|far| resumed(far.id));
-            wanted.extend(fars.filter_map(|far| far.outer_header).map(|header| header.peer));
+            wanted.extend(fars.filter_map(|far| match far.outer_header {
+                Some(Outer::Tunnel(header)) => Some(header.peer),
+                _ => None,
+            }));
         }
         self.far_ends.have_room(wanted.into_iter())
     }
