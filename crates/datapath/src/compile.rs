@@ -195,7 +195,7 @@ fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<R
     if forward.transport_marking.is_none() && forward.destination != Destination::CpFunction {
         record.flags |= flag::DSCP_BY_QFI;
     }
-    if let Some(qfi) = qers().find_map(|qer| qer.qfi) {
+    if let Some(qfi) = rules.marking(pdr) {
         record.flags |= flag::MARK;
         record.qfi = qfi.get();
     }

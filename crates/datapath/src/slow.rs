@@ -261,7 +261,7 @@ impl<F: Frame> Datapath<F> {
         if qers().any(|qer| qer.reflective) {
             flags |= flag::REFLECTIVE;
         }
-        let qfi = qers().find_map(|qer| qer.qfi);
+        let qfi = rules.pdrs.get(pdr as usize).and_then(|pdr| rules.marking(pdr));
         if qfi.is_some() {
             flags |= flag::MARK;
         }
@@ -383,8 +383,7 @@ impl<F: Frame> Datapath<F> {
             && let Some(pdr) = session.rules.pdrs.get(pdr_index as usize)
         {
             state.notified = true;
-            let mut qers = pdr.qers.iter().filter_map(|qer| session.rules.qers.get(*qer as usize));
-            let marked = qers.find_map(|qer| qer.qfi);
+            let marked = session.rules.marking(pdr);
             let carried = (meta.qfi != NO_QFI).then(|| Qfi::from_wire(meta.qfi));
             cx.out.events.push(Event::DownlinkData {
                 seid: session.rules.seid,

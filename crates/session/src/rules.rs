@@ -48,6 +48,28 @@ impl Rules {
         far.is_some_and(|far| matches!(far.action, Action::Buffer { .. }))
     }
 
+    /// The QFI that packets of a PDR are marked with: that of the QER which the fewest PDRs share, for it is the flow's own
+    /// (free5GC gives the session's AMBR a QFI too, and lists it first); of several such, the first. QFI 0 is no QoS flow
+    /// (TS 24.501 §9.11.4.12) and marks nothing.
+    pub fn marking(&self, pdr: &Pdr) -> Option<Qfi> {
+        let named = |index: &u16| self.qers.get(usize::from(*index))?.qfi.filter(|qfi| qfi.get() != 0);
+        let mut marking = pdr.qers.iter().filter_map(|index| Some((*index, named(index)?)));
+        let first = marking.next()?;
+        let sharing = |index: u16| self.pdrs.iter().filter(|pdr| pdr.qers.contains(&index)).count();
+        let mut best = (first.1, usize::MAX);
+        // Most PDRs have one QER that marks: nothing is counted then.
+        for (at, (index, qfi)) in marking.enumerate() {
+            if at == 0 {
+                best.1 = sharing(first.0);
+            }
+            let shared = sharing(index);
+            if shared < best.1 {
+                best = (qfi, shared);
+            }
+        }
+        Some(best.0)
+    }
+
     /// The far ends of the tunnels that it forwards into.
     pub fn far_ends(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.fars.iter().filter_map(|far| match far.action {
@@ -234,7 +256,7 @@ pub struct Qer {
     pub uplink_gbr: Option<u64>,
     /// Guaranteed bit rate downlink in bit/s.
     pub downlink_gbr: Option<u64>,
-    /// The QFI to mark downlink packets with.
+    /// The QFI to mark packets with; see [`Rules::marking`].
     pub qfi: Option<Qfi>,
     /// Set the reflective QoS indicator (RQI) downlink.
     pub reflective: bool,

@@ -497,6 +497,32 @@ fn h_a_qer_is_one_bucket_and_all_apply() {
     }
 }
 
+/// free5GC lists the session's AMBR first and gives it a QFI too; pfcpsim's has QFI 0.
+#[test]
+fn h_the_qfi_is_that_of_the_flows_own_qer() {
+    let (mut store, peer) = store();
+    let mut mark = |qers: &[(u32, u8)], pdrs: &[&[u32]]| {
+        let mut request = everyday();
+        request.create_qers = qers.iter().map(|&(id, qfi)| qer(id, 1_000, qfi)).collect();
+        request.create_pdrs.extend((2..pdrs.len()).map(|extra| downlink(extra as u16 + 1, 2)));
+        for (pdr, named) in request.create_pdrs.iter_mut().zip(pdrs) {
+            pdr.qers = named.iter().copied().map(QerId).collect();
+        }
+        let rules = store.establish(&request, peer).unwrap().rules;
+        (1..=pdrs.len()).map(|id| rules.marking(pdr_of(&rules, id as u16)).map(Qfi::get)).collect::<Vec<_>>()
+    };
+    // A GBR flow beside the default one, as free5GC has them.
+    let flows: [&[u32]; 4] = [&[7, 6], &[7, 6], &[7, 8], &[7, 8]];
+    assert_eq!(mark(&[(6, 1), (7, 1), (8, 2)], &flows), [Some(1), Some(1), Some(2), Some(2)]);
+    let without_default: [&[u32]; 4] = [&[7], &[7], &[7, 8], &[7, 8]];
+    assert_eq!(mark(&[(7, 1), (8, 2)], &without_default), [Some(1), Some(1), Some(2), Some(2)]);
+    // pfcpsim's: QFI 0 is no flow, whatever its place.
+    assert_eq!(mark(&[(1, 0), (3, 9)], &[&[1, 3], &[3, 1]]), [Some(9), Some(9)]);
+    assert_eq!(mark(&[(1, 0)], &[&[1], &[]]), [None, None]);
+    // Equals: the first that the PDR names.
+    assert_eq!(mark(&[(1, 5), (2, 6)], &[&[1, 2], &[2, 1]]), [Some(5), Some(6)]);
+}
+
 #[test]
 fn i_all_outer_header_removals_are_one() {
     let (mut store, peer) = store();

@@ -459,7 +459,7 @@ impl Reference {
                 let subscriber = self.subscribers.get_mut(&id).unwrap();
                 if wanted && notify && !subscriber.notified.contains(&pdr.id) {
                     subscriber.notified.push(pdr.id);
-                    let marked = pdr.qers.iter().find_map(|q| rules.qers[*q as usize].qfi);
+                    let marked = mark(&rules, pdr);
                     let dscp = IpPacket::parse(packet).map_or_else(|_| tos(packet) >> 2, |ip| ip.tos >> 2);
                     self.said.push(Said::DownlinkData(rules.seid, pdr.id, marked.or(qfi), dscp));
                 }
@@ -484,7 +484,7 @@ impl Reference {
         let way = match forward.outer_header {
             Some(outer) => {
                 let to_access = forward.destination == Destination::Access;
-                let marked = qers.iter().find_map(|q| q.qfi);
+                let marked = mark(&rules, pdr);
                 let by_dscp = self.world.qfi_by_dscp.get(&(tos(packet) >> 2)).map(|qfi| Qfi::from_wire(*qfi));
                 let by_dscp = by_dscp.filter(|_| arrival.tunnel.is_none());
                 let put = if forward.destination == Destination::CpFunction {
@@ -794,6 +794,15 @@ fn over(limit: &VolumeLimit, used: &Volume) -> bool {
     limit.total.is_some_and(|l| used.uplink_bytes + used.downlink_bytes >= l)
         || limit.uplink.is_some_and(|l| used.uplink_bytes >= l)
         || limit.downlink.is_some_and(|l| used.downlink_bytes >= l)
+}
+
+/// The QFI to mark with: of the rule's QERs that name a QoS flow, the one that the fewest rules of the session name, else
+/// the first of those.
+fn mark(rules: &Rules, pdr: &Pdr) -> Option<Qfi> {
+    let users = |qer: u16| rules.pdrs.iter().filter(|other| other.qers.contains(&qer)).count();
+    let flows = pdr.qers.iter().filter_map(|qer| Some((*qer, rules.qers[*qer as usize].qfi?)));
+    let (_, qfi) = flows.filter(|(_, qfi)| qfi.get() > 0).min_by_key(|(qer, _)| users(*qer))?;
+    Some(qfi)
 }
 
 fn filter_matches(filter: &SdfFilter, ip: &IpPacket) -> bool {
