@@ -9,8 +9,10 @@ use ipnet::IpNet;
 use libfuzzer_sys::fuzz_target;
 use packet::Teid;
 use pfcp::{Seid, UrrId};
-use session::rules::Rules;
-use session::store::{Counts, DirectoryChange, PeerId, Store};
+use session::addresses::AddressError;
+use session::refusal::Refusal;
+use session::rules::{Action, Forward, Rules};
+use session::store::{Counts, Deleted, DirectoryChange, PeerId, Store, Sweep};
 use session::{SessionRef, TeidRef};
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,6 +30,8 @@ struct World {
     peers: [PeerId; 2],
     /// Those that are there, as the requests' outcomes say.
     sessions: Vec<Seid>,
+    /// Removals of associations' sessions that are not done.
+    sweeps: Vec<Sweep>,
     directory: Directory,
 }
 
@@ -63,7 +67,7 @@ impl World {
     fn new() -> Self {
         let mut store = Store::new(requests::config()).expect("the configuration is right");
         let peers = [store.attach(), store.attach()];
-        Self { store, peers, sessions: Vec::new(), directory: Directory::default() }
+        Self { store, peers, sessions: Vec::new(), sweeps: Vec::new(), directory: Directory::default() }
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
@@ -108,9 +112,40 @@ impl World {
             Err(refusal) => {
                 let _ = refusal.to_string();
                 assert_eq!(before, (self.store.counts(), self.store.pools().collect()), "{refusal:?}");
+                self.make_way(&refusal);
             }
         }
         self.check();
+    }
+
+    /// What an establishment is refused for is not a session whose association is gone, once those have made way.
+    fn make_way(&mut self, refusal: &Refusal) {
+        let Some(mut sweep) = self.sweeps.pop() else { return };
+        let gone = self.store.make_way(refusal, &mut sweep, 4);
+        if !sweep.is_done() {
+            self.sweeps.push(sweep);
+        }
+        self.gone(gone);
+        let taken = match refusal {
+            Refusal::Address(_, AddressError::Taken(net)) => *net,
+            _ => return,
+        };
+        let holds = |rules: &Rules| {
+            let four = rules.ue_ipv4.map(|address| IpNet::from(std::net::IpAddr::V4(address)));
+            let six = rules.ue_ipv6.map(IpNet::V6);
+            four.into_iter().chain(six).any(|net| net == taken)
+        };
+        for session in self.store.iter().filter(|session| holds(session.rules())) {
+            assert!(self.peers.contains(&session.peer()), "{taken} is still a stale session's");
+        }
+    }
+
+    fn gone(&mut self, gone: Vec<Deleted>) {
+        for deleted in gone {
+            assert!(!self.peers.contains(&deleted.peer));
+            self.sessions.retain(|seid| *seid != deleted.rules.seid);
+            self.directory.told(deleted.directory);
+        }
     }
 
     fn modify(&mut self, input: &mut Input<'_>) {
@@ -153,18 +188,26 @@ impl World {
     /// An SMF is gone, and another takes its place.
     fn sweep(&mut self, input: &mut Input<'_>) {
         let at = input.below(self.peers.len());
-        let mut sweep = self.store.detach(self.peers[at]);
-        let most = input.below(4);
-        while !sweep.is_done() {
-            for deleted in self.store.sweep(&mut sweep, most) {
-                assert_eq!(deleted.peer, self.peers[at]);
-                self.sessions.retain(|seid| *seid != deleted.rules.seid);
-                self.directory.told(deleted.directory);
-            }
-        }
-        assert_eq!(self.store.sessions_of(self.peers[at]), 0);
-        assert!(self.store.iter().all(|session| session.peer() != self.peers[at]));
+        let old = self.peers[at];
+        let mut sweep = self.store.detach(old);
         self.peers[at] = self.store.attach();
+        let most = input.below(4);
+        // Some of it now; now and then the rest is left for later.
+        let rounds = if input.flag() { usize::MAX } else { input.below(64) };
+        for _ in 0..rounds {
+            if sweep.is_done() {
+                break;
+            }
+            let gone = self.store.sweep(&mut sweep, most);
+            assert!(gone.iter().all(|deleted| deleted.peer == old));
+            self.gone(gone);
+        }
+        if sweep.is_done() {
+            assert_eq!(self.store.sessions_of(old), 0);
+            assert!(self.store.iter().all(|session| session.peer() != old));
+        } else {
+            self.sweeps.push(sweep);
+        }
         self.check();
     }
 
@@ -184,9 +227,11 @@ impl World {
     fn check(&self) {
         let counts = self.store.counts();
         assert_eq!(counts.sessions, self.sessions.len());
+        let stale = self.store.iter().filter(|session| !self.peers.contains(&session.peer())).count();
+        assert!(stale == 0 || !self.sweeps.is_empty(), "{stale} sessions that nobody will sweep");
         assert_eq!(
             counts.sessions,
-            self.peers.iter().map(|peer| self.store.sessions_of(*peer)).sum::<usize>()
+            stale + self.peers.iter().map(|peer| self.store.sessions_of(*peer)).sum::<usize>()
         );
         let (mut tunnels, mut owners) = (HashMap::new(), Owners::default());
         for session in self.store.iter() {
@@ -258,7 +303,6 @@ fn in_range(rules: &Rules) {
         assert!(pdr.urrs.iter().all(|urr| usize::from(*urr) < rules.urrs.len()));
     }
     assert!(rules.pdrs.is_sorted_by_key(|pdr| (pdr.precedence, pdr.id.0)));
-}
     for far in &rules.fars {
         if let Action::Forward(Forward { outer_header: Some(outer), .. }) = far.action {
             let peer = outer.peer;
@@ -266,3 +310,4 @@ fn in_range(rules: &Rules) {
             assert!(outer.teid.0 != 0 && !nowhere, "{far:?} leads nowhere");
         }
     }
+}

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::type_complexity)]
 
 use crate::bench::*;
+use packet::Teid;
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::message_type::MessageType;
 use pfcp::{Cause, Seid, UrrId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use tables::Nanos;
 
 /// Sessions of SMF 0 and 1, in turns.
@@ -73,6 +75,70 @@ fn a_restart_seen_in_an_association_removes_exactly_that_smfs_sessions() {
     assert!(bench.n4.store().get(again.seid).is_some());
     assert_eq!(bench.delete(0, again.seid).1.cause, Cause::ACCEPTED);
     only_the_second_is_left(&mut bench, &sessions);
+}
+
+/// Open5GS and free5GC hand out the first address of their pools again first, and the old session that has it isn't swept yet.
+#[test]
+fn stale_sessions_of_a_restarted_smf_make_way_for_its_new_ones() {
+    let mut bench = Bench::new(2);
+    let request = |cp: u64, gnb_teid: u32| {
+        let mut request = everyday(cp);
+        let fteid = FTeid::Given { teid: Teid(0x1000 + cp as u32), ipv4: Some(N3), ipv6: None };
+        request.create_pdrs[0].pdi.local_fteid = Some(fteid);
+        let ue = Ipv4Addr::new(10, 99, (cp >> 8) as u8, cp as u8);
+        request.create_pdrs[1].pdi.ue_ips = vec![UeIpAddress { ipv4: Some(ue), ..UeIpAddress::default() }];
+        request.create_fars[1] = to_gnb(GNB, gnb_teid);
+        request
+    };
+    let session = |cp: u64, seid| Established {
+        seid,
+        teid: Teid(0x1000 + cp as u32),
+        ue: Ipv4Addr::new(10, 99, (cp >> 8) as u8, cp as u8),
+    };
+    let count = 600;
+    let establish = |bench: &mut Bench, cp, gnb_teid| {
+        let response = bench.try_establish(0, &request(cp, gnb_teid));
+        assert_eq!(response.cause, Cause::ACCEPTED, "session {cp}");
+        session(cp, response.up_fseid.unwrap().seid)
+    };
+    let old: Vec<_> = (1..=count).map(|cp| establish(&mut bench, cp, 7)).collect();
+    bench.smfs[0] = Smf::new(0, 2);
+    bench.associate(0);
+    assert_eq!(bench.n4.held().sweeps, 1);
+    // The first one's answer waits until every worker has forgotten what the old session had.
+    bench.others_are_slow = true;
+    let first = request(1, 8);
+    let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+    let token = bench.smfs[0].ask(bench.now, kind, Seid(0), |out| first.encode(out));
+    bench.settle();
+    assert!(bench.smfs[0].answers.is_empty());
+    bench.others_are_slow = false;
+    bench.others_know();
+    let (_, _, body) = bench.smfs[0].answers.remove(&token).unwrap();
+    let response = SessionEstablishmentResponse::decode(&body).unwrap();
+    assert_eq!(response.cause, Cause::ACCEPTED);
+    let mut new = vec![session(1, response.up_fseid.unwrap().seid)];
+    // In another order than before: no old session is left to chance.
+    for cp in (2..=count).rev() {
+        new.insert(1, establish(&mut bench, cp, 8));
+    }
+    assert_eq!((bench.n4.store().counts().sessions, bench.worker.sessions()), (600, 600));
+    for session in &new {
+        bench.down(session, 100);
+        let frames = bench.sent(0);
+        let packet = inner(HOST, session.ue, 100, 63);
+        assert_eq!(frames, [tunnelled(GNB, 8, &packet, &frames[0])], "it leads to the new session");
+        bench.up(session, 100);
+        assert_eq!(bench.sent(1).len(), 1);
+    }
+    assert!(old.iter().all(|session| bench.n4.store().get(session.seid).is_none()));
+    bench.pass(SECOND);
+    assert_eq!(bench.n4.counters().sessions_swept, count);
+    assert_eq!(bench.n4.counters().refused, 0);
+    for session in new {
+        bench.delete(0, session.seid);
+    }
+    bench.assert_empty();
 }
 
 #[test]

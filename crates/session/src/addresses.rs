@@ -68,7 +68,7 @@ fn upper(address: Ipv6Addr) -> u64 {
 }
 
 /// A range as numbers of one space.
-fn range(net: IpNet) -> (u128, u128) {
+pub(crate) fn range(net: IpNet) -> (u128, u128) {
     match net {
         IpNet::V4(net) => (net.network().to_ipv6_mapped().into(), net.broadcast().to_ipv6_mapped().into()),
         IpNet::V6(net) => (net.network().into(), net.broadcast().into()),

@@ -7,10 +7,11 @@
 //!
 //! `examples/establish.rs` measures what that costs.
 
-use crate::addresses::{PoolUsage, shard_of_ipv4, shard_of_ipv6};
+use crate::addresses::{AddressError, PoolUsage, shard_of_ipv4, shard_of_ipv6};
 use crate::change::{Plan, framed_routes, host};
 use crate::compile::compile;
 use crate::config::Config;
+use crate::elsewhere::Elsewhere;
 use crate::grant::{Node, Taken, announced, tell_addresses};
 use crate::ids::{SHARDS, SessionRef, ShardId, TeidRef};
 use crate::model::{Bar, Endpoint, Model, find};
@@ -19,6 +20,7 @@ use crate::refusal::{Bound, Refusal};
 use crate::rest::{freeze, thaw};
 use crate::rules::Rules;
 use crate::slots::Slots;
+use crate::teid::TunnelError;
 use crate::timing::{Sequences, UrrTiming, timings};
 use ipnet::IpNet;
 use packet::Teid;
@@ -201,6 +203,7 @@ pub struct Store {
     peers: HashMap<PeerId, usize>,
     next_peer: u32,
     sessions: usize,
+    elsewhere: Elsewhere,
     /// Where the next session without an address goes.
     rotor: u32,
     /// For packing.
@@ -216,6 +219,7 @@ impl Store {
             peers: HashMap::new(),
             next_peer: 0,
             sessions: 0,
+            elsewhere: Elsewhere::default(),
             rotor: 0,
             scratch: Vec::with_capacity(1024),
             node: Node::new(config)?,
@@ -265,6 +269,30 @@ impl Store {
             }
         }
         gone
+    }
+
+    /// Removes what an establishment was just refused for, if that is nothing but sessions of associations that are gone
+    /// and not yet swept: an SMF that was restarted hands out the same addresses and TEIDs again at once, and the set-up of
+    /// its association has ended those sessions (§6.2.6.2.2). Empty: nothing stale stands in the way.
+    ///
+    /// Who holds an address or a TEID is known by shard, and that shard is cleared as a whole: the sweep would have come
+    /// to it, so nothing is done twice. Where places are short, some more of the sweep is done.
+    pub fn make_way(&mut self, refusal: &Refusal, sweep: &mut Sweep, most: usize) -> Vec<Deleted> {
+        let shard = match refusal {
+            Refusal::Tunnel(_, TunnelError::Taken(shard)) => Some(*shard),
+            Refusal::Address(_, AddressError::Taken(net)) => self.elsewhere.shard_of(*net),
+            Refusal::Limit(Bound::Sessions | Bound::Slots, _)
+            | Refusal::Tunnel(_, TunnelError::Exhausted)
+            | Refusal::Address(_, AddressError::Exhausted) => return self.sweep(sweep, most),
+            _ => None,
+        };
+        let Some(sessions) = shard.and_then(|shard| self.shards.get(shard.index())) else {
+            return Vec::new();
+        };
+        let stale =
+            sessions.sessions.iter().flatten().filter(|session| !self.peers.contains_key(&session.peer));
+        let stale: Vec<Seid> = stale.map(|session| session.rules.seid).collect();
+        stale.into_iter().filter_map(|seid| self.delete(seid).ok()).collect()
     }
 
     /// A session.
@@ -397,6 +425,7 @@ impl Store {
         let mut directory = Vec::new();
         let announced = announced(&plan.model, place);
         tell_addresses(&mut directory, &[], &announced, place);
+        self.elsewhere.told(&directory);
         self.node.tell_tunnels(&mut directory, &plan.model, &[]);
         Established {
             created_pdrs: self.node.created(plan),
@@ -456,6 +485,7 @@ impl Store {
         }
         let announced = announced(model, place);
         tell_addresses(&mut directory, &old_announced, &announced, place);
+        self.elsewhere.told(&directory);
 
         // Each once, however often the request names it.
         let all = request.flags.query_all_urrs;
@@ -496,6 +526,7 @@ impl Store {
         let mut directory = Vec::new();
         let announced = announced(&model, place);
         tell_addresses(&mut directory, &announced, &[], place);
+        self.elsewhere.told(&directory);
         for Endpoint { tunnel, .. } in &model.tunnels {
             if self.node.tunnels.release(*tunnel) {
                 directory.push(DirectoryChange::Tunnel { teid: tunnel.teid, place: None });

@@ -18,9 +18,9 @@ pub enum TunnelError {
     /// All slots of the session's shard are taken.
     #[error("no tunnel is left in the session's shard")]
     Exhausted,
-    /// Another session has it.
+    /// Another session has it, which lives in this shard.
     #[error("the TEID belongs to another session")]
-    Taken,
+    Taken(ShardId),
     /// TEID 0 is for signalling (TS 29.281 §5.1).
     #[error("TEID 0 can't be a tunnel's")]
     Zero,
@@ -70,9 +70,12 @@ impl Tunnels {
         }
         let own = TeidRef::of(teid);
         if self.shards.get(own.shard.index()).is_some_and(|s| s.is_visible(own.slot as u32, teid.0 >> 24)) {
-            return Err(TunnelError::Taken);
+            return Err(TunnelError::Taken(own.shard));
         }
-        let Entry::Vacant(entry) = self.chosen.entry(teid) else { return Err(TunnelError::Taken) };
+        let entry = match self.chosen.entry(teid) {
+            Entry::Vacant(entry) => entry,
+            Entry::Occupied(taken) => return Err(TunnelError::Taken(taken.get().shard)),
+        };
         let slots = self.shards.get_mut(shard.index()).ok_or(TunnelError::Exhausted)?;
         let (slot, _) = slots.allocate().ok_or(TunnelError::Exhausted)?;
         slots.hide(slot);
@@ -138,7 +141,7 @@ mod tests {
         let mut tunnels = Tunnels::new(0);
         let mine = tunnels.adopt(SHARD, Teid(7)).unwrap();
         assert_eq!(mine.teid, Teid(7));
-        assert_eq!(tunnels.adopt(ShardId::from_hash(9), Teid(7)), Err(TunnelError::Taken));
+        assert_eq!(tunnels.adopt(ShardId::from_hash(9), Teid(7)), Err(TunnelError::Taken(SHARD)));
         assert_eq!(tunnels.adopt(SHARD, Teid(0)), Err(TunnelError::Zero));
         assert!(tunnels.release(mine));
         assert!(tunnels.adopt(SHARD, Teid(7)).is_ok());
@@ -149,7 +152,7 @@ mod tests {
     fn names_of_both_kinds_never_meet() {
         let mut tunnels = Tunnels::new(0);
         let ours = tunnels.allocate(SHARD).unwrap();
-        assert_eq!(tunnels.adopt(SHARD, ours.teid), Err(TunnelError::Taken));
+        assert_eq!(tunnels.adopt(SHARD, ours.teid), Err(TunnelError::Taken(SHARD)));
         // The SMF takes the names that the next two slots would make: one hides a slot, the other is stepped over.
         let next = TeidRef { shard: SHARD, slot: 2 };
         tunnels.adopt(SHARD, next.teid(1)).unwrap();

@@ -758,3 +758,76 @@ fn an_association_goes_in_bites_and_the_next_one_stays() {
     assert!(store.get(kept).is_some());
     assert!(old_seids.iter().all(|seid| store.get(*seid).is_none()));
 }
+
+/// A restarted SMF hands out the same addresses and TEIDs again before its old sessions are swept.
+#[test]
+fn stale_sessions_make_way_for_new_ones_and_living_ones_do_not() {
+    let (mut store, old) = store();
+    let address = |last: u8| ue([10, 99, 0, last]);
+    let request = |last: u8| {
+        let mut request = everyday();
+        request.create_pdrs[0].pdi.local_fteid = Some(given(0x700 + u32::from(last)));
+        request.create_pdrs[1].pdi.ue_ips = vec![address(last)];
+        request
+    };
+    let with_prefix = |last: u8, prefix: &str| {
+        let six = UeIpAddress { ipv6: Some(prefix.parse().unwrap()), ..UeIpAddress::default() };
+        let mut request = request(last);
+        request.create_pdrs[0].pdi.local_fteid = Some(CHOOSE);
+        request.create_pdrs[1].pdi.ue_ips = vec![address(last), six];
+        request
+    };
+    let routed = |last: u8| {
+        let mut request = request(last);
+        request.create_pdrs[0].pdi.local_fteid = Some(CHOOSE);
+        request.create_pdrs[1].pdi.framed_routes = vec![b"192.168.50.0/24"];
+        request
+    };
+    for request in [request(1), request(2), with_prefix(3, "2001:db8:9::"), routed(4)] {
+        store.establish(&request, old).unwrap();
+    }
+    let living = store.attach();
+    store.establish(&request(9), living).unwrap();
+    let mut sweep = store.detach(old);
+    let new = store.attach();
+    let mut swept = 0;
+    // By address, by TEID, by the second address of another session, by a route; and not what lives.
+    let mut teid = request(20);
+    teid.create_pdrs[0].pdi.local_fteid = Some(given(0x702));
+    for request in [request(1), teid, with_prefix(21, "2001:db8:9::"), routed(22)] {
+        let refusal = store.establish(&request, new).unwrap_err();
+        assert_eq!(refusal.cause(), pfcp::Cause::RULE_FAILURE);
+        let gone = store.make_way(&refusal, &mut sweep, 10);
+        assert!(!gone.is_empty() && gone.iter().all(|deleted| deleted.peer == old), "{refusal}");
+        swept += gone.len();
+        store.establish(&request, new).unwrap();
+    }
+    let refusal = store.establish(&request(9), new).unwrap_err();
+    assert!(
+        store.make_way(&refusal, &mut sweep, 10).is_empty(),
+        "another SMF's session is no obstacle to remove"
+    );
+    let refusal = store.establish(&request(1), new).unwrap_err();
+    assert!(store.make_way(&refusal, &mut sweep, 10).is_empty(), "nor is one of its own that lives");
+    while !sweep.is_done() {
+        swept += store.sweep(&mut sweep, 10).len();
+    }
+    assert_eq!((swept, store.sessions_of(new), store.sessions_of(living)), (4, 4, 1));
+}
+
+/// Also where they only take up room.
+#[test]
+fn stale_sessions_do_not_fill_the_table() {
+    let limits = session::config::Limits { sessions: 3, ..session::config::Limits::default() };
+    let mut store = session::store::Store::new(session::config::Config { limits, ..config() }).unwrap();
+    let old = store.attach();
+    for _ in 0..3 {
+        store.establish(&everyday(), old).unwrap();
+    }
+    let mut sweep = store.detach(old);
+    let new = store.attach();
+    let refusal = store.establish(&everyday(), new).unwrap_err();
+    assert_eq!(refusal.cause(), pfcp::Cause::NO_RESOURCES);
+    while !sweep.is_done() && store.make_way(&refusal, &mut sweep, 1).is_empty() {}
+    store.establish(&everyday(), new).unwrap();
+}

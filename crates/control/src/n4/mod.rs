@@ -26,7 +26,8 @@ use pfcp::header::Datagram;
 use pfcp::ie::{FSeid, UpFunctionFeatures};
 use pfcp::node::{Incoming, Node, NodeConfig, Output};
 use session::ShardId;
-use session::store::{DirectoryChange, Store, Sweep};
+use session::refusal::Refusal;
+use session::store::{Deleted, DirectoryChange, Store, Sweep};
 use session::usage::Usage;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -371,17 +372,35 @@ impl N4 {
     fn sweep(&mut self) {
         let Some(mut sweep) = self.sweeps.pop() else { return };
         for deleted in self.store.sweep(&mut sweep, SWEEP_PER_ROUND) {
-            self.counters.sessions_swept += 1;
-            self.far_ends.release(&deleted.rules);
-            self.forget(deleted.rules.seid);
-            let token = self.token(Pending::Nobody);
-            self.announce(deleted.directory);
-            let session = deleted.rules.place;
-            self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
+            self.swept(deleted);
         }
         if !sweep.is_done() {
             self.sweeps.push(sweep);
         }
+    }
+
+    /// Removes sessions of associations that are gone, where they are what a new session was refused for. Whether there
+    /// were any, so that it may be tried again.
+    fn make_way(&mut self, refusal: &Refusal) -> bool {
+        let Some(mut sweep) = self.sweeps.pop() else { return false };
+        let gone = self.store.make_way(refusal, &mut sweep, SWEEP_PER_ROUND);
+        if !sweep.is_done() {
+            self.sweeps.push(sweep);
+        }
+        let any = !gone.is_empty();
+        gone.into_iter().for_each(|deleted| self.swept(deleted));
+        any
+    }
+
+    /// A session whose association is gone was removed: the workers are told.
+    fn swept(&mut self, deleted: Deleted) {
+        self.counters.sessions_swept += 1;
+        self.far_ends.release(&deleted.rules);
+        self.forget(deleted.rules.seid);
+        let token = self.token(Pending::Nobody);
+        self.announce(deleted.directory);
+        let session = deleted.rules.place;
+        self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
     }
 
     /// Sets up associations from our side, where configured.
@@ -410,11 +429,14 @@ impl N4 {
     }
 
     /// Tells every worker where packets of a session go. A request that adds something is not answered before all of them know:
-    /// its packets may arrive at any worker.
-    fn announce_for(&mut self, token: Token, changes: Vec<DirectoryChange>) {
+    /// its packets may arrive at any worker. Nor is one before which a stale session `made_way`: what was that one's must
+    /// lead to it nowhere any more.
+    fn announce_for(&mut self, token: Token, changes: Vec<DirectoryChange>, made_way: bool) {
         let adds = changes.iter().any(DirectoryChange::is_new);
         self.announce(changes);
-        if adds && let Some(Pending::Request(waiting)) = self.pending.get_mut(&token) {
+        if (adds || made_way)
+            && let Some(Pending::Request(waiting)) = self.pending.get_mut(&token)
+        {
             waiting.fenced = true;
             self.orders.push(Order::Fence(token));
         }

@@ -18,6 +18,9 @@ use session::usage::Usage;
 use std::net::IpAddr;
 use tables::Nanos;
 
+/// How often an establishment is tried again after stale sessions made way for it: each time a shard is cleared of them.
+const MAKE_WAY: u32 = 4;
+
 /// A request that was carried out here and waits for the shard.
 #[derive(Debug)]
 pub(super) struct Waiting {
@@ -110,11 +113,15 @@ impl N4 {
             self.counters.too_many_far_ends += 1;
             return self.refuse_establishment(handle, cp_seid, Denial::FAR_ENDS);
         }
-        let established = match self.store.establish(&request, population) {
-            Ok(established) => established,
-            Err(refusal) => {
-                tracing::debug!(%refusal, "session establishment refused");
-                return self.refuse_establishment(handle, cp_seid, (&refusal).into());
+        let mut made_way = 0;
+        let established = loop {
+            match self.store.establish(&request, population) {
+                Ok(established) => break established,
+                Err(refusal) if made_way < MAKE_WAY && self.make_way(&refusal) => made_way += 1,
+                Err(refusal) => {
+                    tracing::debug!(%refusal, "session establishment refused");
+                    return self.refuse_establishment(handle, cp_seid, (&refusal).into());
+                }
             }
         };
         self.counters.established += 1;
@@ -136,7 +143,7 @@ impl N4 {
         };
         let response = Response::Establishment(response);
         let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response, fenced: false }));
-        self.announce_for(token, established.directory);
+        self.announce_for(token, established.directory, made_way > 0);
         let (shard, transition, query) = (rules.place.shard, Transition::default(), Box::default());
         self.orders.push(Order::Shard(shard, Command::Install { token, rules, transition, query }));
     }
@@ -200,7 +207,7 @@ impl N4 {
         let cp_seid = modified.cp_fseid.seid;
         let response = Response::Modification(response);
         let token = self.token(Pending::Request(Waiting { handle, cp_seid, seid, response, fenced: false }));
-        self.announce_for(token, modified.directory);
+        self.announce_for(token, modified.directory, false);
         let transition =
             Transition { end_markers: modified.end_markers.into(), drop_buffered: modified.drop_buffered };
         let (shard, query) = (rules.place.shard, modified.query.into());
