@@ -7,5 +7,6 @@
 
 pub mod config;
 pub mod ctl;
+pub mod kernel;
 pub mod n4;
 pub mod upf;
