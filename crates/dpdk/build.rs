@@ -75,13 +75,15 @@ fn pkg_config(arguments: &[&str]) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
 }
 
-/// A copy of the AF_PACKET driver that calls the shim's `mr_setsockopt`, which says why, instead of `setsockopt`.
+/// A copy of the AF_PACKET driver that calls these functions of `shim/af_packet.c`, which says why, instead of the C library's.
 fn own_af_packet(library: &str) -> String {
     const NAME: &str = "millrace_net_af_packet";
+    const OURS: [&str; 4] =
+        ["setsockopt=mr_setsockopt", "mmap64=mr_mmap", "close=mr_close", "memcpy=mr_ring_copy"];
     let out = std::env::var("OUT_DIR").unwrap_or_default();
     let copy = format!("{out}/lib{NAME}.a");
-    let status =
-        Command::new("objcopy").args(["--redefine-sym", "setsockopt=mr_setsockopt", library, &copy]).status();
+    let redefined = OURS.iter().flat_map(|pair| ["--redefine-sym", pair]);
+    let status = Command::new("objcopy").args(redefined).args([library, &copy]).status();
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => fail(&format!("objcopy of {library} failed ({status})")),
@@ -103,7 +105,7 @@ fn main() {
         );
     }
     let mut build = cc::Build::new();
-    for source in ["shim.c", "bond.c", "flow.c", "steer.c"] {
+    for source in ["shim.c", "af_packet.c", "bond.c", "flow.c", "steer.c"] {
         build.file(format!("shim/{source}"));
     }
     build.opt_level(3).warnings(true).flag("-Wno-unused-parameter");

@@ -67,7 +67,16 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
         for remark in io::Port::remarks(&opened) {
             tracing::info!(port = info.name, remark);
         }
+        for warning in opened.warnings() {
+            tracing::warn!(port = info.name, warning);
+        }
         ports.push(opened);
+    }
+    for address in control::kernel::shared_addresses(config, control::kernel::PROC_NET.as_ref()) {
+        tracing::warn!(
+            "the kernel has {address} too, and answers packets to it: each G-PDU with an ICMP error. `ip address show to \
+             {address}` says where, `ip address del` takes it away"
+        );
     }
     DpdkPort::connect(&mut ports);
     if config.offload.mode != control::config::OffloadMode::Off {

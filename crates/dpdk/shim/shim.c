@@ -12,11 +12,7 @@
 #include <stdio.h>
 #include <stdarg.h>
 #include <string.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <linux/if_packet.h>
 #include <unistd.h>
 
 #include <rte_dev.h>
@@ -28,6 +24,8 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <rte_version.h>
+
+#include "af_packet.h"
 
 _Static_assert(sizeof(struct rte_mbuf) == 128, "mbuf size");
 _Static_assert(offsetof(struct rte_mbuf, buf_addr) == 0, "mbuf layout");
@@ -238,9 +236,13 @@ struct mr_port_stats {
 int mr_port_probe(const char *devargs, const char *name, uint16_t *port)
 {
 	int rc = rte_dev_probe(devargs);
-	if (rc != 0)
-		return rc < 0 ? -rc : rc;
-	return rte_eth_dev_get_port_by_name(name, port) == 0 ? 0 : ENODEV;
+	if (rc == 0 && rte_eth_dev_get_port_by_name(name, port) != 0)
+		rc = ENODEV;
+	if (rc == 0)
+		mr_rings_made(*port);
+	else
+		mr_rings_failed();
+	return rc < 0 ? -rc : rc;
 }
 
 int mr_port_info(uint16_t port, struct mr_port_info *out)
@@ -358,20 +360,6 @@ int mr_port_stop(uint16_t port)
 	return -rte_eth_dev_stop(port);
 }
 
-/* The MTU of a kernel interface in this network namespace; 0 if there is none of that name. */
-int mr_interface_mtu(const char *name)
-{
-	struct ifreq request;
-	memset(&request, 0, sizeof(request));
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return 0;
-	int mtu = ioctl(fd, SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
-	close(fd);
-	return mtu;
-}
-
 /* Stops, closes and unplugs; safe in any state after a probe. */
 void mr_port_close(uint16_t port)
 {
@@ -379,6 +367,7 @@ void mr_port_close(uint16_t port)
 	struct rte_device *device = NULL;
 	if (rte_eth_dev_info_get(port, &info) == 0)
 		device = info.device;
+	mr_rings_gone(port);
 	(void)rte_eth_dev_stop(port);
 	if (rte_eth_dev_close(port) == 0 && device != NULL)
 		(void)rte_dev_remove(device);
@@ -494,22 +483,4 @@ int mr_port_stats(uint16_t port, struct mr_port_stats *out)
 	out->tx_bytes = stats.obytes;
 	out->tx_errors = stats.oerrors;
 	return 0;
-}
-
-/*
- * What net_af_packet calls in place of setsockopt (build.rs redirects it). The driver joins its sockets to a fanout group with
- * PACKET_FANOUT_FLAG_DEFRAG: the kernel then puts IPv4 fragments together before it hands them over, and the driver cuts what
- * doesn't fit into a frame of its ring, so that every packet in fragments arrives broken. Fragments are the datapath's business.
- * All fragments of a packet still go to one queue: the kernel leaves ports out of the hash of any of them.
- */
-int mr_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
-{
-	unsigned int fanout;
-
-	if (level == SOL_PACKET && option == PACKET_FANOUT && length == sizeof(fanout)) {
-		memcpy(&fanout, value, sizeof(fanout));
-		fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
-		value = &fanout;
-	}
-	return setsockopt(fd, level, option, value, length);
 }

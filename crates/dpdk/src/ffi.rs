@@ -85,6 +85,24 @@ pub(crate) struct RawStats {
     pub(crate) tx_errors: u64,
 }
 
+/// `struct mr_interface`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RawInterface {
+    pub(crate) mtu: u32,
+    pub(crate) up: u8,
+    pub(crate) merges: u8,
+    _reserved: [u8; 2],
+}
+const _: () = assert!(std::mem::size_of::<RawInterface>() == 8);
+
+unsafe extern "C" {
+    pub(crate) fn mr_interface(name: *const c_char, out: *mut RawInterface);
+    pub(crate) fn mr_rings_lost(port: u16, missed: *mut u64, cut: *mut u64);
+    #[cfg(test)]
+    pub(crate) fn mr_complete_checksum(frame: *mut u8, length: usize);
+}
+
 /// `struct mr_bond_config`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +169,6 @@ unsafe extern "C" {
     pub(crate) fn mr_alloc(pool: *mut RteMempool) -> *mut RteMbuf;
     pub(crate) fn mr_free(m: *mut RteMbuf);
     pub(crate) fn mr_port_probe(devargs: *const c_char, name: *const c_char, port: *mut u16) -> c_int;
-    pub(crate) fn mr_interface_mtu(name: *const c_char) -> c_int;
     pub(crate) fn mr_port_info(port: u16, out: *mut RawPortInfo) -> c_int;
     pub(crate) fn mr_port_start(
         port: u16,

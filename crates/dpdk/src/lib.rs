@@ -23,7 +23,8 @@
 //!
 //! # Model
 //!
-//! Every call into DPDK goes through `shim/shim.c`, some twenty functions, and `shim/flow.c` and `shim/steer.c`, six for rules ([`RteFlow`], and those that steer). Configuration structs are filled in C, so
+//! Every call into DPDK goes through `shim/shim.c`, some twenty functions, and `shim/flow.c` and `shim/steer.c`, six for rules ([`RteFlow`], and those that steer);
+//! `shim/af_packet.c` stands between one driver and the kernel. Configuration structs are filled in C, so
 //! that their layout never crosses; the few fields of an mbuf that the packet path needs are mirrored, with static
 //! assertions on both sides. A burst is one call: a `Vec<Mbuf>` is, in memory, the array of pointers DPDK wants.
 //!
@@ -45,6 +46,7 @@
 //!
 //! For tests, replays and a first look, [`io::mem`] and `io::pcap` need no EAL, no privilege and no C compiler.
 
+mod af_packet;
 pub mod bond;
 mod eal;
 mod error;

@@ -1,5 +1,6 @@
 //! A DPDK Ethernet device as a [`Port`].
 
+use crate::af_packet::{self, Interface};
 use crate::bond::{self, Bond, Bonded, Pump, Turn};
 use crate::eal::{Eal, ThreadGuard, alone, libc_errno, take_log};
 use crate::error::{DpdkError, cause};
@@ -34,7 +35,7 @@ pub struct DeviceSpec {
     pub steering: Steering,
     /// Whether frames with a VLAN tag arrive that are to be steered, too.
     pub tagged: bool,
-    /// Entries per receive queue; rounded to what the device can.
+    /// Entries per receive queue; rounded to what the device can. With `net_af_packet` the slots of both rings.
     pub rx_descriptors: u16,
     /// Entries per transmit queue; rounded to what the device can.
     pub tx_descriptors: u16,
@@ -94,17 +95,14 @@ impl DeviceSpec {
             }
         };
         let id = self.id();
-        if id.starts_with("net_af_packet") {
+        if af_packet::drives(id) {
             if self.queues > 1 {
                 add("qpairs", usize::from(self.queues));
             }
-            // A slot of the kernel's ring holds a header of at most 96 bytes and a frame, and the driver wants it no longer
-            // than a buffer. Its default is 2,048. A block is whole slots and, with four of whole KiB, whole pages.
-            let slot = usize::from(self.room());
-            if slot > 2048 {
-                add("framesz", slot);
-                add("blocksz", 4 * slot);
-                add("framecnt", 1024);
+            // Who lays out a ring by hand lays out all of it.
+            if !af_packet::RING.iter().any(|key| self.argument(key).is_some()) {
+                let ring = af_packet::ring(self.room(), self.rx_descriptors);
+                af_packet::RING.iter().zip(ring).for_each(|(key, value)| add(key, value));
             }
         } else if id.starts_with("net_af_xdp") && self.queues > 1 {
             add("queue_count", usize::from(self.queues));
@@ -112,8 +110,14 @@ impl DeviceSpec {
         devargs
     }
 
+    /// The kernel interface behind a virtual device, if it names one that exists.
+    fn interface(&self) -> Option<Interface> {
+        let kernel = af_packet::drives(self.id()) || self.id().starts_with("net_af_xdp");
+        Interface::look(self.argument("iface").filter(|_| kernel)?)
+    }
+
     /// Buffer room for a packet: the frame with two VLAN tags and 128 bytes more, in the whole KiB that some NICs want.
-    fn room(&self) -> u16 {
+    pub(crate) fn room(&self) -> u16 {
         let frame = u32::from(self.mtu) + 14 + 8 + 128;
         u16::try_from(frame.next_multiple_of(1024).max(2048)).unwrap_or(u16::MAX - 1023)
     }
@@ -178,6 +182,12 @@ impl Device {
         }
     }
 
+    /// What the kernel lost on the way into the rings of this port and its members.
+    fn lost(&self) -> af_packet::Lost {
+        let members = self.bonded.iter().flat_map(Bonded::ports);
+        std::iter::once(self.port).chain(members).map(af_packet::lost).sum()
+    }
+
     /// Frames that came in pieces and could not be put together.
     pub(crate) fn count_lost(&self, frames: u64) {
         self.chained_lost.fetch_add(frames, Ordering::Relaxed);
@@ -209,6 +219,7 @@ pub struct DpdkPort {
     steered: Steered<Installed>,
     /// DPDK's numbers of all ports, in the order of the configuration.
     ports: Arc<[u16]>,
+    warnings: Vec<String>,
 }
 
 impl DpdkPort {
@@ -218,19 +229,30 @@ impl DpdkPort {
             bond::check(spec.id(), bond)?;
         }
         let devices = spec.devices();
+        let mut warnings = Vec::new();
         for device in &devices {
             let id = device.id();
             if !(is_pci(id) || id.starts_with("net_") || id.starts_with("eth_")) {
                 return Err(DpdkError::Device(device.device.clone()));
             }
-            if let Some(most) = kernel_mtu(device).filter(|&mtu| mtu < spec.mtu) {
-                let (device, wanted) = (device.device.clone(), spec.mtu);
+            let Some(interface) = device.interface() else { continue };
+            if interface.mtu < spec.mtu {
+                let (device, wanted, most) = (device.device.clone(), spec.mtu, interface.mtu);
                 return Err(DpdkError::Mtu { device, wanted, least: 68, most });
+            }
+            if af_packet::drives(id) {
+                warnings.extend(interface.warnings());
             }
         }
         // The device may be closed again, but not by what talks to it alone: closing does so, too.
         let attached = alone(|| Attached::new(eal, spec, &devices))?;
-        alone(|| attached.start(spec))
+        let port = alone(|| attached.start(spec))?;
+        Ok(Self { warnings, ..port })
+    }
+
+    /// What about the kernel's interfaces behind the port will cost packets, and what to do about it.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Lets rules on each of these ports forward to any of them, by their place here.
@@ -367,7 +389,8 @@ impl Attached {
         let receive = usize::from(spec.queues) + steered.steering.extra_queues(spec.queues);
         let (taken, spreading) = (vec![false; receive], running.into_spreading());
         let (device, pool) = (Arc::clone(&self.device), self.pool.clone());
-        Ok(DpdkPort { info, device, pool, taken, spreading, steered, ports: Arc::default() })
+        let (ports, warnings) = (Arc::default(), Vec::new());
+        Ok(DpdkPort { info, device, pool, taken, spreading, steered, ports, warnings })
     }
 }
 
@@ -440,17 +463,6 @@ fn greatest_mtu(raw: &RawPortInfo) -> u16 {
     };
     let by_length = u16::try_from(raw.max_rx_pktlen.saturating_sub(overhead)).unwrap_or(u16::MAX);
     if raw.max_rx_pktlen == 0 { raw.max_mtu } else { by_length.min(raw.max_mtu) }
-}
-
-/// The MTU of the kernel interface behind a virtual device, if it names one that exists.
-fn kernel_mtu(spec: &DeviceSpec) -> Option<u16> {
-    if !spec.id().starts_with("net_af_") {
-        return None;
-    }
-    let iface = CString::new(spec.argument("iface")?).ok()?;
-    // SAFETY: a C string; the call opens and closes a socket of its own.
-    let mtu = unsafe { ffi::mr_interface_mtu(iface.as_ptr()) };
-    (mtu > 0).then(|| u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
 fn probe_remedy(errno: i32, spec: &DeviceSpec) -> &'static str {
@@ -563,11 +575,12 @@ impl Port for DpdkPort {
             return PortStats::default();
         }
         let chained = self.device.chained_lost.load(Ordering::Relaxed);
+        let lost = self.device.lost();
         PortStats {
             rx_packets: raw.rx_packets - chained.min(raw.rx_packets),
             rx_bytes: raw.rx_bytes,
-            rx_missed: raw.rx_missed,
-            rx_errors: raw.rx_errors + chained,
+            rx_missed: raw.rx_missed + lost.missed,
+            rx_errors: raw.rx_errors + chained + lost.cut,
             tx_packets: raw.tx_packets,
             tx_bytes: raw.tx_bytes,
             tx_errors: raw.tx_errors,
@@ -592,13 +605,15 @@ mod tests {
     #[test]
     fn arguments_follow_from_the_other_fields() {
         let mut spec = DeviceSpec::new("n3", "net_af_packet0,iface=veth0");
-        assert_eq!(spec.devargs(), "net_af_packet0,iface=veth0");
+        let expected = "net_af_packet0,iface=veth0,framesz=2048,blocksz=8192,framecnt=1024";
+        assert_eq!(spec.devargs(), expected);
         spec.queues = 2;
         spec.mtu = 9000;
-        let expected = "net_af_packet0,iface=veth0,qpairs=2,framesz=9216,blocksz=36864,framecnt=1024";
+        spec.rx_descriptors = 255;
+        let expected = "net_af_packet0,iface=veth0,qpairs=2,framesz=9216,blocksz=36864,framecnt=256";
         assert_eq!(spec.devargs(), expected);
         spec.device.push_str(",framesz=32768");
-        assert!(!spec.devargs().contains("framesz=9216"));
+        assert_eq!(spec.devargs(), "net_af_packet0,iface=veth0,framesz=32768,qpairs=2");
         assert_eq!(spec.argument("iface"), Some("veth0"));
         assert_eq!((spec.room(), DeviceSpec::new("a", "b").room()), (9216, 2048));
     }

@@ -5,70 +5,12 @@
 //! can't do that, the test says so and passes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::common::{alone, open, sh, start};
+use crate::common::{Peer, against_af_packet, alone, open, sh, start, veth};
 use dpdk::bond::{Bond, Mode, Transmit};
-use dpdk::{DeviceSpec, DpdkError, DpdkPort, DpdkRx, DpdkTx, Eal, EalConfig, Memory, MempoolPool};
+use dpdk::{DeviceSpec, DpdkError, DpdkPort, Eal, EalConfig, Memory};
 use io::conformance::{self, Expect, FarSide, Wiring};
 use io::{Frame, FramePool, Port, RxQueue, TxQueue};
 use std::time::{Duration, Instant};
-
-/// A veth pair `here`-`there`, up, without the kernel's own IPv6 chatter.
-fn veth(mtu: u16) {
-    sh(&format!(
-        "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6
-         ip link add here mtu {mtu} type veth peer name there mtu {mtu}
-         ip link set here up; ip link set there up"
-    ));
-}
-
-/// The other end of the cable, as another port.
-struct Peer {
-    rx: DpdkRx,
-    tx: DpdkTx,
-    pool: MempoolPool,
-    _port: DpdkPort,
-}
-
-impl Peer {
-    fn new(mut port: DpdkPort) -> Self {
-        let (rx, tx) = port.take_queue(0).unwrap();
-        let pool = port.pool(0);
-        Self { rx, tx, pool, _port: port }
-    }
-}
-
-impl FarSide for Peer {
-    fn inject(&mut self, packet: &[u8]) {
-        let mut frame = self.pool.alloc().unwrap();
-        assert!(frame.append(packet.len()));
-        frame.bytes_mut().copy_from_slice(packet);
-        let mut frames = vec![frame];
-        let deadline = Instant::now() + Duration::from_secs(2);
-        while self.tx.tx_burst(&mut frames) == 0 {
-            assert!(Instant::now() < deadline, "the peer can't send");
-        }
-    }
-
-    fn collect(&mut self) -> Vec<Vec<u8>> {
-        let mut frames = Vec::new();
-        self.rx.rx_burst(&mut frames, 64);
-        frames.iter().map(|frame| frame.bytes().to_vec()).collect()
-    }
-}
-
-/// `device` on one end of a cable, an AF_PACKET port on the interface `peer` at the other.
-fn against_af_packet(eal: &Eal, port: &mut DpdkPort, peer: &str, expect: Expect, mtu: u16) {
-    let device = format!("net_af_packet9,iface={peer}");
-    let far = open(eal, &DeviceSpec { mtu, ..DeviceSpec::new("far", &device) });
-    let mut far = Peer::new(far);
-    // A driver that starts its link in the background gets a moment.
-    let deadline = Instant::now() + Duration::from_secs(3);
-    while !port.link_up() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let report = conformance::run(port, Wiring::Far(&mut far), expect).unwrap_or_else(|e| panic!("{e}"));
-    println!("{}: {report:?}, {:?}", port.info().driver, port.stats());
-}
 
 #[test]
 fn null() {
@@ -156,124 +98,6 @@ fn ring_body() {
     let report = conformance::run(&mut port, Wiring::Loop, expect).unwrap_or_else(|e| panic!("{e}"));
     println!("{report:?}");
     assert_eq!(port.frames_in_use(), 0, "nothing leaked");
-}
-
-#[test]
-fn af_packet() {
-    alone("af_packet_body", true);
-}
-
-#[test]
-#[ignore = "run by `af_packet` in a namespace of its own"]
-fn af_packet_body() {
-    veth(1500);
-    let eal = start(&[]);
-    let mut port = open(&eal, &DeviceSpec::new("n3", "net_af_packet0,iface=here"));
-    against_af_packet(&eal, &mut port, "there", Expect::default(), 1500);
-    let too_long = DeviceSpec { mtu: 9000, ..DeviceSpec::new("x", "net_af_packet1,iface=here") };
-    let refused = DpdkPort::open(&eal, &too_long).unwrap_err();
-    assert!(matches!(refused, DpdkError::Mtu { wanted: 9000, most: 1500, .. }), "{refused}");
-}
-
-#[test]
-fn af_packet_queues() {
-    alone("af_packet_queues_body", true);
-}
-
-#[test]
-#[ignore = "run by `af_packet_queues` in a namespace of its own"]
-fn af_packet_queues_body() {
-    veth(1500);
-    let eal = start(&[]);
-    let spec = DeviceSpec { queues: 2, ..DeviceSpec::new("n3", "net_af_packet0,iface=here") };
-    let mut port = open(&eal, &spec);
-    let mut far = Peer::new(open(&eal, &DeviceSpec::new("far", "net_af_packet9,iface=there")));
-    let mut queues: Vec<_> = (0..2).map(|queue| port.take_queue(queue).unwrap()).collect();
-    // UDP over IPv4 from many ports: the kernel spreads flows over the sockets behind the queues.
-    let mut counts = [0; 2];
-    for source in 0..64u8 {
-        let mut packet = vec![0xff; 60];
-        packet[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
-        packet[12..38].copy_from_slice(&[
-            8, 0, 0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x20, source, 8,
-            0x68,
-        ]);
-        far.inject(&packet);
-    }
-    let deadline = Instant::now() + Duration::from_secs(2);
-    while counts.iter().sum::<usize>() < 64 && Instant::now() < deadline {
-        for ((rx, tx), count) in queues.iter_mut().zip(&mut counts) {
-            let mut frames = Vec::new();
-            *count += rx.rx_burst(&mut frames, 64);
-            while !frames.is_empty() {
-                tx.tx_burst(&mut frames);
-            }
-        }
-    }
-    println!("packets per queue: {counts:?}");
-    assert_eq!(counts.iter().sum::<usize>(), 64);
-    assert!(counts.iter().all(|&count| count > 0), "one queue got everything");
-    let mut back = 0;
-    while back < 64 && Instant::now() < deadline {
-        back += far.collect().len();
-    }
-    assert_eq!(back, 64);
-}
-
-#[test]
-fn af_packet_leaves_fragments_alone() {
-    alone("af_packet_fragments_body", true);
-}
-
-#[test]
-#[ignore = "run by `af_packet_leaves_fragments_alone` in a namespace of its own"]
-fn af_packet_fragments_body() {
-    veth(1500);
-    let eal = start(&[]);
-    let mut port = open(&eal, &DeviceSpec::new("n3", "net_af_packet0,iface=here"));
-    let (mut rx, _tx) = port.take_queue(0).unwrap();
-    let mut far = Peer::new(open(&eal, &DeviceSpec::new("far", "net_af_packet9,iface=there")));
-    // Three fragments of one IPv4 packet, too long together for a frame of the ring.
-    let fragment = |offset: u16, more: u16| {
-        let [high, low] = ((offset / 8) | (more << 13)).to_be_bytes();
-        let mut packet = vec![0xff; 12];
-        packet.extend([
-            8, 0, 0x45, 0, 0x05, 0xdc, 0x12, 0x34, high, low, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
-        ]);
-        let sum: u32 = packet[14..34].chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(c[1])).sum();
-        let sum = (sum & 0xffff) + (sum >> 16);
-        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        packet[24..26].copy_from_slice(&sum.to_be_bytes());
-        packet.resize(1514, low);
-        packet
-    };
-    let sent = [fragment(0, 1), fragment(1480, 1), fragment(2960, 0)];
-    for packet in &sent {
-        far.inject(packet);
-    }
-    let mut frames = Vec::new();
-    let deadline = Instant::now() + Duration::from_secs(2);
-    while frames.len() < sent.len() && Instant::now() < deadline {
-        rx.rx_burst(&mut frames, 64);
-    }
-    let got: Vec<_> = frames.iter().map(|frame| frame.bytes().to_vec()).collect();
-    assert_eq!(got, sent);
-}
-
-#[test]
-fn af_packet_jumbo() {
-    alone("af_packet_jumbo_body", true);
-}
-
-#[test]
-#[ignore = "run by `af_packet_jumbo` in a namespace of its own"]
-fn af_packet_jumbo_body() {
-    veth(9000);
-    let eal = start(&[]);
-    let mut port =
-        open(&eal, &DeviceSpec { mtu: 9000, ..DeviceSpec::new("n3", "net_af_packet0,iface=here") });
-    let expect = Expect { longest: 9014, ..Expect::default() };
-    against_af_packet(&eal, &mut port, "there", expect, 9000);
 }
 
 #[test]

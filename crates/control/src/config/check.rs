@@ -672,13 +672,9 @@ fn device(section: &PortSection, index: usize, queues: u16) -> Result<DeviceName
         }
     };
     let arguments = match driver {
-        Driver::AfPacket => {
-            // A ring's frame holds the packet behind a header of the kernel's; a block holds whole frames.
-            let frame = (usize::from(section.mtu) + 18 + 128).next_power_of_two().max(2048);
-            format!("iface={iface},qpairs={queues},framesz={frame},blocksz={},framecnt=512", frame.max(4096))
-        }
+        // How its rings are laid out follows from the port's other keys, for `device` as well.
+        Driver::AfPacket | Driver::Tap => format!("iface={iface}"),
         Driver::AfXdp => format!("iface={iface},start_queue=0,queue_count={queues}"),
-        Driver::Tap => format!("iface={iface}"),
         Driver::Null => String::new(),
     };
     Ok(DeviceName::Vdev { name: format!("{}{index}", driver.dpdk_name()), arguments })
