@@ -5,6 +5,7 @@ use crate::compile::Unlinked;
 use crate::sdf::SdfError;
 use crate::teid::TunnelError;
 use pfcp::{Cause, FarId, PdrId, RuleId, Seid};
+use std::fmt;
 
 /// IE types of TS 29.244 table 8.1.2-1 that a refusal may name.
 mod ie {
@@ -31,99 +32,125 @@ mod ie {
 }
 
 /// What Millrace doesn't do yet.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Feature {
     /// A PDN type other than IPv4, IPv6 and IPv4v6.
+    #[error("PDN Type is Ethernet or Non-IP")]
     PdnType,
     /// A PDR for Ethernet frames.
+    #[error("PDR {0} has an Ethernet Packet Filter")]
     Ethernet(PdrId),
     /// A PDR for an application.
+    #[error("PDR {0} names an application by Application ID")]
     ApplicationId(PdrId),
     /// A FAR that redirects.
+    #[error("FAR {0} has Redirect Information")]
     Redirect(FarId),
     /// A FAR with a forwarding policy.
+    #[error("FAR {0} has a Forwarding Policy")]
     ForwardingPolicy(FarId),
     /// A FAR towards something else than access, core, N6-LAN and SMF.
+    #[error("FAR {0} has a Destination Interface other than Access, Core, SGi-LAN/N6-LAN and CP-function")]
     Destination(FarId),
     /// A PDR from something else.
+    #[error("PDR {0} has a Source Interface other than Access, Core, SGi-LAN/N6-LAN and CP-function")]
     Source(PdrId),
 }
 
 /// Which configured bound was reached.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Bound {
     /// [`crate::config::Limits::sessions`].
+    #[error("there are as many sessions as limits.sessions allows")]
     Sessions,
     /// [`crate::config::Limits::sessions_per_peer`].
+    #[error("this SMF has as many sessions as limits.sessions-per-peer allows")]
     SessionsPerPeer,
     /// All session slots of a shard.
+    #[error("the shard of the UE's address has no place for another session")]
     Slots,
     /// [`crate::config::Limits::pdrs`].
+    #[error("the session would have more PDRs than limits.rules-per-session allows")]
     Pdrs,
     /// [`crate::config::Limits::fars`].
+    #[error("the session would have more FARs than limits.rules-per-session allows")]
     Fars,
     /// [`crate::config::Limits::qers`], also of one PDR.
+    #[error("the session, or one PDR, would have more QERs than limits.rules-per-session allows")]
     Qers,
     /// [`crate::config::Limits::urrs`], also of one PDR.
+    #[error("the session, or one PDR, would have more URRs than limits.rules-per-session allows")]
     Urrs,
     /// [`crate::config::Limits::bars`].
+    #[error("the session would have too many BARs")]
     Bars,
     /// [`crate::config::Limits::filters`].
+    #[error("the PDR would have more SDF filters than limits.filters-per-pdr allows")]
     Filters,
     /// [`crate::config::Limits::framed_routes`].
+    #[error("the PDR would have too many framed routes")]
     FramedRoutes,
 }
 
-/// Why a request is refused. The session is as it was.
+/// " (PDR 5)", where there is a rule to name.
+struct At(Option<RuleId>);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |rule| write!(f, " ({rule})"))
+    }
+}
+
+/// Why a request is refused, as a sentence for people in the standard's words. The session is as it was.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     /// No session has this SEID.
-    #[error("no session {0}")]
+    #[error("there is no session {0} of this SMF here")]
     UnknownSession(Seid),
     /// The association ended, or never was.
-    #[error("the association is not known")]
+    #[error("the PFCP association with this SMF has ended")]
     UnknownPeer,
     /// An establishment without any PDR.
-    #[error("a session begins with a PDR")]
+    #[error("a session begins with at least one Create PDR")]
     Empty,
     /// Kept for later.
-    #[error("not supported: {0:?}")]
+    #[error("{0}, which is not supported")]
     Unsupported(Feature),
     /// A bound was reached.
-    #[error("too many: {0:?}")]
+    #[error("{0}{at}", at = At(*.1))]
     Limit(Bound, Option<RuleId>),
     /// Update or Remove of a rule that the session doesn't have.
-    #[error("the session has no {0:?}")]
+    #[error("the session has no {0}")]
     UnknownRule(RuleId),
     /// A flow description can't be used.
-    #[error("PDR {0}: {1}")]
+    #[error("PDR {0} has an SDF Filter that can't be used: {1}")]
     Sdf(PdrId, SdfError),
     /// A filter given by its ID alone, and none in the session has it.
-    #[error("PDR {0} names SDF filter {1}, which the session doesn't have")]
+    #[error("PDR {0} names SDF Filter ID {1}, which the session doesn't have")]
     UnknownFilter(PdrId, u32),
     /// None, or several, of DROP, FORW and BUFF.
-    #[error("FAR {0}: exactly one of DROP, FORW and BUFF must be asked for")]
+    #[error("FAR {0} has an Apply Action without exactly one of DROP, FORW and BUFF")]
     ApplyAction(FarId),
     /// A framed route that can't be read.
-    #[error("PDR {0}: the framed route can't be read")]
+    #[error("PDR {0} has a framed route that can't be read")]
     FramedRoute(PdrId),
     /// Rules don't fit together.
     #[error(transparent)]
     Unlinked(#[from] Unlinked),
     /// The tunnel can't be had.
-    #[error("PDR {0}: {1}")]
+    #[error("PDR {0} can't have its F-TEID: {1}")]
     Tunnel(PdrId, TunnelError),
     /// No local address of the family that was asked for.
-    #[error("PDR {0}: no local address of this family")]
+    #[error("PDR {0} asks for an F-TEID of an address family that no N3 or N9 interface has")]
     NoTunnelAddress(PdrId),
     /// The UE's address, or a framed route, can't be had.
-    #[error("PDR {0}: {1}")]
+    #[error("PDR {0} can't have its UE IP Address: {1}")]
     Address(PdrId, AddressError),
     /// A PDR names another UE address than its session has.
     #[error("PDR {0} names another UE address than its session has")]
     OtherAddress(PdrId),
     /// A session's own record can't be read: a defect.
-    #[error("the session's record is damaged")]
+    #[error("the record of session {0} here is damaged")]
     Damaged(Seid),
 }
 

@@ -12,7 +12,19 @@ use session::store::{Counts, Store};
 type Verdict = (Cause, Option<u16>, Option<RuleId>);
 
 fn verdict(refusal: &Refusal) -> Verdict {
+    plain(&refusal.to_string());
     (refusal.cause(), refusal.offending_ie(), refusal.failed_rule())
+}
+
+/// A sentence for people: the standard's words, and nothing that only a program's author knows.
+fn plain(sentence: &str) {
+    let inner_capital = |word: &str| {
+        let letters: Vec<char> = word.chars().collect();
+        letters.windows(2).any(|pair| pair[0].is_lowercase() && pair[1].is_uppercase())
+    };
+    let debug = sentence.contains("Id(") || sentence.contains("None") || sentence.contains("Some(");
+    assert!(!debug && !sentence.split_whitespace().any(inner_capital), "{sentence}");
+    assert!(sentence.len() > 15 && sentence.contains(' '), "{sentence}");
 }
 
 /// Refused as an establishment: nothing is left behind.
