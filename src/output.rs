@@ -6,12 +6,16 @@ use std::io::{ErrorKind, Write};
 
 /// Prints a text as it is.
 pub fn text(text: &str) -> Result<(), Failure> {
+    more(text).map(drop)
+}
+
+/// Prints some more of a text without end. Whether anybody still reads it.
+pub fn more(text: &str) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Failed, format!("can't write the result: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(Exit::Failed, format!("can't write the result: {error}"))),
     }
 }
 
@@ -21,4 +25,12 @@ pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("can't write the result: {error}")))?;
     json.push('\n');
     text(&json)
+}
+
+/// A value as one line of JSON.
+pub fn line<T: Serialize>(value: &T) -> Result<String, Failure> {
+    let mut json = serde_json::to_string(value)
+        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the result: {error}")))?;
+    json.push('\n');
+    Ok(json)
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use control::ctl::*;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -210,6 +210,25 @@ impl CtlBackend for Fake {
         Ok(OffloadStatus::default())
     }
 
+    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
+        let line = |number: u64| N4LogLine {
+            time: "2026-11-22T13:40:17Z".into(),
+            smf: "smf.example.org".into(),
+            message: Some("Session Modification Request".into()),
+            seid: Some(SeidText(0x2_0000_0001)),
+            cause: Some(73),
+            cause_name: Some("Rule creation/modification Failure".into()),
+            offending_ie: Some(108),
+            offending_ie_name: Some("FAR ID".into()),
+            failed_rule: Some(format!("FAR {number}")),
+            why: format!("the session has no FAR {number}"),
+            ..N4LogLine::default()
+        };
+        let all = if query.refused { 0..4u64 } else { 0..0 };
+        let from = query.from.unwrap_or(all.end.saturating_sub(query.limit.into()));
+        let entries: Vec<_> = all.skip(from as usize).take(query.limit as usize).map(line).collect();
+        Ok(N4Log { next: from + entries.len() as u64, missed: u64::from(query.from == Some(0)), entries })
+    }
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -232,6 +251,28 @@ impl CtlBackend for Fake {
     fn stop(&self) -> Result<(), CtlError> {
         Ok(())
     }
+}
+
+/// What is new is shown as it comes, until nobody reads any more.
+#[test]
+fn ctl_follows_what_smfs_ask_for() {
+    let directory = Directory::new("follow");
+    let socket = directory.0.join("ctl.sock");
+    let _server = CtlServer::start(&socket, Arc::new(Fake), Timeouts::default()).unwrap();
+    let mut child = millrace(&["ctl", "n4", "--refused", "--follow", "--limit", "2", "--json"])
+        .env("MILLRACE_CTL__SOCKET", &socket)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // The last two, and from then on the Fake's fourth is the end.
+    for rule in ["FAR 2", "FAR 3"] {
+        let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&line["failed_rule"], &line["cause"]), (&rule.into(), &73.into()));
+    }
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
@@ -261,8 +302,13 @@ fn ctl_asks_a_running_upf() {
         ends(&ask(&["ctl", "n4"]), 0).0,
         "NODE ID          ADDRESS          ASSOCIATED SINCE      STARTED               SESSIONS  OUTSTANDING\n\
          smf.example.org  192.0.2.10:8805  2026-11-21T23:18:29Z  2026-11-21T08:00:00Z         5            2\n\n\
-         COUNT  OF        COUNTER       MEANING\n    7  sessions  reports-sent  Session reports sent.\n"
+         Sessions and reports:\nCOUNT  COUNTER       MEANING\n    7  reports-sent  Session reports sent.\n"
     );
+    let (stdout, _) = ends(&ask(&["ctl", "n4", "--refused", "--limit", "1"]), 0);
+    assert!(stdout.ends_with(
+        "73  FAR ID (108)  FAR 3  Rule creation/modification Failure: the session has no FAR 3\n"
+    ));
+    ends(&ask(&["ctl", "n4", "--refused", "--log"]), 2);
     assert_eq!(
         ends(&ask(&["ctl", "flows"]), 0).0,
         "COUNT  COUNTER  MEANING\n    3  live     Flows known now.\n"
@@ -271,7 +317,11 @@ fn ctl_asks_a_running_upf() {
         ends(&ask(&["ctl", "flows", "--watermark-bytes", "1024"]), 0).0,
         "COUNT  COUNTER  MEANING\n 1024  marked   Reached.\n"
     );
-    assert!(ends(&ask(&["ctl", "flows", "--no-watermarks"]), 0).0.contains("    0  marked "));
+    assert!(ends(&ask(&["ctl", "flows", "--no-watermarks", "--all"]), 0).0.contains("    0  marked "));
+    assert_eq!(
+        ends(&ask(&["ctl", "flows", "--no-watermarks"]), 0).0,
+        "1 counters are 0 (--all shows them).\n"
+    );
     ends(&ask(&["ctl", "flows", "--no-watermarks", "--watermark-packets", "1"]), 2);
     assert_eq!(
         ends(&ask(&["ctl", "slices"]), 0).0,

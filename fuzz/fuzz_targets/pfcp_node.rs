@@ -219,7 +219,8 @@ impl World {
                 Event::TimedOut { peer: None, .. }
                 | Event::PeerUp(_)
                 | Event::PeerRestarted(_)
-                | Event::PeerLost(_) => {}
+                | Event::PeerLost(_)
+                | Event::TurnedAway { .. } => {}
             }
         }
         for (to, datagram) in self.out.datagrams() {

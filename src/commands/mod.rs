@@ -5,5 +5,4 @@ pub mod config;
 pub mod ctl;
 pub mod demo;
 pub mod lab;
-pub mod mirror;
 pub mod run;

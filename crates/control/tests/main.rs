@@ -3,5 +3,6 @@
 
 mod bench;
 mod n4;
+mod n4_history;
 mod n4_peers;
 mod n4_reports;

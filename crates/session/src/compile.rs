@@ -41,10 +41,10 @@ pub enum Unlinked {
     #[error("FAR {0} forwards, but was given no forwarding parameters")]
     NoForwardingParameters(FarId),
     /// FORW into a tunnel that leads nowhere.
-    #[error("FAR {0} forwards, but its outer header has TEID 0 or no unicast address")]
+    #[error("FAR {0} forwards, but its Outer Header Creation has TEID 0 or no unicast address")]
     Nowhere(FarId),
     /// FORW into something else than GTP-U.
-    #[error("FAR {0} forwards, but its outer header is not GTP-U")]
+    #[error("FAR {0} forwards, but its Outer Header Creation is not GTP-U/UDP/IPv4 or IPv6")]
     NotGtpu(FarId),
 }
 

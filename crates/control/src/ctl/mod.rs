@@ -25,6 +25,7 @@
 mod client;
 mod flows;
 mod mirror;
+mod n4;
 mod nat;
 mod offload;
 mod protocol;
@@ -35,6 +36,7 @@ mod server;
 pub use client::{CtlClient, CtlClientError};
 pub use flows::FlowMarksRequest;
 pub use mirror::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
+pub use n4::{N4CounterLine, N4Layer, N4Log, N4LogLine, N4LogQuery, N4PeerLine, N4Status};
 pub use nat::{NatPoolLine, NatStatus};
 pub use offload::*;
 pub use protocol::*;

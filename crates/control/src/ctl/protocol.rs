@@ -1,6 +1,7 @@
 //! Requests and answers: one JSON object per line.
 
 use super::mirror::{MirrorLine, MirrorRequest};
+use super::n4::{N4Log, N4LogQuery, N4Status};
 use super::nat::NatStatus;
 use super::qos::QosReport;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -112,6 +113,8 @@ pub enum Request {
     Peers,
     /// What N4 counts, and the state of each association.
     N4,
+    /// What SMFs asked for lately, and what of it was refused.
+    N4Log(N4LogQuery),
     /// What became of flows.
     Flows,
     /// Other watermarks for single flows.
@@ -189,6 +192,8 @@ pub enum Answer {
     },
     /// To [`Request::N4`].
     N4(N4Status),
+    /// To [`Request::N4Log`].
+    N4Log(N4Log),
     /// To [`Request::Flows`] and [`Request::FlowMarks`].
     Flows {
         /// In the order of the documentation.
@@ -598,60 +603,4 @@ pub struct PeerLine {
     pub repeated: u64,
     /// Our own requests that were sent again.
     pub retransmitted: u64,
-}
-
-/// N4 as it stands.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct N4Status {
-    /// In order of Node ID.
-    pub peers: Vec<N4PeerLine>,
-    /// Every counter, in the order of the documentation.
-    pub counters: Vec<N4CounterLine>,
-}
-
-/// An association.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct N4PeerLine {
-    /// Node ID.
-    pub node_id: String,
-    /// Where its requests come from.
-    pub address: SocketAddr,
-    /// Since when the association stands: UTC as in RFC 3339.
-    pub associated_since: String,
-    /// Its Recovery Time Stamp: when it says that it started, likewise.
-    pub recovery: String,
-    /// Its sessions.
-    pub sessions: u64,
-    /// Requests of ours that it has not answered yet.
-    pub outstanding: u64,
-}
-
-/// Which part of N4 counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum N4Layer {
-    /// The PFCP node: messages and associations.
-    Node,
-    /// Sessions and reports.
-    Sessions,
-}
-
-/// A counter of N4.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct N4CounterLine {
-    /// Who counts.
-    pub layer: N4Layer,
-    /// Its label.
-    pub counter: String,
-    /// What it means.
-    pub meaning: String,
-    /// Since the process started.
-    pub value: u64,
-}
-
-impl N4CounterLine {
-    /// From what `each` of the counters tells.
-    pub fn new(layer: N4Layer, (label, meaning, value): (&str, &str, u64)) -> Self {
-        Self { layer, counter: label.into(), meaning: meaning.trim().into(), value }
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::flows::FlowMarksRequest;
 use super::mirror::{MirrorLine, MirrorRequest};
+use super::n4::{N4Log, N4LogQuery, N4Status};
 use super::nat::NatStatus;
 use super::protocol::*;
 use super::qos::QosReport;
@@ -33,6 +34,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError>;
     /// N4's counters and associations.
     fn n4(&self) -> Result<N4Status, CtlError>;
+    /// The last requests and refusals.
+    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError>;
     /// Counters of flows.
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
     /// Sets other watermarks for single flows; then as [`Self::flows`].
@@ -274,6 +277,7 @@ impl Server {
             Request::Workers => Answer::Workers { workers: backend.workers()? },
             Request::Peers => Answer::Peers { peers: backend.peers()? },
             Request::N4 => Answer::N4(backend.n4()?),
+            Request::N4Log(query) => Answer::N4Log(backend.n4_log(&query)?),
             Request::Flows => Answer::Flows { flows: backend.flows()? },
             Request::FlowMarks(request) => Answer::Flows { flows: backend.flow_marks(&request)? },
             Request::Slices => Answer::Slices { slices: backend.slices()? },

@@ -90,6 +90,25 @@ impl CtlBackend for Fake {
         Ok(OffloadStatus { flows: 4, ..OffloadStatus::default() })
     }
 
+    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
+        let line = |number: u64| N4LogLine {
+            time: "2026-11-22T13:40:17Z".into(),
+            smf: "smf.example.org".into(),
+            message: Some("Session Modification Request".into()),
+            seid: Some(SeidText(0x2_0000_0001)),
+            cause: Some(73),
+            cause_name: Some("Rule creation/modification Failure".into()),
+            offending_ie: Some(108),
+            offending_ie_name: Some("FAR ID".into()),
+            failed_rule: Some(format!("FAR {number}")),
+            why: format!("the session has no FAR {number}"),
+            ..N4LogLine::default()
+        };
+        let all = if query.refused { 0..4u64 } else { 0..0 };
+        let from = query.from.unwrap_or(all.end.saturating_sub(query.limit.into()));
+        let entries: Vec<_> = all.skip(from as usize).take(query.limit as usize).map(line).collect();
+        Ok(N4Log { next: from + entries.len() as u64, missed: u64::from(query.from == Some(0)), entries })
+    }
     fn n4(&self) -> Result<N4Status, CtlError> {
         let peers = vec![N4PeerLine {
             node_id: "smf.example.org".into(),
@@ -207,6 +226,9 @@ fn questions_are_answered_in_order() {
     );
     assert!(matches!(client.ask(&Request::Offload).unwrap(), Answer::Offload(status) if status.flows == 4));
     assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
+    let query = N4LogQuery { refused: true, from: Some(3), limit: 5 };
+    let answer = client.ask(&Request::N4Log(query)).unwrap();
+    assert!(matches!(answer, Answer::N4Log(log) if (log.entries.len(), log.next) == (1, 4)));
 }
 
 #[test]
@@ -245,7 +267,7 @@ fn lines_are_as_documented() {
     let server = start(&directory, SHORT);
     insta::assert_snapshot!(raw(
         server.path(),
-        b"{\"ask\":\"version\"}\n{\"ask\":\"n4\"}\n{\"ask\":\"sessions\",\"limit\":1}\n{\"ask\":\"session\",\"seid\":\"0x2\"}\n\
+        b"{\"ask\":\"version\"}\n{\"ask\":\"n4\"}\n{\"ask\":\"n4-log\",\"refused\":true,\"limit\":1}\n{\"ask\":\"sessions\",\"limit\":1}\n{\"ask\":\"session\",\"seid\":\"0x2\"}\n\
           {\"ask\":\"session\",\"seid\":3}\n{\"ask\":\"drops\"}\n\n{\"ask\":\"weather\"}\n{\"ask\":\"session\"}\n\
           {\"ask\":\"session\",\"seid\":-1}\n{\"ask\":\"sessions\",\"limits\":1}\nnonsense\n\xff\xfe\n{\"ask\":\"stop\"}"
     ));

@@ -11,13 +11,17 @@
 mod convert;
 mod counters;
 mod far_ends;
+mod history;
+mod rate;
 mod reports;
 mod requests;
 mod timers;
 
 pub use counters::N4Counters;
+pub use history::{Entry, Excerpt, MAX_ENTRIES};
 
 use crate::n4::far_ends::FarEnds;
+use crate::n4::history::History;
 use crate::n4::reports::Reports;
 use crate::n4::timers::Timers;
 use datapath::command::{Command, Event, Token};
@@ -135,6 +139,7 @@ pub struct N4 {
     output: Output,
     orders: Vec<Order>,
     counters: N4Counters,
+    history: History,
 }
 
 impl N4 {
@@ -166,6 +171,7 @@ impl N4 {
             output: Output::default(),
             orders: Vec::new(),
             counters: N4Counters::default(),
+            history: History::new(),
         }
     }
 
@@ -197,6 +203,11 @@ impl N4 {
     /// What was counted.
     pub const fn counters(&self) -> &N4Counters {
         &self.counters
+    }
+
+    /// What SMFs asked for lately, or what of it was refused: entries from number `from` on, or the last ones.
+    pub fn excerpt(&self, refused: bool, from: Option<u64>, limit: usize) -> Excerpt {
+        self.history.excerpt(refused, from, limit)
     }
 
     /// Sessions of a peer.
@@ -232,6 +243,7 @@ impl N4 {
 
     /// Takes a datagram.
     pub fn receive(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        self.history.at(now);
         for message in Datagram::new(datagram) {
             match self.node.receive(now, from, message, &mut self.output) {
                 Incoming::Nothing => {}
@@ -249,6 +261,7 @@ impl N4 {
 
     /// Takes an event of a worker.
     pub fn event(&mut self, now: Nanos, event: Event) {
+        self.history.at(now);
         match event {
             Event::Applied { token, usage, .. } => match self.pending.remove(&token) {
                 Some(Pending::Request(waiting)) if waiting.fenced => {
@@ -285,6 +298,7 @@ impl N4 {
 
     /// Every worker has carried out what was ordered before [`Order::Fence`] with this token.
     pub fn directory_known(&mut self, now: Nanos, token: Token) {
+        self.history.at(now);
         match self.pending.get_mut(&token) {
             Some(Pending::Request(waiting)) => waiting.fenced = false,
             Some(Pending::Applied(..)) => {
@@ -298,6 +312,7 @@ impl N4 {
 
     /// Lets time pass.
     pub fn tick(&mut self, now: Nanos) {
+        self.history.at(now);
         self.node.tick(now, &mut self.output);
         self.lives(now);
         self.greet(now);
@@ -332,31 +347,38 @@ impl N4 {
                     let population = self.store.attach();
                     self.populations.insert(peer, population);
                     self.associations.insert(population, peer);
-                    self.log_peer(peer, "associated");
+                    self.tell(peer, History::associated);
                 }
                 pfcp::node::Event::PeerRestarted(peer) => {
-                    self.log_peer(peer, "restarted: its sessions are removed");
+                    self.tell(peer, History::restarted);
                     self.remove_population(peer);
                     let population = self.store.attach();
                     self.populations.insert(peer, population);
                     self.associations.insert(population, peer);
                 }
                 pfcp::node::Event::PeerReleased(peer) => {
-                    tracing::info!("PFCP association released; its sessions are removed");
+                    self.history.released(peer);
                     self.remove_population(peer);
                 }
-                pfcp::node::Event::PeerLost(peer) => self.log_peer(peer, "does not answer heartbeats"),
+                pfcp::node::Event::PeerLost(peer) => self.tell(peer, History::lost),
+                pfcp::node::Event::TurnedAway { from, message_type, why } => {
+                    self.history.turned_away(from, message_type, why);
+                }
                 pfcp::node::Event::TimedOut { peer: Some(_), token } => {
                     self.report_given_up(now, Seid(token));
                 }
                 pfcp::node::Event::TimedOut { peer: None, .. } => {}
             }
         }
+        if self.history.listens() {
+            self.node.peers().for_each(|peer| self.history.heard(peer));
+        }
     }
 
-    fn log_peer(&self, peer: pfcp::node::PeerId, what: &str) {
+    /// Notes what happened to a peer.
+    fn tell(&mut self, peer: pfcp::node::PeerId, note: impl FnOnce(&mut History, &pfcp::node::Peer)) {
         if let Some(peer) = self.node.peer(peer) {
-            tracing::info!(node_id = ?peer.node_id, address = %peer.address, "SMF {what}");
+            note(&mut self.history, peer);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Session requests: establishment, modification, deletion.
 
 use super::far_ends::far_end;
+use super::history::{Denial, Subject};
 use super::{N4, Order, Pending, convert};
 use datapath::command::{Command, Transition};
 use pfcp::ie::{ApplyAction, OuterHeaderCreation, UsageReport};
@@ -10,7 +11,7 @@ use pfcp::message::{
 };
 use pfcp::message_type::MessageType;
 use pfcp::node::RequestHandle;
-use pfcp::{Cause, DecodeError, FarId, Ies, RuleId, Seid, ie_type};
+use pfcp::{Cause, DecodeError, FarId, Ies, Seid, ie_type};
 use session::model::Outer;
 use session::refusal::Refusal;
 use session::store::Session;
@@ -42,26 +43,10 @@ enum Response {
     Deletion,
 }
 
-/// Why a session request is refused: what all three responses carry.
-#[derive(Clone, Copy, Debug)]
-struct Denial {
-    cause: Cause,
-    offending_ie: Option<u16>,
-    failed_rule: Option<RuleId>,
-}
-
-impl Denial {
-    /// More gNBs and UPFs than the configuration allows.
-    const FAR_ENDS: Self = Self {
-        cause: Cause::NO_RESOURCES,
-        offending_ie: Some(ie_type::OUTER_HEADER_CREATION),
-        failed_rule: None,
-    };
-}
-
 impl From<DecodeError> for Denial {
     fn from(error: DecodeError) -> Self {
-        Self { cause: error.cause, offending_ie: error.offending_ie, failed_rule: error.failed_rule }
+        let DecodeError { cause, offending_ie, failed_rule, .. } = error;
+        Self { cause, offending_ie, failed_rule, why: format!("the request can't be read: {error}") }
     }
 }
 
@@ -71,7 +56,18 @@ impl From<&Refusal> for Denial {
             cause: refusal.cause(),
             offending_ie: refusal.offending_ie(),
             failed_rule: refusal.failed_rule(),
+            why: refusal.to_string(),
         }
+    }
+}
+
+/// More gNBs and UPFs than there is room for.
+fn too_many_far_ends() -> Denial {
+    Denial {
+        cause: Cause::NO_RESOURCES,
+        offending_ie: Some(ie_type::OUTER_HEADER_CREATION),
+        failed_rule: None,
+        why: "sessions send to as many gNBs and UPFs as there is room for".into(),
     }
 }
 
@@ -99,19 +95,19 @@ impl N4 {
             Ok(request) => request,
             Err(error) => {
                 self.counters.malformed += 1;
-                return self.refuse_establishment(handle, cp_seid_of(body), error.into());
+                return self.refuse_establishment(handle, cp_seid_of(body), &error.into());
             }
         };
         let cp_seid = request.cp_fseid.seid;
         let Some(&population) = self.populations.get(&handle.peer) else {
             let refusal = Refusal::UnknownPeer;
-            return self.refuse_establishment(handle, cp_seid, (&refusal).into());
+            return self.refuse_establishment(handle, cp_seid, &(&refusal).into());
         };
         let wanted =
             request.create_fars.iter().filter_map(|far| far.forwarding.as_ref()?.outer_header_creation);
         if !self.far_ends.have_room(wanted.filter_map(|header| far_end(&header))) {
             self.counters.too_many_far_ends += 1;
-            return self.refuse_establishment(handle, cp_seid, Denial::FAR_ENDS);
+            return self.refuse_establishment(handle, cp_seid, &too_many_far_ends());
         }
         let mut made_way = 0;
         let established = loop {
@@ -119,8 +115,7 @@ impl N4 {
                 Ok(established) => break established,
                 Err(refusal) if made_way < MAKE_WAY && self.make_way(&refusal) => made_way += 1,
                 Err(refusal) => {
-                    tracing::debug!(%refusal, "session establishment refused");
-                    return self.refuse_establishment(handle, cp_seid, (&refusal).into());
+                    return self.refuse_establishment(handle, cp_seid, &(&refusal).into());
                 }
             }
         };
@@ -148,8 +143,9 @@ impl N4 {
         self.orders.push(Order::Shard(shard, Command::Install { token, rules, transition, query }));
     }
 
-    fn refuse_establishment(&mut self, handle: RequestHandle, cp_seid: Seid, denial: Denial) {
-        self.refused(handle.peer);
+    fn refuse_establishment(&mut self, handle: RequestHandle, cp_seid: Seid, denial: &Denial) {
+        let (peer, message) = (handle.peer, MessageType::SESSION_ESTABLISHMENT_REQUEST);
+        self.refused(Subject { peer, message, seid: None, cp_seid: of_session(cp_seid) }, denial);
         let response = SessionEstablishmentResponse {
             node_id: self.node.config().node_id.clone(),
             cause: denial.cause,
@@ -164,26 +160,25 @@ impl N4 {
 
     fn modify(&mut self, now: Nanos, handle: RequestHandle, seid: Seid, body: &[u8]) {
         let Some(cp_seid) = self.session_of_peer(handle, seid) else {
-            let denial = (&Refusal::UnknownSession(seid)).into();
-            return self.refuse_modification(handle, Seid(0), denial);
+            let denial: Denial = (&Refusal::UnknownSession(seid)).into();
+            return self.refuse_modification(handle, seid, Seid(0), &denial);
         };
         let request = match SessionModificationRequest::decode(body) {
             Ok(request) => request,
             Err(error) => {
                 self.counters.malformed += 1;
-                return self.refuse_modification(handle, cp_seid, error.into());
+                return self.refuse_modification(handle, seid, cp_seid, &error.into());
             }
         };
         if !self.have_far_ends(seid, &request) {
             self.counters.too_many_far_ends += 1;
-            return self.refuse_modification(handle, cp_seid, Denial::FAR_ENDS);
+            return self.refuse_modification(handle, seid, cp_seid, &too_many_far_ends());
         }
         let before = self.store.get(seid).map(|session| session.rules().clone());
         let modified = match self.store.modify(seid, &request) {
             Ok(modified) => modified,
             Err(refusal) => {
-                tracing::debug!(%refusal, "session modification refused");
-                return self.refuse_modification(handle, cp_seid, (&refusal).into());
+                return self.refuse_modification(handle, seid, cp_seid, &(&refusal).into());
             }
         };
         self.counters.modified += 1;
@@ -214,8 +209,9 @@ impl N4 {
         self.orders.push(Order::Shard(shard, Command::Install { token, rules, transition, query }));
     }
 
-    fn refuse_modification(&mut self, handle: RequestHandle, cp_seid: Seid, denial: Denial) {
-        self.refused(handle.peer);
+    fn refuse_modification(&mut self, handle: RequestHandle, seid: Seid, cp_seid: Seid, denial: &Denial) {
+        let (peer, message) = (handle.peer, MessageType::SESSION_MODIFICATION_REQUEST);
+        self.refused(Subject { peer, message, seid: Some(seid), cp_seid: of_session(cp_seid) }, denial);
         let response = SessionModificationResponse {
             cause: denial.cause,
             offending_ie: denial.offending_ie,
@@ -256,7 +252,7 @@ impl N4 {
     fn delete(&mut self, handle: RequestHandle, seid: Seid) {
         let deleted = self.session_of_peer(handle, seid).and_then(|_| self.store.delete(seid).ok());
         let Some(deleted) = deleted else {
-            return self.refuse_deletion(handle, Seid(0), Cause::SESSION_NOT_FOUND);
+            return self.refuse_deletion(handle, seid, Seid(0), &(&Refusal::UnknownSession(seid)).into());
         };
         self.counters.deleted += 1;
         self.far_ends.release(&deleted.rules);
@@ -270,8 +266,10 @@ impl N4 {
         self.orders.push(Order::Shard(session.shard, Command::Remove { token, session }));
     }
 
-    fn refuse_deletion(&mut self, handle: RequestHandle, cp_seid: Seid, cause: Cause) {
-        self.refused(handle.peer);
+    fn refuse_deletion(&mut self, handle: RequestHandle, seid: Seid, cp_seid: Seid, denial: &Denial) {
+        let (peer, message) = (handle.peer, MessageType::SESSION_DELETION_REQUEST);
+        self.refused(Subject { peer, message, seid: Some(seid), cp_seid: of_session(cp_seid) }, denial);
+        let cause = denial.cause;
         let response = SessionDeletionResponse { cause, offending_ie: None, usage_reports: Vec::new() };
         let kind = MessageType::SESSION_DELETION_RESPONSE;
         self.node.respond(handle, kind, cp_seid, |out| response.encode(out), &mut self.output);
@@ -287,9 +285,11 @@ impl N4 {
         None
     }
 
-    fn refused(&mut self, peer: pfcp::node::PeerId) {
+    fn refused(&mut self, subject: Subject, denial: &Denial) {
         self.counters.refused += 1;
-        *self.refused_of.entry(peer).or_default() += 1;
+        *self.refused_of.entry(subject.peer).or_default() += 1;
+        let address = self.node.peer(subject.peer).map(|peer| peer.address);
+        self.history.refused(subject, address, denial);
     }
 
     /// A worker could not carry out what was planned: it has no place left, or there is a defect here. The session is removed
@@ -297,19 +297,26 @@ impl N4 {
     pub(super) fn not_applied(&mut self, waiting: Waiting, why: datapath::Refusal) {
         let Waiting { handle, cp_seid, seid, response, .. } = waiting;
         self.counters.not_applied += 1;
-        let cause = match why {
-            datapath::Refusal::SlotBeyondLimit | datapath::Refusal::TooManyPeers => Cause::NO_RESOURCES,
-            datapath::Refusal::NotOwned => Cause::SYSTEM_FAILURE,
+        let (cause, why) = match why {
+            datapath::Refusal::SlotBeyondLimit => {
+                (Cause::NO_RESOURCES, "the shard of the UE's address has no place for another session")
+            }
+            datapath::Refusal::TooManyPeers => {
+                (Cause::NO_RESOURCES, "a worker has no place for another gNB or UPF")
+            }
+            datapath::Refusal::NotOwned => {
+                (Cause::SYSTEM_FAILURE, "the session's shard was not where it should be, which is a defect")
+            }
         };
-        let denial = Denial { cause, offending_ie: None, failed_rule: None };
+        let denial = Denial { cause, offending_ie: None, failed_rule: None, why: why.into() };
         self.drop_session(seid);
         match response {
-            Response::Establishment(_) => self.refuse_establishment(handle, cp_seid, denial),
-            Response::Modification(_) => self.refuse_modification(handle, cp_seid, denial),
+            Response::Establishment(_) => self.refuse_establishment(handle, cp_seid, &denial),
+            Response::Modification(_) => self.refuse_modification(handle, seid, cp_seid, &denial),
             Response::Deletion => {
                 self.reports.left(seid, &[]);
                 self.reports.starts.forget(seid);
-                self.refuse_deletion(handle, cp_seid, denial.cause);
+                self.refuse_deletion(handle, seid, cp_seid, &denial);
             }
         }
     }
@@ -317,6 +324,14 @@ impl N4 {
     /// The shard has done it: now the SMF is told.
     pub(super) fn applied(&mut self, now: Nanos, waiting: Waiting, usage: &[Usage]) {
         let Waiting { handle, cp_seid, seid, response, .. } = waiting;
+        let message = match response {
+            Response::Establishment(_) => MessageType::SESSION_ESTABLISHMENT_REQUEST,
+            Response::Modification(_) => MessageType::SESSION_MODIFICATION_REQUEST,
+            Response::Deletion => MessageType::SESSION_DELETION_REQUEST,
+        };
+        let address = self.node.peer(handle.peer).map(|peer| peer.address);
+        let subject = Subject { peer: handle.peer, message, seid: Some(seid), cp_seid: Some(cp_seid) };
+        self.history.accepted(subject, address);
         match response {
             Response::Establishment(response) => {
                 let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
@@ -360,6 +375,11 @@ impl N4 {
             }
         }
     }
+}
+
+/// The session at the SMF, if it is known: 0 stands for none (§7.2.2.4.2).
+fn of_session(cp_seid: Seid) -> Option<Seid> {
+    (cp_seid != Seid(0)).then_some(cp_seid)
 }
 
 /// The SMF's SEID in an establishment request that can't be read as a whole, so that the refusal finds its way; 0 if not even that

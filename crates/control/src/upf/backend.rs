@@ -1,10 +1,10 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
-use super::{Upf, describe, describe_qos, flow_log, mirrors, scale};
+use super::{Upf, describe, describe_n4, describe_qos, flow_log, mirrors, scale};
 use crate::ctl::{
     CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, MirrorLine, MirrorRequest,
-    N4Status, NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, ScaleRequest, ScaleStatus, SeidText,
-    SessionDetail, SessionPage, SessionQuery, SliceLine, Version, WorkerLine,
+    N4Log, N4LogQuery, N4Status, NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, ScaleRequest,
+    ScaleStatus, SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -107,7 +107,7 @@ impl CtlBackend for Backend {
     }
 
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
-        self.ask(|upf| Ok(describe::peers(upf)))
+        self.ask(|upf| Ok(describe_n4::peers(upf)))
     }
 
     fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
@@ -141,7 +141,12 @@ impl CtlBackend for Backend {
     }
 
     fn n4(&self) -> Result<N4Status, CtlError> {
-        self.ask(|upf| Ok(describe::n4(upf)))
+        self.ask(|upf| Ok(describe_n4::status(upf)))
+    }
+
+    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
+        let query = *query;
+        self.ask(move |upf| Ok(describe_n4::log(upf, query)))
     }
 
     fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {

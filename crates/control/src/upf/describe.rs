@@ -2,17 +2,15 @@
 
 use super::Upf;
 use super::bindings::Bindings;
-use super::calendar::utc;
 use crate::config::SliceSection;
 use crate::ctl::{
-    CtlError, DropLine, ErrorCode, FarLine, N4CounterLine, N4Layer, N4PeerLine, N4Status, NatPoolLine,
-    NatStatus, OffloadStatus, PdrLine, PeerLine, QerLine, RuleCounts, SessionDetail, SessionLine,
-    SessionPage, SessionQuery, SliceLine, TunnelEnd, UrrLine, Version, WorkerLine,
+    CtlError, DropLine, ErrorCode, FarLine, NatPoolLine, NatStatus, OffloadStatus, PdrLine, QerLine,
+    RuleCounts, SessionDetail, SessionLine, SessionPage, SessionQuery, SliceLine, TunnelEnd, UrrLine,
+    Version, WorkerLine,
 };
 use datapath::{Counters, SliceTraffic};
 use engine::{Gauge, WorkerReport};
 use pfcp::Seid;
-use pfcp::ie::NodeId;
 use session::rules::{Action, Destination, Prefix, SdfFilter, Source};
 use session::store::Session;
 use std::fmt::Write as _;
@@ -69,7 +67,7 @@ pub(super) fn has_address(session: &Session, address: IpAddr) -> bool {
 
 /// The Node ID of its SMF; empty while the session is being removed because its association ended.
 fn peer_of(upf: &Upf, session: &Session) -> String {
-    upf.n4.association_of(session).map(|peer| node_id(&peer.node_id)).unwrap_or_default()
+    upf.n4.association_of(session).map(|peer| peer.node_id.to_string()).unwrap_or_default()
 }
 
 fn line(upf: &Upf, session: &Session) -> SessionLine {
@@ -97,13 +95,6 @@ fn instance(upf: &Upf, session: &Session) -> String {
     let known = model.pdrs.iter().find_map(|pdr| usize::from(pdr.instance).checked_sub(1));
     let instances = &upf.n4.store().config().instances;
     known.and_then(|at| instances.get(at)).map(|instance| instance.name.to_string()).unwrap_or_default()
-}
-
-fn node_id(id: &NodeId) -> String {
-    match id {
-        NodeId::Ip(address) => address.to_string(),
-        NodeId::Fqdn(name) => name.to_string(),
-    }
 }
 
 pub(super) fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlError> {
@@ -340,43 +331,4 @@ pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine
         sleeping: gauge.asleep,
         cycles_per_packet: (handled > 0).then(|| busy_seconds * hz / handled as f64),
     }
-}
-
-pub(super) fn peers(upf: &Upf) -> Vec<PeerLine> {
-    let now = upf.clock.now();
-    let mut lines: Vec<_> = upf
-        .n4
-        .node()
-        .peers()
-        .map(|peer| PeerLine {
-            node_id: node_id(&peer.node_id),
-            address: peer.address,
-            alive: peer.alive,
-            associated_seconds: now.since(peer.since) / Nanos::SECOND,
-            sessions: upf.n4.sessions_of(peer.id) as u64,
-            requests: peer.requests,
-            refused: upf.n4.refused_of(peer.id),
-            repeated: peer.repeated,
-            retransmitted: peer.retransmitted,
-        })
-        .collect();
-    lines.sort_by(|a, b| a.node_id.cmp(&b.node_id));
-    lines
-}
-
-pub(super) fn n4(upf: &Upf) -> N4Status {
-    let (node, wall) = (upf.n4.node(), upf.n4.wall());
-    let line = |peer: &pfcp::node::Peer| N4PeerLine {
-        node_id: node_id(&peer.node_id),
-        address: peer.address,
-        associated_since: utc(wall.ntp(peer.since).0),
-        recovery: utc(peer.recovery.0),
-        sessions: upf.n4.sessions_of(peer.id) as u64,
-        outstanding: node.outstanding_to(peer.id) as u64,
-    };
-    let mut peers: Vec<_> = node.peers().map(line).collect();
-    peers.sort_by(|a, b| a.node_id.cmp(&b.node_id));
-    let of_node = node.counters().each().map(|counter| N4CounterLine::new(N4Layer::Node, counter));
-    let of_n4 = upf.n4.counters().each().map(|counter| N4CounterLine::new(N4Layer::Sessions, counter));
-    N4Status { peers, counters: of_node.chain(of_n4).collect() }
 }

@@ -11,6 +11,7 @@ pub mod calendar;
 mod capture;
 pub mod cores;
 mod describe;
+mod describe_n4;
 mod describe_qos;
 mod flow_log;
 mod journal;

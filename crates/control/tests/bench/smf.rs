@@ -47,11 +47,16 @@ pub struct Smf {
 impl Smf {
     pub fn new(number: u8, recovery: u32) -> Self {
         let address = Ipv4Addr::new(198, 51, 100, 100 + number);
+        Self::named(number, recovery, NodeId::Ip(address.into()))
+    }
+
+    pub fn named(number: u8, recovery: u32, name: NodeId) -> Self {
+        let address = Ipv4Addr::new(198, 51, 100, 100 + number);
         let config = NodeConfig {
             heartbeat_interval: 0,
             t1: super::SECOND,
             n1: 10,
-            ..NodeConfig::new(Role::Cp, NodeId::Ip(address.into()), RecoveryTimeStamp(recovery))
+            ..NodeConfig::new(Role::Cp, name, RecoveryTimeStamp(recovery))
         };
         Self {
             node: Node::new(config),

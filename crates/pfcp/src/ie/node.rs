@@ -16,6 +16,15 @@ pub enum NodeId {
     Fqdn(Box<str>),
 }
 
+impl std::fmt::Display for NodeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Fqdn(name) => name.fmt(f),
+        }
+    }
+}
+
 /// F-SEID (§8.2.37).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FSeid {

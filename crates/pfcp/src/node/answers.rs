@@ -2,7 +2,7 @@
 //! what the first got.
 
 use super::replies::{Key, Likeness, Seen};
-use super::{Incoming, Node, Output, PeerId, RequestHandle, Role};
+use super::{Event, Incoming, Node, Output, PeerId, RequestHandle, Role, TurnedAway};
 use crate::cause::Cause;
 use crate::header::Header;
 use crate::ids::{Seid, SequenceNumber};
@@ -66,6 +66,8 @@ impl Node {
         }
         let Some(peer) = peer else {
             self.counters.no_association += 1;
+            let why = TurnedAway::NoAssociation;
+            out.events.push(Event::TurnedAway { from, message_type: Some(kind), why });
             self.refuse_without_association(key, header, out);
             return Incoming::Nothing;
         };
@@ -154,6 +156,8 @@ impl Node {
         };
         self.reply(key, MessageType::ASSOCIATION_SETUP_RESPONSE, None, |out| response.encode(out), out);
         if !cause.is_success() {
+            let (message_type, why) = (Some(key.message_type), TurnedAway::Setup(cause));
+            out.events.push(Event::TurnedAway { from, message_type, why });
             // Room may be found, or the request mended, under the same sequence number.
             self.replies.forget(&key);
         }

@@ -22,7 +22,7 @@ mod transactions;
 
 pub use config::{NodeConfig, RequestPort, Role};
 pub use counters::NodeCounters;
-pub use output::{Event, Output};
+pub use output::{Event, Output, TurnedAway};
 pub use peer::{Peer, PeerId};
 
 use crate::cause::Cause;
@@ -155,6 +155,7 @@ impl Node {
     ) -> Incoming<'a> {
         if !self.config.allows(from.ip()) {
             self.counters.not_allowed += 1;
+            out.events.push(Event::TurnedAway { from, message_type: None, why: TurnedAway::NotAllowed });
             return Incoming::Nothing;
         }
         let (header, body) = match message {

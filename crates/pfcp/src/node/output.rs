@@ -1,8 +1,10 @@
 //! What a node wants done: datagrams in one buffer that is used again, and what happened to peers.
 
 use super::PeerId;
+use crate::cause::Cause;
 use crate::encode::encode_message;
 use crate::header::Header;
+use crate::message_type::MessageType;
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -24,6 +26,26 @@ pub enum Event {
         /// The owner's token.
         token: u64,
     },
+    /// A message was turned away before the owner saw it.
+    TurnedAway {
+        /// Who sent it.
+        from: SocketAddr,
+        /// What it was, if it was looked at.
+        message_type: Option<MessageType>,
+        /// Why.
+        why: TurnedAway,
+    },
+}
+
+/// Why a message never got to the owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TurnedAway {
+    /// Its sender is not allowed to speak here; it got no answer.
+    NotAllowed,
+    /// Its sender has no association.
+    NoAssociation,
+    /// The association that it asked for can't be had: the Cause that the sender was told.
+    Setup(Cause),
 }
 
 /// Filled by the node's methods; the owner sends the datagrams, handles the events and clears it.

@@ -1,0 +1,221 @@
+//! `ctl sessions` and `ctl session`.
+
+use super::traffic::drops;
+use super::words::{joined, or_dash, printable, rate};
+use crate::table::Side::{Left, Right};
+use crate::table::Table;
+use control::ctl::{SessionDetail, SessionPage};
+use std::fmt::Write;
+
+/// A page of sessions.
+pub fn page(page: &SessionPage) -> String {
+    if page.sessions.is_empty() {
+        return format!("No session to show; {} match.\n", page.total);
+    }
+    let mut table = Table::new(&[
+        ("SEID", Left),
+        ("UE IPV4", Left),
+        ("UE IPV6", Left),
+        ("NETWORK", Left),
+        ("SMF", Left),
+        ("CP SEID", Left),
+        ("SHARD", Right),
+        ("PDR", Right),
+        ("FAR", Right),
+        ("QER", Right),
+        ("URR", Right),
+    ]);
+    for line in &page.sessions {
+        table.row([
+            line.seid.to_string(),
+            or_dash(line.ue_ipv4.as_ref()),
+            or_dash(line.ue_ipv6.as_ref()),
+            line.network_instance.clone(),
+            line.peer.clone(),
+            line.cp_seid.to_string(),
+            line.shard.to_string(),
+            line.rules.pdrs.to_string(),
+            line.rules.fars.to_string(),
+            line.rules.qers.to_string(),
+            line.rules.urrs.to_string(),
+        ]);
+    }
+    let last = page.offset + page.sessions.len() as u64;
+    let more = if last < page.total { format!("; --offset {last} goes on") } else { String::new() };
+    format!("{table}{} to {last} of {}{more}\n", page.offset + 1, page.total)
+}
+
+/// All about a session.
+pub fn detail(detail: &SessionDetail) -> String {
+    let line = &detail.session;
+    let mut text = format!(
+        "Session {}  (SMF {}, its SEID {}, shard {})\nUE {} {}  network instance {:?}  {} packets buffered\n",
+        line.seid,
+        printable(&line.peer),
+        line.cp_seid,
+        line.shard,
+        or_dash(line.ue_ipv4.as_ref()),
+        printable(&or_dash(line.ue_ipv6.as_ref())),
+        line.network_instance,
+        detail.buffered
+    );
+    let mut part = |table: Table, empty: bool| {
+        if !empty {
+            // Writing to a string doesn't fail.
+            let _ = write!(text, "\n{table}");
+        }
+    };
+    let mut table = Table::new(&[
+        ("PDR", Right),
+        ("PRECEDENCE", Right),
+        ("SOURCE", Left),
+        ("TEID", Left),
+        ("FAR", Right),
+        ("QERS", Left),
+        ("URRS", Left),
+        ("PACKETS", Right),
+        ("BYTES", Right),
+        ("FILTERS", Left),
+    ]);
+    for pdr in &detail.pdrs {
+        table.row([
+            pdr.id.to_string(),
+            pdr.precedence.to_string(),
+            pdr.source.clone(),
+            or_dash(pdr.teid.as_ref()),
+            pdr.far.to_string(),
+            joined(&pdr.qers),
+            joined(&pdr.urrs),
+            pdr.packets.to_string(),
+            pdr.bytes.to_string(),
+            if pdr.filters.is_empty() { "any".into() } else { pdr.filters.join("; ") },
+        ]);
+    }
+    part(table, detail.pdrs.is_empty());
+    let mut table = Table::new(&[("FAR", Right), ("ACTION", Left), ("TOWARDS", Left), ("TUNNEL", Left)]);
+    for far in &detail.fars {
+        let tunnel = far.tunnel.map(|tunnel| format!("{} at {}", tunnel.teid, tunnel.peer));
+        table.row([
+            far.id.to_string(),
+            far.action.clone(),
+            or_dash(far.destination.as_ref()),
+            or_dash(tunnel.as_ref()),
+        ]);
+    }
+    part(table, detail.fars.is_empty());
+    let mut table = Table::new(&[
+        ("QER", Right),
+        ("QFI", Right),
+        ("UL GATE", Left),
+        ("DL GATE", Left),
+        ("UL MBR", Right),
+        ("DL MBR", Right),
+    ]);
+    let gate = |open| if open { "open" } else { "closed" }.to_owned();
+    for qer in &detail.qers {
+        table.row([
+            qer.id.to_string(),
+            or_dash(qer.qfi.as_ref()),
+            gate(qer.uplink_open),
+            gate(qer.downlink_open),
+            rate(qer.uplink_mbr),
+            rate(qer.downlink_mbr),
+        ]);
+    }
+    part(table, detail.qers.is_empty());
+    let mut table = Table::new(&[
+        ("URR", Right),
+        ("UL BYTES", Right),
+        ("DL BYTES", Right),
+        ("THRESHOLD", Right),
+        ("QUOTA", Right),
+    ]);
+    for urr in &detail.urrs {
+        table.row([
+            urr.id.to_string(),
+            urr.uplink_bytes.to_string(),
+            urr.downlink_bytes.to_string(),
+            or_dash(urr.threshold.as_ref()),
+            or_dash(urr.quota.as_ref()),
+        ]);
+    }
+    part(table, detail.urrs.is_empty());
+    if !detail.drops.is_empty() {
+        text.push('\n');
+        text.push_str(&drops(&detail.drops));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::ctl::*;
+
+    fn line() -> SessionLine {
+        SessionLine {
+            seid: SeidText(0x2_0000_0001),
+            cp_seid: SeidText(7),
+            peer: "smf\x1b[2J.example.org".into(),
+            ue_ipv4: Some([10, 45, 0, 2].into()),
+            ue_ipv6: Some("2001:db8:45:2::/64".into()),
+            network_instance: "internet".into(),
+            shard: 311,
+            rules: RuleCounts { pdrs: 2, fars: 2, qers: 1, urrs: 1 },
+        }
+    }
+
+    #[test]
+    fn a_page_of_sessions() {
+        let page = SessionPage { total: 12, offset: 10, sessions: vec![line()] };
+        insta::assert_snapshot!(super::page(&page));
+        assert_eq!(
+            super::page(&SessionPage { total: 3, offset: 9, sessions: vec![] }),
+            "No session to show; 3 match.\n"
+        );
+    }
+
+    #[test]
+    fn a_session() {
+        let pdr = |id, source: &str, teid| PdrLine {
+            id,
+            precedence: 255,
+            source: source.into(),
+            teid,
+            filters: vec!["udp from any to 198.51.100.0/24".into(); usize::from(id) - 1],
+            far: id.into(),
+            qers: vec![1, 2],
+            urrs: vec![],
+            packets: 10,
+            bytes: 12345,
+        };
+        let detail = SessionDetail {
+            session: line(),
+            pdrs: vec![pdr(1, "access", Some(TeidText(0x0100_8001))), pdr(2, "core", None)],
+            fars: vec![
+                FarLine { id: 1, action: "forward".into(), destination: Some("core".into()), tunnel: None },
+                FarLine {
+                    id: 2,
+                    action: "forward".into(),
+                    destination: Some("access".into()),
+                    tunnel: Some(TunnelEnd { teid: TeidText(9), peer: [198, 51, 100, 9].into() }),
+                },
+            ],
+            qers: vec![QerLine {
+                id: 1,
+                uplink_open: true,
+                downlink_mbr: Some(1_500_000),
+                qfi: Some(9),
+                ..QerLine::default()
+            }],
+            urrs: vec![UrrLine { id: 1, uplink_bytes: 5, threshold: Some(1000), ..UrrLine::default() }],
+            drops: vec![DropLine {
+                reason: "gate".into(),
+                meaning: "A QER's gate is closed.".into(),
+                packets: 4,
+            }],
+            buffered: 3,
+        };
+        insta::assert_snapshot!(super::detail(&detail));
+    }
+}
