@@ -515,6 +515,10 @@ fn tshark_finds_nothing_wrong() {
         assert!(found >= least, "{file}: {filter}: {found} packets, at least {least} were expected");
     }
     assert_eq!(count("n4", "pfcp.cause > 1"), 0);
+    // Nothing is missing at the end either.
+    for file in ["n3", "n4", "n6"] {
+        assert_eq!(count(file, "udp.dstport == 9"), 1, "{file}");
+    }
     assert!(directory.0.join("upf.log").exists());
 }
 

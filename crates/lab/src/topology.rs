@@ -242,7 +242,7 @@ pub(crate) fn run(program: &'static str, line: &str) -> Result<(), LabError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     /// Why namespaces can't be made here.
-    fn lacking() -> Option<&'static str> {
+    pub fn lacking() -> Option<&'static str> {
         if !rustix::process::geteuid().is_root() {
             return Some("not root");
         }
