@@ -12,6 +12,7 @@
 //! **When not to use it.** To say what two threads with a ring between them do: `ndr` measures that beside it.
 
 use crate::path::{Path, PathError};
+use io::port::quarters;
 use io::replay::ReplayRx;
 use io::{BURST, RxQueue};
 use loadgen::latency::Latencies;
@@ -92,6 +93,11 @@ impl Arrivals {
         let n = most as u64 - left;
         self.backlog -= n;
         n as usize
+    }
+
+    /// How full the queue is, in quarters.
+    pub fn quarters(&self) -> u8 {
+        quarters(self.backlog as usize, self.descriptors as usize)
     }
 
     /// Packets that have come so far.
@@ -176,7 +182,7 @@ pub fn serve(path: &mut Path, clock: &Tsc, lanes: &mut [Lane], seconds: f64, tra
             }
             work += n;
             lane.rx.rx_burst(&mut burst, n);
-            path.process(lane.port, &mut burst);
+            path.process(lane.port, Some(lane.arrivals.quarters()), &mut burst);
             let at = clock.ticks();
             taken.drain(..).for_each(|packets| trace.note(number, &packets, at));
         }

@@ -11,14 +11,13 @@
 //!   `loss_percent` of what the established flows offered.
 //!
 //! The flood comes from subscribers of its own, fresh ones in each run, so that none of its flows is known by any chance. Limits
-//! of flows per session and burst are the defaults.
+//! of flows and what protects known ones are as shipped.
 
 use crate::arrivals::{self, Arrivals, DESCRIPTORS, Lane, Trace};
 use crate::flows;
 use crate::path::{self, Path, PathError, Subscriber};
 use crate::report::{Measured, Param, Report};
 use datapath::{Config, Counters};
-use io::RxQueue;
 use io::replay::{ReplayRx, Stream};
 use tables::clock::Tsc;
 
@@ -28,8 +27,6 @@ const FLOWS_PER_SESSION: usize = 32;
 const PORTS: usize = 1 << 16;
 /// Sessions of the flood, at most.
 const MOST_SOURCES: usize = 256;
-/// Packets of a burst, all of them new flows' first, that is within the default limits.
-const AT_LEISURE: usize = 16;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -107,7 +104,7 @@ pub fn run(config: &FloodConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
     }
     report.notes.push(format!(
         "{} established flows, uplink; cycles_per_packet of established beside a flood: all cycles less those that flood packets \
-         take alone, the port's own included (in full bursts the datapath takes its port for overloaded, and drops most new flows); \
+         take alone, the port's own included; \
          offered: percent of the core that established packets take without a flood; one \
          receive queue of {DESCRIPTORS} descriptors for both, {} s a run; loss_percent: of the established packets offered",
         config.flows, config.seconds
@@ -191,20 +188,14 @@ impl Rig {
     fn new(flows: usize, clock: Tsc) -> Result<Self, PathError> {
         // The defaults, but for the number of flows in all.
         let mut path = Path::new(clock, |config: &mut Config| {
-            config.flows_per_shard = config.flows_per_shard.max((2 * flows / session::SHARDS) as u32);
+            config.flows = config.flows.max(2 * flows as u32);
         })?;
         let subscribers = flows::establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION))?;
         let mut packets = flows::each_flow(&subscribers, FLOWS_PER_SESSION);
         packets.truncate(flows);
         path::shuffle(&mut packets);
         let established = path::stream(true, packets.into_iter())?;
-        // In bursts that don't look like overload.
-        let mut rx = ReplayRx::new(established.clone()).limited(flows as u64);
-        let mut burst = Vec::with_capacity(AT_LEISURE);
-        while rx.rx_burst(&mut burst, AT_LEISURE) > 0 {
-            path.process(0, &mut burst);
-        }
-        path.no_drops()?;
+        path.once(ReplayRx::new(established.clone()).limited(flows as u64), 0)?;
         let (expected, found) = (flows as u64, path.datapath.counters().flows.live());
         if expected == found {
             Ok(Self { path, clock, established, trace: Trace::default() })

@@ -180,13 +180,14 @@ impl Path {
     /// One burst through the datapath; says of how many packets.
     fn burst(&mut self, rx: &mut ReplayRx, port: u16, burst: &mut Vec<MemFrame>) -> usize {
         let received = rx.rx_burst(burst, BURST);
-        self.process(port, burst);
+        self.process(port, rx.quarters(), burst);
         received
     }
 
-    /// What was received at a port through the datapath, and out.
-    pub fn process(&mut self, port: u16, burst: &mut Vec<MemFrame>) {
+    /// What was received at a port through the datapath, and out. So many quarters of the port's queue are full.
+    pub fn process(&mut self, port: u16, quarters: Option<u8>, burst: &mut Vec<MemFrame>) {
         let now = self.clock.now();
+        self.datapath.queue_fills(port, quarters);
         self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
         self.send();
     }

@@ -108,7 +108,7 @@ fn prepare(
     clock: Tsc,
 ) -> Result<(Path, Vec<Subscriber>), PathError> {
     let mut path = Path::new(clock, |config| {
-        flows::unlimited(config);
+        flows::room_for(sessions * config.flows_per_session as usize, config);
         if !learning {
             config.flows_per_session = 0;
         }

@@ -161,7 +161,7 @@ pub fn params(profile: &Profile, (uplink, downlink): Sizes) -> [(&'static str, c
 
 /// Sessions for so many flow entries, all of them known, and the packets of one direction.
 pub fn prepare(flows: usize, clock: Tsc) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
-    let mut path = Path::new(clock, flows::unlimited)?;
+    let mut path = Path::new(clock, |config| flows::room_for(flows, config))?;
     let subscribers = flows::establish(&mut path, flows.div_ceil(2 * TUPLES))?;
     let packets = tuples(&subscribers);
     for uplink in [true, false] {

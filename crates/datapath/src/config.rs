@@ -15,15 +15,14 @@ pub struct Config {
     pub seed: u64,
     /// Session slots in each shard.
     pub sessions_per_shard: u32,
-    /// Flows in each shard; beyond, the one that was idle longest makes room.
-    pub flows_per_shard: u32,
+    /// Flows of all 512 shards together; a worker may have as large a part of them as it has of the shards. Beyond, one that was idle for
+    /// long makes room.
+    pub flows: u32,
     /// Flows for which each shard has memory from the start, so that none waits for it; those beyond take it as they come.
     pub flows_reserved_per_shard: u32,
     /// Flows of one session; the packets of further ones are classified one by one.
     pub flows_per_session: u32,
-    /// Flows that one burst may add; the packets of further ones are classified one by one.
-    pub flows_per_burst: u32,
-    /// Packets of unknown flows that one burst may bring to their rules while its port is overloaded.
+    /// Packets of unknown flows that one burst may bring to their rules however full its port's queue is.
     pub new_flows_in_overload: u32,
     /// Seconds without a packet after which a flow is forgotten.
     pub flow_idle: u16,
@@ -71,10 +70,9 @@ impl Config {
             view,
             seed: 0x6d69_6c6c_7261_6365,
             sessions_per_shard: 1 << 15,
-            flows_per_shard: 1 << 15,
+            flows: 1 << 24,
             flows_reserved_per_shard: 0,
             flows_per_session: 4096,
-            flows_per_burst: 32,
             new_flows_in_overload: 1,
             flow_idle: 30,
             export: None,

@@ -57,9 +57,11 @@ pub struct FlowCounters {
     pub expired: u64,
     /// Forgotten to make room for another.
     pub evicted: u64,
+    /// Ended with their session.
+    pub deleted: u64,
     /// Live when their worker stopped.
     pub closed: u64,
-    /// Not entered: the session's or the burst's limit was reached, or no place was found.
+    /// Not entered: the session's limit was reached, or no place was found.
     pub refused: u64,
     /// Records handed to control.
     pub exported: u64,
@@ -80,11 +82,11 @@ pub struct FlowCounters {
 impl FlowCounters {
     /// Flows known now; of one worker an estimate, since shards that move take their flows with them.
     pub const fn live(&self) -> u64 {
-        self.learned.saturating_sub(self.expired + self.evicted + self.closed)
+        self.learned.saturating_sub(self.expired + self.evicted + self.deleted + self.closed)
     }
 
     /// Label, meaning and value of each, for whoever shows them.
-    pub const fn each(&self) -> [(&'static str, &'static str, u64); 15] {
+    pub const fn each(&self) -> [(&'static str, &'static str, u64); 16] {
         [
             ("live", "Flows known now.", self.live()),
             ("served", "Packets that a known flow served.", self.served),
@@ -92,10 +94,11 @@ impl FlowCounters {
             ("revised", "Flows classified again, because their session's filters had changed.", self.revised),
             ("expired", "Flows forgotten after a silence.", self.expired),
             ("evicted", "Flows forgotten to make room for others: the limit is too low.", self.evicted),
+            ("deleted", "Flows that ended because their session did.", self.deleted),
             ("closed", "Flows that were live when their worker stopped.", self.closed),
             (
                 "refused",
-                "Packets whose flow was not entered: their session has too many flows, or their burst too many new ones.",
+                "Packets whose flow was not entered: their session has too many flows.",
                 self.refused,
             ),
             ("exported", "Records of flows given to the flow log.", self.exported),
@@ -123,6 +126,7 @@ impl FlowCounters {
             revised: self.revised + other.revised,
             expired: self.expired + other.expired,
             evicted: self.evicted + other.evicted,
+            deleted: self.deleted + other.deleted,
             closed: self.closed + other.closed,
             refused: self.refused + other.refused,
             exported: self.exported + other.exported,

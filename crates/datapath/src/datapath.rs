@@ -17,6 +17,7 @@ use crate::outbox::Outbox;
 use crate::overload::Overload;
 use crate::parse::{self, Kind, Meta};
 use crate::peer::NO_PEER;
+use crate::room::Room;
 use crate::shard::{self, Refusal, Shard};
 use crate::slice::{Share, SliceTraffic};
 use crate::{Config, Reason};
@@ -83,9 +84,9 @@ pub struct Datapath<F: Frame> {
     lookups: Vec<Option<Lookup>>,
     /// Sessions here whose rules have records of their own.
     divided: usize,
-    /// Flows that may still be added in this burst.
-    pub(crate) flow_budget: u32,
     overload: Overload,
+    /// For flows.
+    pub(crate) room: Room,
     /// What is told of flows.
     pub(crate) export: Export,
     /// Its shares of slices, uplink and downlink of each in turn.
@@ -131,8 +132,8 @@ impl<F: Frame> Datapath<F> {
             probes: Vec::with_capacity(4 * BURST),
             lookups: Vec::with_capacity(4 * BURST),
             divided: 0,
-            flow_budget: 0,
             overload: Overload::default(),
+            room: Room::new(config.flows),
             export: Export::new(config.export),
             slices: Share::of(&config.slices),
             sweep: 0,
@@ -179,6 +180,7 @@ impl<F: Frame> Datapath<F> {
         // The frames come with the shard.
         self.counters.handed_in += shard.buffered() as u64;
         self.divided += shard.divided();
+        self.room.come(shard.id(), shard.flows.len());
         if let Some(place) = self.shards.get_mut(index) {
             *place = Some(shard);
         }
@@ -192,6 +194,7 @@ impl<F: Frame> Datapath<F> {
         self.counters.buffered -= shard.buffered() as u64;
         self.counters.handed_out += shard.buffered() as u64;
         self.divided -= shard.divided();
+        self.room.go(id);
         Some(shard)
     }
 
@@ -203,8 +206,8 @@ impl<F: Frame> Datapath<F> {
     /// An empty shard with this worker's limits.
     pub fn new_shard(&self, id: ShardId) -> Box<Shard<F>> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;
-        let Config { sessions_per_shard, flows_per_shard, meter_burst, .. } = self.config;
-        let mut shard = Shard::new(id, sessions_per_shard, flows_per_shard, meter_burst, seed);
+        let Config { sessions_per_shard, flows, meter_burst, .. } = self.config;
+        let mut shard = Shard::new(id, sessions_per_shard, flows, meter_burst, seed);
         shard.flows.reserve(self.config.flows_reserved_per_shard);
         shard.nat = self.nat.as_ref().map(|plan| {
             let limit = self.config.mappings_per_shard;
@@ -257,6 +260,12 @@ impl<F: Frame> Datapath<F> {
     /// The shard that a UE address belongs to, unless the address directory says otherwise.
     pub fn shard_of(address: IpAddr) -> ShardId {
         ShardId::from_hash(rss::ue_hash(address))
+    }
+
+    /// So many quarters of the queue that a port's bursts come from are full, if that is known ([`io::RxQueue::quarters`]): in overload,
+    /// whether new flows may begin depends on it. To be told with each burst that is full.
+    pub fn queue_fills(&mut self, port: u16, quarters: Option<u8>) {
+        self.overload.fills(port, quarters);
     }
 
     /// Processes frames that arrived at a port, and leaves `burst` empty.
@@ -423,7 +432,6 @@ impl<F: Frame> Datapath<F> {
             self.pass_on(cx, burst);
         }
         self.sample();
-        self.flow_budget = self.config.flows_per_burst;
         // What is known of this burst is out of reach of packets that arise from it and are run in its midst.
         let (mut metas, mut lookups) = (std::mem::take(&mut self.metas), std::mem::take(&mut self.lookups));
         if self.divided > 0 {
@@ -626,6 +634,7 @@ impl<F: Frame> Datapath<F> {
                     self.divided = self.divided - before + shard.divided();
                     removed
                 });
+                self.purge_flows(cx.now, place.shard);
                 let event = match removed {
                     Some(mut session) => {
                         if let Some(shard) = self.shard_mut(place.shard) {
@@ -721,11 +730,21 @@ impl<F: Frame> Datapath<F> {
         for (peer, teid) in &installed.left {
             self.end_marker(cx, *peer, *teid);
         }
+        if installed.replaced {
+            self.purge_flows(cx.now, rules.place.shard);
+        }
         cx.out.events.extend(mirrors_ended(std::mem::take(&mut installed.mirrors)));
         // Only now: the old tunnel's far end was still needed.
         self.network.peers.release_all(&before);
         self.flush(cx, rules.place, transition.drop_buffered || installed.replaced);
         Ok(installed)
+    }
+
+    /// A session is gone: its flows follow, the first of them now.
+    fn purge_flows(&mut self, now: Nanos, shard: ShardId) {
+        let Some(Some(shard)) = self.shards.get_mut(shard.index()) else { return };
+        let (export, counters) = (&mut self.export, &mut self.counters.flows);
+        shard.purge_flows(&mut Ledger { now, export, counters, room: &mut self.room });
     }
 
     fn snapshot(&mut self, place: session::SessionRef) -> Option<SessionSnapshot> {
@@ -756,7 +775,9 @@ impl<F: Frame> Datapath<F> {
         for _ in 0..SWEPT {
             if let Some(Some(shard)) = self.shards.get_mut(self.sweep) {
                 let (export, counters) = (&mut self.export, &mut self.counters.flows);
-                shard.sweep_flows(&mut Ledger { now, export, counters });
+                let mut ledger = Ledger { now, export, counters, room: &mut self.room };
+                shard.sweep_flows(&mut ledger);
+                shard.purge_flows(&mut ledger);
                 if let Some(state) = &mut shard.nat {
                     let (events, counters) = (&mut cx.out.events, &mut self.counters.nat);
                     state.expire(&mut nat::Ledger { now, events, counters });

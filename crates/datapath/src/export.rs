@@ -28,6 +28,7 @@ use crate::command::Event;
 use crate::counters::FlowCounters;
 use crate::datapath::Datapath;
 use crate::flow::{Flow, Key, Lookup, Reached};
+use crate::room::Room;
 use crate::shard::{Session, Shard, upper_half};
 use io::Frame;
 use pfcp::{PdrId, Seid};
@@ -153,6 +154,7 @@ pub(crate) struct Ledger<'a> {
     pub now: Nanos,
     pub export: &'a mut Export,
     pub counters: &'a mut FlowCounters,
+    pub room: &'a mut Room,
 }
 
 impl Export {
@@ -223,10 +225,15 @@ pub(crate) struct Former {
     rules: Box<[(PdrId, bool)]>,
     /// Flows that are left.
     flows: u32,
+    /// The session is no more: they are looked for, and end.
+    gone: bool,
 }
 
 /// By version.
 pub(crate) type Formers = HashMap<u32, Former>;
+
+/// Lines that one visit to a shard looks at for flows whose session is gone, and as many of them as it ends at most: some 50 us.
+const PURGED: (u32, u32) = (2048, 128);
 
 /// A session's classification comes to its end. Its flows are still there.
 pub(crate) fn retire<F>(formers: &mut Formers, session: &Session<F>) {
@@ -238,9 +245,27 @@ pub(crate) fn retire<F>(formers: &mut Formers, session: &Session<F>) {
             start: session.rule_records.start(),
             rules: rules.pdrs.iter().map(|pdr| (pdr.id, pdr.source.is_uplink())).collect(),
             flows: session.current,
+            gone: false,
         };
         formers.insert(session.versions.1, former);
     }
+}
+
+/// A session whose classification has retired is no more: how many flows are left of it.
+pub(crate) fn bereave<F>(formers: &mut Formers, session: &Session<F>) -> u32 {
+    let mut flows = 0;
+    let mut lose = |former: &mut Former| {
+        former.gone = true;
+        flows += former.flows;
+    };
+    if session.flows > session.current {
+        // It had others before.
+        let its = |former: &&mut Former| former.seid == session.rules.seid && !former.gone;
+        formers.values_mut().filter(its).for_each(lose);
+    } else if let Some(former) = formers.get_mut(&session.versions.1).filter(|_| session.current > 0) {
+        lose(former);
+    }
+    flows
 }
 
 impl<F> Shard<F> {
@@ -265,7 +290,45 @@ impl<F> Shard<F> {
         let silence = end == End::IdleTimeout && owner.is_some_and(|owner| !owner.in_force);
         let end = if silence { End::ForcedEnd } else { end };
         ledger.tell(Told::Ended(end), key, flow, owner);
+        ledger.room.left(self.id());
         self.discount(key, flow);
+    }
+
+    /// Ends flows of sessions that are gone, some at a time, as long as there are any.
+    pub(crate) fn purge_flows(&mut self, ledger: &mut Ledger<'_>) {
+        if self.orphans == 0 {
+            return;
+        }
+        let (mut lines, mut flows) = PURGED;
+        let mut ended = std::mem::take(&mut self.ended);
+        while self.orphans > 0 && lines > 0 && flows > 0 {
+            // Downwards: the flow that fills a gap comes from the end, where all have been seen.
+            let below = self.purging.min(self.flows.len() as u32);
+            let from = below.saturating_sub(lines.min(flows));
+            let formers = &self.formers;
+            self.flows.visit(from..below, |key, flow| {
+                if formers.get(&flow.version).is_some_and(|former| former.gone) {
+                    ended.push((*key, *flow));
+                }
+            });
+            flows -= ended.len() as u32;
+            for (key, flow) in ended.drain(..) {
+                self.flows.remove(&key);
+                ledger.counters.deleted += 1;
+                self.flow_ended(&key, &flow, End::ForcedEnd, ledger);
+            }
+            lines -= (below - from).clamp(1, lines);
+            self.purging = if from == 0 { u32::MAX } else { from };
+        }
+        self.ended = ended;
+    }
+
+    /// Ends the flow that was idle for longest, as far as a glance shows. False: there is none.
+    pub(crate) fn evict_flow(&mut self, ledger: &mut Ledger<'_>) -> bool {
+        let Some((key, flow)) = self.flows.evict() else { return false };
+        ledger.counters.evicted += 1;
+        self.flow_ended(&key, &flow, End::LackOfResources, ledger);
+        true
     }
 
     /// A flow is no more, or not this session's any more.
@@ -283,6 +346,7 @@ impl<F> Shard<F> {
         }
         if is_former && let Some(former) = self.formers.get_mut(&flow.version) {
             former.flows = former.flows.saturating_sub(1);
+            self.orphans = self.orphans.saturating_sub(former.gone.into());
             if former.flows == 0 {
                 self.formers.remove(&flow.version);
             }
@@ -453,7 +517,8 @@ impl<F: Frame> Datapath<F> {
                     }
                 });
                 left -= below - next;
-                let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+                let (export, counters) = (&mut self.export, &mut self.counters.flows);
+                let mut ledger = Ledger { now, export, counters, room: &mut self.room };
                 for (key, _) in due.drain(..) {
                     shard.flow_due(&key, (0, 0), &mut ledger);
                 }
@@ -489,7 +554,8 @@ impl<F: Frame> Datapath<F> {
                 let below = below.min(shard.flows.len() as u32);
                 next = shard.visit_below(below, left, |key, flow| visited.push((*key, *flow)));
                 left -= below - next;
-                let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+                let (export, counters) = (&mut self.export, &mut self.counters.flows);
+                let mut ledger = Ledger { now, export, counters, room: &mut self.room };
                 for (key, flow) in visited.drain(..) {
                     ledger.counters.closed += 1;
                     let owner = shard.owner(&key, &flow);

@@ -335,7 +335,8 @@ impl<F: Frame> Datapath<F> {
             if flow.is_due(&self.export.marks)
                 && let Some(lookup) = lookup
             {
-                let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+                let (export, counters) = (&mut self.export, &mut self.counters.flows);
+                let mut ledger = Ledger { now, export, counters, room: &mut self.room };
                 shard.flow_due(&lookup.key, (1, meta.len.into()), &mut ledger);
             }
         }

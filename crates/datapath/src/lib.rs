@@ -129,6 +129,7 @@ mod peer;
 mod police;
 mod reason;
 pub mod record;
+mod room;
 mod runs;
 mod shard;
 pub mod slice;

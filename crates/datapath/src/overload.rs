@@ -1,42 +1,82 @@
 //! When more comes than can be done: who waits?
 //!
-//! A flow's first packet costs ten times what its others do. Where a flood of new flows (a port scan, a SYN flood, an outage that
-//! ends) takes the time that known flows need, the receive queue overflows and everybody's packets are lost alike. So a
-//! port whose bursts have been full for longer than its queue is deep is taken as overloaded, and as long as it is, a burst
-//! brings only so many packets of unknown flows to their rules; the rest are dropped at the price of a look-up. New flows then begin more
-//! slowly, and known ones go on.
+//! **Problem.** A flow's first packet costs ten times what its others do. Where a flood of new flows (a port scan, a SYN flood, an
+//! outage that ends) takes the time that known flows need, the receive queue overflows, and everybody's packets are lost alike. Not
+//! so where the worker keeps up: a core that is busy has full bursts without end and loses nothing, and a core that learns flows
+//! as fast as it can is no worse for it.
+//!
+//! **Model.** What is lost is lost where a queue is full, so it is the queue that says who must wait. After a full burst the port
+//! is asked how many quarters of its queue are full ([`Datapath::queue_fills`](crate::Datapath::queue_fills)). Below one, new
+//! flows come as they like; from then on fewer and fewer packets of unknown flows of a burst are brought to their rules, the rest
+//! are dropped at the price of a look-up. So the queue settles where known flows and as many new ones as there is time for are
+//! served, and known flows lose nothing as long as there is time for them and the look-ups.
+//!
+//! A port that can't tell (the kernel's, another process's) is taken as overloaded when its bursts have been full for longer than
+//! its queue is deep. Its packets cost the worker so much that a part of each burst may be new flows even then.
+//!
+//! **When not to use it.** What another worker hands over is not limited here: it was received already.
 
 use io::BURST;
 
-/// Full bursts in a row that say that a queue is never emptied: twice the descriptors that a queue has by default.
-const FULL_BURSTS: u8 = 32;
+/// Full bursts in a row before a port's queue is looked at: a burst of load that a small queue holds is none of overload.
+const PATIENCE: u8 = 8;
+/// Likewise where nothing is known of the queue: twice the descriptors that one has by default.
+const PATIENCE_IN_THE_DARK: u8 = 32;
+/// Packets of unknown flows that a burst may then bring.
+const IN_THE_DARK: u32 = BURST as u32 / 4;
+/// Likewise while no quarter of the queue, one, or two are full.
+const ALLOWED: [u32; 3] = [u32::MAX, BURST as u32 / 2, BURST as u32 / 8];
+
+/// A port's queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queue {
+    /// Full bursts in a row.
+    full: u8,
+    /// Quarters of it that are full, if that is known.
+    quarters: Option<u8>,
+}
+
+impl Queue {
+    /// Packets of unknown flows that a burst may bring, where no burst need bring more than `least`.
+    fn allows(self, least: u32) -> u32 {
+        let most = match self.quarters {
+            _ if self.full < PATIENCE => u32::MAX,
+            Some(quarters) => ALLOWED.get(usize::from(quarters)).copied().unwrap_or(least),
+            None if self.full < PATIENCE_IN_THE_DARK => u32::MAX,
+            None => IN_THE_DARK,
+        };
+        most.max(least)
+    }
+}
 
 /// What a worker knows of its ports' queues.
 #[derive(Debug, Default)]
 pub struct Overload {
-    /// Full bursts in a row, by port.
-    full: Vec<u8>,
+    /// By port.
+    queues: Vec<Queue>,
     /// Packets of unknown flows that this burst may still bring.
     left: u32,
 }
 
 impl Overload {
-    /// A burst of so many packets came from a port; in overload it may bring `allowed` packets of unknown flows.
-    #[inline]
-    pub fn begin(&mut self, port: u16, packets: usize, allowed: u32) {
-        let at = usize::from(port);
-        if at >= self.full.len() {
-            self.full.resize(at + 1, 0);
+    /// So many quarters of a port's queue are full, if that is known.
+    pub fn fills(&mut self, port: u16, quarters: Option<u8>) {
+        if let Some(queue) = self.queue(port) {
+            queue.quarters = quarters;
         }
-        let Some(full) = self.full.get_mut(at) else { return };
-        *full = if packets >= BURST { full.saturating_add(1) } else { 0 };
-        self.left = if *full >= FULL_BURSTS { allowed } else { u32::MAX };
+    }
+
+    /// A burst of so many packets came from a port; in overload it may always bring `least` packets of unknown flows.
+    #[inline]
+    pub fn begin(&mut self, port: u16, packets: usize, least: u32) {
+        let Some(queue) = self.queue(port) else { return };
+        queue.full = if packets >= BURST { queue.full.saturating_add(1) } else { 0 };
+        self.left = queue.allows(least);
     }
 
     /// Packets of a port that did not come through the queue that fills: its overload is what it was.
-    pub fn begin_beside(&mut self, port: u16, allowed: u32) {
-        let full = self.full.get(usize::from(port)).copied().unwrap_or(0);
-        self.left = if full >= FULL_BURSTS { allowed } else { u32::MAX };
+    pub fn begin_beside(&mut self, port: u16, least: u32) {
+        self.left = self.queues.get(usize::from(port)).copied().unwrap_or_default().allows(least);
     }
 
     /// Packets that come from elsewhere than a port.
@@ -56,27 +96,66 @@ impl Overload {
         self.left = self.left.saturating_sub(1);
         admits
     }
+
+    #[inline]
+    fn queue(&mut self, port: u16) -> Option<&mut Queue> {
+        let at = usize::from(port);
+        if at >= self.queues.len() {
+            self.queues.resize(at + 1, Queue::default());
+        }
+        self.queues.get_mut(at)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn admitted(overload: &mut Overload) -> usize {
+        (0..100).filter(|_| overload.admits()).count()
+    }
+
     #[test]
-    fn a_queue_that_is_never_emptied_is_overloaded_and_no_other() {
+    fn a_queue_that_does_not_fill_is_not_overloaded_however_long_its_bursts_are_full() {
         let mut overload = Overload::default();
-        let admitted = |overload: &mut Overload| (0..100).filter(|_| overload.admits()).count();
-        for _ in 1..FULL_BURSTS {
+        for _ in 0..300 {
+            overload.fills(1, Some(0));
+            overload.begin(1, BURST, 1);
+            assert_eq!(admitted(&mut overload), 100);
+        }
+    }
+
+    #[test]
+    fn the_fuller_the_queue_the_fewer_begin_and_no_other_port_is_concerned() {
+        let mut overload = Overload::default();
+        for _ in 1..PATIENCE {
+            overload.fills(1, Some(4));
+            overload.begin(1, BURST, 2);
+            assert_eq!(admitted(&mut overload), 100, "a burst of load");
+        }
+        for (quarters, most) in [(4, 2), (3, 2), (2, 8), (1, 32), (0, 100), (1, 32)] {
+            overload.fills(1, Some(quarters));
+            overload.begin(1, BURST, 2);
+            assert_eq!(admitted(&mut overload), most);
+            overload.begin_beside(1, 3);
+            assert_eq!(admitted(&mut overload), most.max(3), "beside");
+            overload.begin(0, BURST - 1, 2);
+            assert_eq!(admitted(&mut overload), 100, "another port");
+        }
+        overload.begin(1, BURST - 1, 2);
+        assert_eq!(admitted(&mut overload), 100, "the queue was emptied");
+    }
+
+    #[test]
+    fn a_port_that_can_not_tell_is_overloaded_when_its_queue_is_never_emptied() {
+        let mut overload = Overload::default();
+        for _ in 1..PATIENCE_IN_THE_DARK {
             overload.begin(1, BURST, 2);
             assert_eq!(admitted(&mut overload), 100);
         }
         for _ in 0..300 {
             overload.begin(1, BURST, 2);
-            assert_eq!(admitted(&mut overload), 2);
-            overload.begin_beside(1, 3);
-            assert_eq!(admitted(&mut overload), 3, "still");
-            overload.begin(0, BURST - 1, 2);
-            assert_eq!(admitted(&mut overload), 100, "another port");
+            assert_eq!(admitted(&mut overload), IN_THE_DARK as usize);
         }
         overload.begin(1, BURST - 1, 2);
         assert_eq!(admitted(&mut overload), 100, "the queue was emptied");

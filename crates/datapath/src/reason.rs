@@ -67,7 +67,7 @@ reasons! {
     SpoofedSource = "spoofed-source", "The UE sent from an address that is not its own (neither its address, its prefix nor a framed route).";
     OwnAddress = "own-address", "A UE addressed Millrace itself (N3, N4, N6 or N9 address); user traffic never reaches these.";
     GateClosed = "gate-closed", "A QER closes the gate for this direction.";
-    NewFlowInOverload = "new-flow-in-overload", "The first packet of a flow, while its port's queue overflowed: known flows go first. A flood of new flows, or too few workers.";
+    NewFlowInOverload = "new-flow-in-overload", "The first packet of a flow, while its port's receive queue was filling: known flows go first. A flood of new flows, or too few workers.";
     RateExceeded = "rate-exceeded", "A QER's maximum bit rate was exceeded.";
     QuotaExhausted = "quota-exhausted", "A URR's quota is used up; the SMF has to grant a new one.";
     FarDrop = "far-drop", "The FAR says DROP.";

@@ -145,8 +145,12 @@ pub struct Shard<F> {
     live: usize,
     /// See [`Shard::divided`].
     divided: usize,
-    /// Reused by [`Shard::sweep_flows`].
-    ended: Vec<(Key, Flow)>,
+    /// Flows of sessions that are gone.
+    pub(crate) orphans: u32,
+    /// The number below which they are looked for next.
+    pub(crate) purging: u32,
+    /// Reused where flows end.
+    pub(crate) ended: Vec<(Key, Flow)>,
     max_sessions: u32,
     /// Depth of a meter's bucket, in nanoseconds.
     depth: u64,
@@ -177,6 +181,8 @@ impl<F> Shard<F> {
             buffered: 0,
             live: 0,
             divided: 0,
+            orphans: 0,
+            purging: u32::MAX,
             ended: Vec::new(),
             max_sessions: max_sessions.min(MAX_SESSIONS),
             depth,
@@ -319,20 +325,15 @@ impl<F> Shard<F> {
         Some(flow)
     }
 
-    /// Enters a flow that isn't known yet, within the session's limit and the table's.
-    pub(crate) fn add_flow(
-        &mut self,
-        lookup: &Lookup,
-        flow: Flow,
-        per_session: u32,
-        ledger: &mut Ledger<'_>,
-    ) {
+    /// Whether a flow's session may have one more.
+    pub(crate) fn may_have_more(&self, key: &Key, per_session: u32) -> bool {
+        self.session_of(key).is_some_and(|session| session.flows < per_session)
+    }
+
+    /// Enters a flow that isn't known yet, for which there is room.
+    pub(crate) fn add_flow(&mut self, lookup: &Lookup, flow: Flow, ledger: &mut Ledger<'_>) {
         let key = lookup.key;
         let Some(session) = self.session_of_mut(&key) else { return };
-        if session.flows >= per_session {
-            ledger.counters.refused += 1;
-            return;
-        }
         session.flows += 1;
         session.current += 1;
         let Ok(evicted) = self.flows.enter(lookup.probe, key, flow) else {
@@ -341,6 +342,7 @@ impl<F> Shard<F> {
             return;
         };
         ledger.counters.learned += 1;
+        ledger.room.entered(self.id);
         if let Some((key, flow)) = evicted {
             ledger.counters.evicted += 1;
             self.flow_ended(&key, &flow, End::LackOfResources, ledger);
@@ -553,6 +555,9 @@ impl<F> Shard<F> {
                 installed.mirrors = std::mem::take(&mut before.mirrors);
             }
             export::retire(&mut self.formers, &before);
+            if installed.replaced {
+                self.orphans += export::bereave(&mut self.formers, &before);
+            }
             self.meters.free(before.meters);
             self.markers.free(before.markers);
             self.rules.free(before.rule_records);
@@ -612,6 +617,7 @@ impl<F> Shard<F> {
         let session = self.sessions.get_mut(slot as usize).and_then(Option::take)?;
         self.unlink(slot, &session);
         export::retire(&mut self.formers, &session);
+        self.orphans += export::bereave(&mut self.formers, &session);
         self.meters.free(session.meters);
         self.markers.free(session.markers);
         self.rules.free(session.rule_records);

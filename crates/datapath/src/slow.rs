@@ -21,8 +21,8 @@ use crate::record::flag;
 use crate::shard::Session;
 use io::{Frame, FramePool};
 use packet::{Dscp, Qfi};
-use session::SessionRef;
 use session::rules::{Action, Destination, Forward, Rules, is_link_local};
+use session::{SessionRef, ShardId};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tables::{Colour, Nanos};
@@ -349,16 +349,39 @@ impl<F: Frame> Datapath<F> {
             },
         };
         let Some(flow) = shard.flow_of(meta, pdr, self.config.flow_idle, now) else { return };
-        let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+        let (export, counters) = (&mut self.export, &mut self.counters.flows);
+        let mut ledger = Ledger { now, export, counters, room: &mut self.room };
         if shard.revise(&lookup, &flow, &mut ledger) {
             return;
         }
-        if self.flow_budget > 0 {
-            self.flow_budget -= 1;
-            shard.add_flow(&lookup, flow, self.config.flows_per_session, &mut ledger);
-        } else {
+        if !shard.may_have_more(&lookup.key, self.config.flows_per_session) {
             ledger.counters.refused += 1;
+            return;
         }
+        if self.room.lacks() > 0 && !self.make_room(now, ShardId::from_hash(meta.shard.into())) {
+            self.counters.flows.refused += 1;
+            return;
+        }
+        let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard)) else { return };
+        let (export, counters) = (&mut self.export, &mut self.counters.flows);
+        shard.add_flow(&lookup, flow, &mut Ledger { now, export, counters, room: &mut self.room });
+    }
+
+    /// Makes room for a flow of a shard. False: there is none.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, now: Nanos, shard: ShardId) -> bool {
+        let Self { shards, room, .. } = self;
+        // After a move there may be too many: then two go for one that comes.
+        for _ in 0..room.lacks().min(2) {
+            let giver = room.giver(shard).and_then(|giver| shards.get_mut(giver.index()));
+            let Some(Some(giver)) = giver else { return false };
+            let (export, counters) = (&mut self.export, &mut self.counters.flows);
+            if !giver.evict_flow(&mut Ledger { now, export, counters, room }) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Keeps a packet until the SMF says what becomes of it.

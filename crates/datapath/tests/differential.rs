@@ -125,9 +125,8 @@ impl Bench {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
             buffered_packets: 20,
-            flows_per_shard: FLOWS,
+            flows: FLOWS,
             flows_per_session: flows,
-            flows_per_burst: 3,
             flow_idle: 1,
             ..Config::new(view)
         };

@@ -445,6 +445,13 @@ int mr_rx_descriptors(uint16_t port, uint16_t queue, uint16_t wanted)
 	return rte_eth_dev_info_get(port, &info) == 0 ? -(int)within(wanted, &info.rx_desc_lim) : 0;
 }
 
+/* Whether a packet waits in a receive descriptor, counted from the next one to be received; negative: the driver can't tell. */
+int mr_rx_done(uint16_t port, uint16_t queue, uint16_t offset)
+{
+	int status = rte_eth_rx_descriptor_status(port, queue, offset);
+	return status < 0 ? status : status == RTE_ETH_RX_DESC_DONE;
+}
+
 /* How many transmit descriptors a queue has for which so many were wanted. */
 uint16_t mr_tx_descriptors(uint16_t port, uint16_t wanted)
 {

@@ -185,6 +185,7 @@ unsafe extern "C" {
     pub(crate) fn mr_reta_write(port: u16, queues: *const u16, entries: u16) -> c_int;
     pub(crate) fn mr_reta_read(port: u16, queues: *mut u16, entries: u16) -> c_int;
     pub(crate) fn mr_rx_descriptors(port: u16, queue: u16, wanted: u16) -> c_int;
+    pub(crate) fn mr_rx_done(port: u16, queue: u16, offset: u16) -> c_int;
     pub(crate) fn mr_tx_descriptors(port: u16, wanted: u16) -> u16;
     pub(crate) fn mr_tx_undone(port: u16, queue: u16, offset: u16) -> c_int;
     pub(crate) fn mr_port_stats(port: u16, out: *mut RawStats) -> c_int;

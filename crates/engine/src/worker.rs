@@ -280,6 +280,9 @@ impl<P: Port> Worker<P> {
             queue.seen.receive(received, BURST);
             let port = queue.port;
             work += received;
+            if received == BURST {
+                self.datapath.queue_fills(port, queue.rx.quarters());
+            }
             self.load_factor.sample(received as u32, FULL);
             self.process(now, port, false, burst, &mut before);
         }

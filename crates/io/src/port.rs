@@ -20,6 +20,16 @@ pub trait RxQueue: Send {
     fn waiting(&mut self) -> usize {
         usize::MAX
     }
+    /// How full it is: so many whole quarters of what it can hold wait to be received. `None`: not known. Cheap enough to be asked
+    /// after each burst that was full.
+    fn quarters(&mut self) -> Option<u8> {
+        None
+    }
+}
+
+/// What [`RxQueue::quarters`] says of so many frames where there is room for `room`.
+pub fn quarters(waiting: usize, room: usize) -> u8 {
+    (waiting.min(room) * 4 / room.max(1)) as u8
 }
 
 /// One transmit queue, fed by one worker.

@@ -223,6 +223,11 @@ impl RxQueue for ReplayRx {
         });
         into.len() - before
     }
+
+    /// Packets are made when they are asked for: none waits.
+    fn quarters(&mut self) -> Option<u8> {
+        Some(0)
+    }
 }
 
 /// What a [`SinkTx`] has taken.

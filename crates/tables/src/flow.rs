@@ -330,6 +330,12 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
         Ok(self.replace(id, entry, tick))
     }
 
+    /// Gives up a flow as an insertion at the limit does, and returns it.
+    pub fn evict(&mut self) -> Option<(K, V)> {
+        let id = self.oldest()?;
+        self.take(id)
+    }
+
     /// Removes a flow and returns its value.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let id = self.find(self.probe(key), key)?;

@@ -461,8 +461,8 @@ pub struct Limits {
     /// the worker's part of an eighth of the packet buffers.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub fragmented_packets: u32,
-    /// Flow entries, all sessions together, spread over 512 shards: 100 to 120 bytes each, taken as flows come. Beyond, the
-    /// flow that was idle longest makes room.
+    /// Flow entries, all sessions together: 100 to 120 bytes each, taken as flows come. A worker may have as large a part of them as it
+    /// has of the 512 shards. Beyond, one that was idle for long makes room, of a shard that has more than a 512th.
     #[schemars(range(min = 512, max = 134_217_728))]
     pub flows: u32,
     /// Flow entries whose memory is taken at the start, a 512th of them for each shard: no flow waits for memory until a shard has more.
@@ -474,8 +474,9 @@ pub struct Limits {
     /// Seconds without a packet after which a flow entry is forgotten.
     #[schemars(range(min = 1, max = 65_535))]
     pub flow_idle_seconds: u16,
-    /// Packets of unknown flows that one burst of 64 may bring to their rules while its port's queue overflows; the rest are
-    /// dropped, so that known flows go on.
+    /// Packets of unknown flows that one burst of 64 may bring to their rules however full its port's receive queue is. While less than a
+    /// quarter of the queue is full any number may, then 32, from a half on 8, from three quarters on this; the rest are dropped, so that
+    /// known flows go on.
     #[schemars(range(min = 1, max = 64))]
     pub new_flows_in_overload: u32,
     /// Mappings of NAT, all UEs together, spread over 512 shards: about 120 bytes each, taken as they come.

@@ -232,7 +232,7 @@ pub(super) fn datapath(
         held_frames: frames.map_or(base.held_frames, |frames| frames / HELD_SHARE / workers),
         reassemblies: config.limits.fragmented_packets as usize,
         fragment_flows: config.limits.fragmented_packets as usize,
-        flows_per_shard: config.limits.flows.div_ceil(session::SHARDS as u32),
+        flows: config.limits.flows,
         flows_reserved_per_shard: config.limits.flows_reserved.div_ceil(session::SHARDS as u32),
         flows_per_session: config.limits.flows_per_session,
         flow_idle: config.limits.flow_idle_seconds,

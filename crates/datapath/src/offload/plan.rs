@@ -213,7 +213,8 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         if let Some(key) = &sighting.key {
-            let mut ledger = Ledger { now, export: &mut self.export, counters: &mut self.counters.flows };
+            let (export, counters) = (&mut self.export, &mut self.counters.flows);
+            let mut ledger = Ledger { now, export, counters, room: &mut self.room };
             shard.count_offloaded(key, packets, bytes, &mut ledger);
         }
         shard.fold(plan.session);

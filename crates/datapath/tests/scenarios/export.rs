@@ -70,7 +70,7 @@ fn a_flow_that_ends_is_told_with_all_that_it_carried() {
 #[test]
 fn what_makes_room_is_told_and_what_lives_at_the_end_too() {
     let (mut worker, flow) = telling(ALL, |config| {
-        (config.flows_per_shard, config.flows_per_burst) = (8, 64);
+        config.flows = 8;
     });
     for port in 1..=20 {
         worker.process(1, &[flow(port)]);
@@ -93,7 +93,7 @@ fn what_makes_room_is_told_and_what_lives_at_the_end_too() {
 
 #[test]
 fn a_worker_that_has_no_time_to_tell_says_of_how_many_flows() {
-    let (mut worker, flow) = telling(ALL, |config| config.flows_per_burst = 64);
+    let (mut worker, flow) = telling(ALL, |_| ());
     worker.process(1, &(1..=20).map(&flow).collect::<Vec<_>>());
     worker.datapath.abandon_flows();
     let flows = worker.datapath.counters().flows;
@@ -132,8 +132,7 @@ fn a_session_that_is_gone_is_named_although_another_one_is_in_its_place() {
 fn records_have_a_rate_a_sample_and_a_limit() {
     let many: Vec<u16> = (1..=1000).collect();
     let run = |policy: Policy| {
-        let (mut worker, flow) =
-            telling(policy, |config| (config.flow_idle, config.flows_per_burst) = (1, 64));
+        let (mut worker, flow) = telling(policy, |config| config.flow_idle = 1);
         for ports in many.chunks(50) {
             worker.process(1, &ports.iter().map(|port| flow(*port)).collect::<Vec<_>>());
         }
@@ -150,7 +149,7 @@ fn records_have_a_rate_a_sample_and_a_limit() {
     assert!((50..200).contains(&some.exported) && some.unexported == 0, "{some:?}");
     // More at once than may wait for a tick: flows that make room for others.
     let (mut worker, flow) = telling(ALL, |config| {
-        (config.flows_per_shard, config.flows_per_session, config.flows_per_burst) = (1, 10_000, 64);
+        (config.flows, config.flows_per_session) = (1, 10_000);
     });
     for port in 0..6000 {
         worker.process(1, &[flow(port)]);
@@ -225,7 +224,7 @@ fn ended_and_living_flows_add_up_to_what_rules_counted() {
     for seed in 0..20 {
         let mut rng = StdRng::seed_from_u64(seed);
         let (mut worker, flow) = telling(Policy { active: Nanos::SECOND, ..ALL }, |config| {
-            (config.flow_idle, config.flows_per_shard, config.flows_per_burst) = (2, 12, 64);
+            (config.flow_idle, config.flows) = (2, 12);
         });
         let version = |border: u16, generation: u32| {
             let mut rules = (*rules(UE, to_gnb(77))).clone();

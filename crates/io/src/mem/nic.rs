@@ -6,7 +6,7 @@ use super::switch::{Hairpin, MemSwitch, Shared};
 use super::wire::MemWire;
 use crate::frame::Frame;
 use crate::offload::{FlowOffload, NoOffload};
-use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue, quarters};
 use crate::redirection::{RedirectError, Redirection};
 use crate::steering::{Duty, Steering};
 use packet::MacAddr;
@@ -313,6 +313,10 @@ impl RxQueue for MemRx {
 
     fn waiting(&mut self) -> usize {
         self.ring.slots()
+    }
+
+    fn quarters(&mut self) -> Option<u8> {
+        Some(quarters(self.ring.slots(), self.ring.buffer().capacity()))
     }
 }
 

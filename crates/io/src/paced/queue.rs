@@ -4,7 +4,7 @@ use super::redirect::{Met, Walker};
 use super::{Inner, STAMP, Ticks, Traffic};
 use crate::frame::Frame;
 use crate::mem::{Cache, FrameSize, MemFrame, MemPool};
-use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
+use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue, quarters};
 use crate::redirection::{RedirectError, Redirection};
 use packet::MacAddr;
 use std::collections::VecDeque;
@@ -102,6 +102,10 @@ impl<C: Ticks> RxQueue for PacedRx<C> {
             self.catch_up(now);
         }
         self.ring.len()
+    }
+
+    fn quarters(&mut self) -> Option<u8> {
+        Some(quarters(self.ring.len(), self.descriptors))
     }
 }
 
