@@ -393,6 +393,7 @@ impl<F: Frame> Datapath<F> {
         match self.network.way(view.route(destination)) {
             Way::Unreachable => Err(Reason::NoRoute),
             Way::Own => Err(Reason::OwnAddress),
+            Way::Martian => Err(Reason::MartianDestination),
             Way::Ue => Ok(Routed::Ue),
             Way::Closed => Err(Reason::NotTowardsN6),
             Way::Via(Egress { interface, .. }) | Way::OnLink(interface)
@@ -411,6 +412,12 @@ impl<F: Frame> Datapath<F> {
                 self.network.on_link(*interface, destination).map(Routed::Out).ok_or(Reason::NoRoute)
             }
         }
+    }
+
+    /// Whether a packet is of two UEs of which one is to have nothing to do with others.
+    pub(crate) fn are_apart(&self, frame: &[u8], meta: &Meta) -> bool {
+        let view = &self.network.view;
+        view.is_isolated(inner_source(frame, meta)) || view.is_isolated(inner_destination(frame, meta))
     }
 
     /// Sends the UE's packet without a tunnel. It fits the MTU, and its TTL has been seen to.

@@ -69,7 +69,8 @@
 //!
 //! # The files, in a packet's order
 //!
-//! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`]; `directory`; `forward`: the fast path.
+//! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`], `sources`: who can't have sent it; `directory`;
+//!   `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
 //! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
 //! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`slice`]; [`marking`]: QFI
@@ -134,6 +135,7 @@ mod runs;
 mod shard;
 pub mod slice;
 mod slow;
+mod sources;
 
 pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;

@@ -154,6 +154,8 @@ pub enum Hop {
     Own,
     /// To an address that a UE may hold.
     Ue,
+    /// To nobody: an address that is no host's (RFC 6890, RFC 4291), or a subnet's broadcast address.
+    Martian,
     /// To a host on this interface's link.
     OnLink {
         /// Index of the interface.
@@ -175,6 +177,8 @@ impl HopId {
     pub const OWN: Self = Self(1);
     /// An address of a UE pool.
     pub const UE: Self = Self(2);
+    /// An address that is no host's.
+    pub const MARTIAN: Self = Self(3);
 }
 
 /// The master copy: what was configured and what was learned. Every change makes the next [`Net::view`] differ.
@@ -184,6 +188,7 @@ pub struct Net {
     interfaces: Vec<Interface>,
     routes: BTreeMap<IpNet, (u16, Option<IpAddr>)>,
     pools: Vec<IpNet>,
+    isolated: Vec<IpNet>,
     protected: Vec<IpAddr>,
     /// Network instances that interfaces serve: interface, instance.
     serving: BTreeSet<(u16, u16)>,
@@ -202,6 +207,9 @@ struct Compiled {
     own: Box<[IpAddr]>,
     /// Whether an interface serves an instance: for each instance in turn, one for each interface.
     serving: Box<[bool]>,
+    /// UE pools and public addresses.
+    ues: Box<[IpNet]>,
+    isolated: Box<[IpNet]>,
     nat: Option<Arc<Plan>>,
 }
 
@@ -269,6 +277,12 @@ impl Net {
     /// UEs may hold addresses of this prefix: packets to it look for a session instead of a route.
     pub fn add_ue_pool(&mut self, prefix: IpNet) {
         self.pools.push(prefix.trunc());
+        self.changed();
+    }
+
+    /// UEs with addresses of this prefix reach no other UE, and none reaches them.
+    pub fn isolate(&mut self, prefix: IpNet) {
+        self.isolated.push(prefix.trunc());
         self.changed();
     }
 
@@ -352,7 +366,7 @@ impl Net {
     }
 
     fn compile(&self) -> Compiled {
-        let mut hops = vec![Hop::Unreachable, Hop::Own, Hop::Ue];
+        let mut hops = vec![Hop::Unreachable, Hop::Own, Hop::Ue, Hop::Martian];
         let mut id = |hop: Hop| -> HopId {
             if let Some(place) = hops.iter().position(|known| *known == hop) {
                 return HopId(place as u16);
@@ -360,11 +374,20 @@ impl Net {
             hops.push(hop);
             HopId((hops.len() - 1) as u16)
         };
-        // Later entries of the same prefix win: connected networks, routes, pools, and own addresses above all.
+        // Later entries of the same prefix win: what is nobody's, connected networks, routes, pools, and own addresses above
+        // all.
         let mut table: BTreeMap<IpNet, HopId> = BTreeMap::new();
+        table.extend(crate::sources::nobodys().map(|net| (net, HopId::MARTIAN)));
         for (index, interface) in self.interfaces.iter().enumerate() {
             for net in &interface.addresses {
                 table.insert(net.trunc(), id(Hop::OnLink { interface: index as u16 }));
+                // Both forms of a directed broadcast (RFC 1122 §3.2.1.3, RFC 2644).
+                if let IpNet::V4(net) = net
+                    && net.prefix_len() <= 30
+                {
+                    let everybody = [net.network(), net.broadcast()].map(|a| IpNet::from(IpAddr::V4(a)));
+                    table.extend(everybody.map(|all| (all, HopId::MARTIAN)));
+                }
             }
         }
         for (destination, interface, gateway) in self.routes() {
@@ -374,12 +397,9 @@ impl Net {
             };
             table.insert(destination, id(hop));
         }
-        for pool in &self.pools {
-            table.insert(*pool, HopId::UE);
-        }
-        for public in self.nat.iter().flat_map(|plan| plan.public()) {
-            table.insert(public, HopId::UE);
-        }
+        let mut ues = self.pools.clone();
+        ues.extend(self.nat.iter().flat_map(|plan| plan.public()));
+        table.extend(ues.iter().map(|pool| (*pool, HopId::UE)));
         let mut own: Vec<IpAddr> = self.protected.clone();
         for interface in &self.interfaces {
             own.extend(interface.addresses.iter().map(IpNet::addr));
@@ -415,6 +435,8 @@ impl Net {
             routes6,
             own: own.into(),
             serving: serving.map(|(instance, interface)| serves(instance, interface)).collect(),
+            ues: ues.into(),
+            isolated: self.isolated.clone().into(),
             nat: self.nat.clone(),
         }
     }
@@ -485,6 +507,21 @@ impl NetView {
     pub fn serves(&self, interface: u16, instance: u16) -> bool {
         let at = instance as usize * self.compiled.interfaces.len() + interface as usize;
         instance == 0 || self.compiled.serving.get(at).is_none_or(|serves| *serves)
+    }
+
+    /// Our own addresses: the interfaces', and those that are protected.
+    pub fn own(&self) -> &[IpAddr] {
+        &self.compiled.own
+    }
+
+    /// Where UEs' addresses are, public ones included.
+    pub fn ues(&self) -> &[IpNet] {
+        &self.compiled.ues
+    }
+
+    /// Whether an address is of a UE that has nothing to do with other UEs.
+    pub fn is_isolated(&self, address: IpAddr) -> bool {
+        self.compiled.isolated.iter().any(|net| net.contains(&address))
     }
 
     /// What is translated on N6.

@@ -36,6 +36,8 @@ pub enum Way {
     Ue,
     /// Out of an interface without the N6 role: the way of tunnels, and no user's packet leaves there as it is.
     Closed,
+    /// To nobody.
+    Martian,
     /// To the destination itself, on this interface's link.
     OnLink(u16),
     /// Through a router.
@@ -90,6 +92,7 @@ impl<F: Frame> Network<F> {
                 Hop::OnLink { interface } | Hop::Gateway { interface, .. } if !towards_n6(interface) => {
                     Way::Closed
                 }
+                Hop::Martian => Way::Martian,
                 Hop::OnLink { interface } => Way::OnLink(interface),
                 Hop::Gateway { interface, address } => {
                     egress(&self.view, &self.neighbours, interface, address)
@@ -380,7 +383,7 @@ fn way_to_peer<F>(view: &NetView, neighbours: &Neighbours<F>, address: IpAddr) -
     let (index, target) = match view.hop(view.route(address)) {
         Hop::OnLink { interface } => (interface, address),
         Hop::Gateway { interface, address } => (interface, address),
-        Hop::Unreachable | Hop::Own | Hop::Ue => return None,
+        Hop::Unreachable | Hop::Own | Hop::Ue | Hop::Martian => return None,
     };
     let interface = view.interface(index)?;
     let own: IpAddr = match address {

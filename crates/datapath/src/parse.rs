@@ -6,6 +6,7 @@
 
 use crate::Reason;
 use crate::net::{NetView, Roles};
+use crate::sources::{Sources, is_no_far_end};
 use packet::GTP_U_PORT;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -120,6 +121,7 @@ struct PortTable {
 pub struct Ingress {
     ports: Vec<PortTable>,
     stations: Vec<Station>,
+    sources: Sources,
 }
 
 impl Ingress {
@@ -145,7 +147,7 @@ impl Ingress {
                 roles: interface.roles,
             });
         }
-        Self { ports, stations }
+        Self { ports, stations, sources: Sources::new(view) }
     }
 
     /// Reads a frame that arrived at `port`. `handed_off`: it came from another worker, and may be internal.
@@ -196,8 +198,8 @@ impl Ingress {
             return Meta { kind: Kind::Bad(Reason::NotForUs), ..meta };
         }
         match ether_type {
-            0x0800 => station.ipv4(view, meta, rest, multicast),
-            0x86dd => station.ipv6(view, meta, rest, multicast),
+            0x0800 => station.ipv4(view, &self.sources, meta, rest, multicast),
+            0x86dd => station.ipv6(view, &self.sources, meta, rest, multicast),
             0x0806 => Meta { kind: Kind::Arp, ..meta },
             0x8100 | 0x88a8 => Meta { kind: Kind::Bad(Reason::UnknownVlan), ..meta },
             _ => Meta { kind: Kind::Bad(Reason::UnknownEtherType), ..meta },
@@ -207,7 +209,7 @@ impl Ingress {
 
 impl Station {
     #[inline(always)]
-    fn ipv4(&self, view: &NetView, meta: Meta, packet: &[u8], multicast: bool) -> Meta {
+    fn ipv4(&self, view: &NetView, sources: &Sources, meta: Meta, packet: &[u8], multicast: bool) -> Meta {
         let bad = |reason| Meta { kind: Kind::Bad(reason), ..meta };
         if multicast {
             return bad(Reason::IgnoredMulticast);
@@ -221,6 +223,9 @@ impl Station {
             if !self.roles.n6 {
                 return bad(Reason::NotN6);
             }
+            if let Some(reason) = sources.outside4(view, header.source) {
+                return bad(reason);
+            }
             return Meta { kind: Kind::Plain, len: header.total_len, key: header.destination as u64, ..meta };
         }
         if header.fragment & 0x3fff != 0 {
@@ -230,7 +235,11 @@ impl Station {
             return bad(Reason::Malformed);
         };
         let meta = Meta { inner: meta.l3 + header.header_len as u16, len: header.total_len, ..meta };
-        self.ours(header.protocol, payload, meta)
+        let meta = self.ours(header.protocol, payload, meta);
+        if sources.may_be_no_far_end4(header.source) {
+            return from_far_end(view, Ipv4Addr::from(header.source).into(), meta);
+        }
+        meta
     }
 
     /// GTP-U to an address of another interface. Rare enough to look it up; other packets are asked for in
@@ -246,7 +255,7 @@ impl Station {
     }
 
     #[inline(always)]
-    fn ipv6(&self, view: &NetView, meta: Meta, packet: &[u8], multicast: bool) -> Meta {
+    fn ipv6(&self, view: &NetView, sources: &Sources, meta: Meta, packet: &[u8], multicast: bool) -> Meta {
         let bad = |reason| Meta { kind: Kind::Bad(reason), ..meta };
         let Some(header) = ipv6_header(packet) else { return bad(Reason::Malformed) };
         let meta = Meta { v6: true, len: header.total_len, ..meta };
@@ -262,6 +271,9 @@ impl Station {
             if !self.roles.n6 {
                 return bad(Reason::NotN6);
             }
+            if let Some(reason) = sources.outside6(view, header.source) {
+                return bad(reason);
+            }
             return Meta { kind: Kind::Plain, key: (header.destination >> 64) as u64, ..meta };
         }
         if header.next == 44 {
@@ -270,7 +282,11 @@ impl Station {
         let Some(payload) = packet.get(40..header.total_len as usize) else {
             return bad(Reason::Malformed);
         };
-        self.ours(header.next, payload, Meta { inner: meta.l3 + 40, ..meta })
+        let meta = self.ours(header.next, payload, Meta { inner: meta.l3 + 40, ..meta });
+        if sources.may_be_no_far_end6(header.source) {
+            return from_far_end(view, Ipv6Addr::from(header.source).into(), meta);
+        }
+        meta
     }
 
     /// A fragment of a packet to us. Only tunnels are worth waiting for the other fragments: nothing else that we answer is
@@ -299,6 +315,18 @@ impl Station {
             return bad(Reason::Malformed);
         };
         gtpu(message, Meta { inner: meta.inner + 8, ..meta })
+    }
+}
+
+/// A packet to us from an address that may be no far end's.
+#[cold]
+#[inline(never)]
+fn from_far_end(view: &NetView, source: IpAddr, meta: Meta) -> Meta {
+    match meta.kind {
+        Kind::Tunnel | Kind::Signalling | Kind::UnknownExtension(_) if is_no_far_end(view, source) => {
+            Meta { kind: Kind::Bad(Reason::MartianFarEnd), ..meta }
+        }
+        _ => meta,
     }
 }
 

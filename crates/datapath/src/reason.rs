@@ -49,7 +49,9 @@ reasons! {
     UnknownEtherType = "unknown-ethertype", "Neither IPv4, IPv6 nor ARP (LLDP, STP and their like land here).";
     UnknownVlan = "unknown-vlan", "No interface is configured for this port and VLAN. Add one to the configuration or prune the VLAN on the switch.";
     UnsupportedProtocol = "unsupported-protocol", "A packet to one of our own addresses that is neither GTP-U nor an ICMP message we answer.";
-    MartianSource = "martian-source", "A packet to one of our own addresses that claims to come from one of them (RFC 1812 §5.3.7): a loop or a forgery.";
+    MartianSource = "martian-source", "A packet to us or from the data network whose source is nobody's address (0/8, loopback, multicast, reserved, link-local) or our own (RFC 1812 §5.3.7, RFC 6890): a loop or a forgery.";
+    UeSourceOutside = "ue-source-outside", "A packet from the data network whose source is in a UE pool, or a public address of UEs: forged, for UEs' packets come in tunnels. If such hosts are real, the pool is too wide.";
+    MartianFarEnd = "martian-far-end", "A GTP-U packet whose outer source is nobody's address (unspecified, loopback, multicast, reserved) or our own.";
     IgnoredMulticast = "ignored-multicast", "Link-local multicast that a UPF has no part in (router solicitations on N6, MLD, mDNS).";
     // GTP-U.
     GtpuVersion = "gtpu-version", "Not GTPv1-U (GTP' or another version). The peer speaks something else on port 2152.";
@@ -65,6 +67,8 @@ reasons! {
     NoRule = "no-rule", "The session has no PDR that matches this packet. Compare the session's rules with the packet's QFI and 5-tuple.";
     // Enforcement.
     SpoofedSource = "spoofed-source", "The UE sent from an address that is not its own (neither its address, its prefix nor a framed route).";
+    MartianDestination = "martian-destination", "A UE addressed what is no host (0/8, loopback, multicast, broadcast, reserved, link-local), by a rule that routes its packets. Multicast that is wanted needs a [[route]].";
+    UeToUe = "ue-to-ue", "A UE addressed another one, and the pool of one of them has ue-to-ue = false.";
     OwnAddress = "own-address", "A UE addressed Millrace itself (N3, N4, N6 or N9 address); user traffic never reaches these.";
     GateClosed = "gate-closed", "A QER closes the gate for this direction.";
     NewFlowInOverload = "new-flow-in-overload", "The first packet of a flow, while its port's receive queue was filling: known flows go first. A flood of new flows, or too few workers.";

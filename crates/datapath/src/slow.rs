@@ -235,6 +235,7 @@ impl<F: Frame> Datapath<F> {
             return match self.route(frame.bytes(), meta, forward.instance)? {
                 // A downlink rule that sends packets back to where they came from would do so for ever.
                 Routed::Ue if meta.kind == Kind::Plain => Err(Reason::NoRoute),
+                Routed::Ue if self.are_apart(frame.bytes(), meta) => Err(Reason::UeToUe),
                 Routed::Ue => Ok((Exit::Ue, u16::MAX)),
                 Routed::Out(egress) => {
                     let mtu = egress.mtu;

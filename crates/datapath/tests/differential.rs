@@ -109,6 +109,11 @@ impl Bench {
         for pool in &pools {
             net.add_ue_pool(*pool);
         }
+        let isolated: Vec<ipnet::IpNet> =
+            if rng.random_range(0..4) == 0 { vec!["172.16.0.0/12".parse().unwrap()] } else { Vec::new() };
+        for pool in &isolated {
+            net.isolate(*pool);
+        }
         net.protect(ip("192.0.2.100"));
         net.learn(1, ip("203.0.113.254"), ROUTER);
         net.learn(1, ip("fe80::99"), ROUTER);
@@ -178,6 +183,8 @@ impl Bench {
             instances: vec![0, 1],
             own: own.iter().map(|a| ip(a)).collect(),
             pools,
+            isolated,
+            links: ["192.0.2.0/24", "203.0.113.0/24"].map(|net| net.parse().unwrap()).into(),
             buffered_packets: 20,
             meter_burst: config.meter_burst,
             dscp_by_qfi,
@@ -573,6 +580,70 @@ impl Bench {
         }
     }
 
+    /// Addresses that nobody outside has, and some that look like these.
+    fn strange_source(&mut self, v4: bool) -> IpAddr {
+        let v4s = [
+            "0.0.0.0",
+            "0.7.7.7",
+            "127.0.0.1",
+            "224.0.0.9",
+            "255.255.255.255",
+            "240.0.0.1",
+            "203.0.113.1",
+            "192.0.2.1",
+            "192.0.2.100",
+            "10.45.0.1",
+            "10.45.200.9",
+            "172.20.1.1",
+            "1.0.0.1",
+            "126.9.9.9",
+            "128.0.0.1",
+            "223.255.255.1",
+            "10.46.0.1",
+            "172.32.0.1",
+            "203.0.113.9",
+        ];
+        let v6s = [
+            "::",
+            "::1",
+            "::ffff:8.8.8.8",
+            "fe80::7",
+            "ff02::1",
+            "ff0e::1",
+            "2001:db8:6::1",
+            "2001:db8:3::1",
+            "2001:db8:45:100::9",
+            "2001:db8:46::1",
+            "fc00::1",
+            "64:ff9b::1",
+            "2001:db8:6::9",
+        ];
+        ip(if v4 { self.pick(&v4s) } else { self.pick(&v6s) })
+    }
+
+    /// Addresses that packets are not to go to, and some that look like these.
+    fn strange_destination(&mut self, v4: bool) -> IpAddr {
+        let v4s = [
+            "0.0.0.0",
+            "0.7.7.7",
+            "127.0.0.1",
+            "224.0.0.5",
+            "239.1.1.1",
+            "255.255.255.255",
+            "245.0.0.1",
+            "203.0.113.255",
+            "203.0.113.0",
+            "192.0.2.255",
+            "192.0.2.0",
+            "1.0.0.1",
+            "126.0.0.1",
+            "223.0.0.1",
+        ];
+        let v6s =
+            ["::", "::1", "fe80::5", "febf::1", "ff02::1", "ff0e::1", "::ffff:8.8.8.8", "fec0::1", "fc00::1"];
+        ip(if v4 { self.pick(&v4s) } else { self.pick(&v6s) })
+    }
+
     fn container(&mut self) -> Option<PduSession> {
         let qfi = Qfi::from_wire(self.rng.random_range(0..4));
         match self.rng.random_range(0..5) {
@@ -610,7 +681,11 @@ impl Bench {
                 1 => ip("192.0.2.100"),
                 _ => self.ue_address(v6),
             };
-            let source = if destination.is_ipv4() { ip("8.8.8.8") } else { ip("2a00::8") };
+            let source = match destination.is_ipv4() {
+                _ if self.chance(6) => self.strange_source(destination.is_ipv4()),
+                true => ip("8.8.8.8"),
+                false => ip("2a00::8"),
+            };
             let inner = self.inner(source, destination);
             let mac = if self.chance(1) { N3 } else { N6 };
             let kind = if inner[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
@@ -646,6 +721,7 @@ impl Bench {
             5 if v6 => ip("ff02::2"),
             6 => ip(if v6 { "2001:db8:3::7" } else { "192.0.2.7" }),
             7 | 8 => ip(if v6 { "2001:db8:6::9" } else { "203.0.113.9" }),
+            9 => self.strange_destination(!v6),
             _ => remote,
         };
         let mut inner = self.inner(source, destination);
@@ -656,8 +732,8 @@ impl Bench {
         }
         let (from, to) =
             if self.chance(30) { ("2001:db8:3::7", "2001:db8:3::1") } else { ("192.0.2.7", "192.0.2.1") };
-        let mut builder =
-            PacketBuilder::new().ethernet(N3, GNB).ip(ip(from), ip(to)).udp(2152, 2152).gtpu(teid);
+        let from = if self.chance(2) { self.strange_source(ip(to).is_ipv4()) } else { ip(from) };
+        let mut builder = PacketBuilder::new().ethernet(N3, GNB).ip(from, ip(to)).udp(2152, 2152).gtpu(teid);
         if self.chance(10) {
             builder = builder.gtpu_sequence(77);
         }
@@ -786,7 +862,7 @@ fn what_flows_serve_is_what_the_slow_path_would_have_done() {
         (bench.sent, bench.fast.counters().flows.served)
     };
     let mut served = 0;
-    for seed in 1..=20 {
+    for seed in 1..=30 {
         let ((with, by_flows), (without, none)) = (transcript(seed, FLOWS + 2), transcript(seed, 0));
         assert!(with == without, "MILLRACE_SEED={seed}");
         assert_eq!(none, 0);
@@ -850,5 +926,9 @@ fn the_fast_datapath_equals_the_naive_one() {
     assert!(happened["sent"] > packets / 4, "too little was forwarded to mean anything");
     assert!(happened["flows served"] > packets / 100, "too little was served by flows: {happened:?}");
     assert!(happened.values().all(|n| *n > 0), "something never happened: {happened:?}");
-    assert!(reasons.len() > 15, "too few reasons occurred: {reasons:?}");
+    assert!(reasons.len() > 20, "too few reasons occurred: {reasons:?}");
+    let walls = [Reason::MartianSource, Reason::UeSourceOutside, Reason::MartianFarEnd];
+    for reason in walls.into_iter().chain([Reason::MartianDestination, Reason::UeToUe]) {
+        assert!(reasons.contains_key(&reason), "{reason} never occurred");
+    }
 }

@@ -424,6 +424,7 @@ impl Check<'_> {
                 network_instance: section.network_instance.to_lowercase(),
                 ipv4: section.ipv4.clone(),
                 ipv6: section.ipv6.clone(),
+                ue_to_ue: section.ue_to_ue,
             });
         }
         pools

@@ -292,7 +292,7 @@ pub struct NeighbourSection {
 }
 
 /// Addresses that this UPF may give to UEs itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PoolSection {
     /// The Network Instance (or DNN) whose sessions take from here; letter case does not matter. Empty: those that no other
@@ -306,6 +306,14 @@ pub struct PoolSection {
     #[serde(with = "units::list")]
     #[schemars(with = "Vec<Text<Ipv6Net>>")]
     pub ipv6: Vec<Ipv6Net>,
+    /// Whether its UEs and other UEs reach each other by their addresses. If not, what they send each other is dropped.
+    pub ue_to_ue: bool,
+}
+
+impl Default for PoolSection {
+    fn default() -> Self {
+        Self { network_instance: String::new(), ipv4: Vec::new(), ipv6: Vec::new(), ue_to_ue: true }
+    }
 }
 
 /// Sessions that are limited and counted together, whichever worker serves them.

@@ -164,6 +164,16 @@ pub struct Pool {
     pub ipv4: Vec<Ipv4Net>,
     /// IPv6 prefixes, host bits zero, at most /64.
     pub ipv6: Vec<Ipv6Net>,
+    /// Its UEs reach other UEs, and are reached by them.
+    pub ue_to_ue: bool,
+}
+
+impl Pool {
+    /// All prefixes.
+    pub fn prefixes(&self) -> impl Iterator<Item = IpNet> + '_ {
+        let v4 = self.ipv4.iter().copied().map(IpNet::V4);
+        v4.chain(self.ipv6.iter().copied().map(IpNet::V6))
+    }
 }
 
 /// Where workers run.

@@ -9,7 +9,6 @@ use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Marking, Slice};
 use engine::plan::Limits;
 use engine::{EngineConfig, Scaling};
-use ipnet::IpNet;
 use packet::{MacAddr, Qfi};
 use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{NodeConfig, RequestPort};
@@ -60,8 +59,12 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
         net.learn(neighbour.interface as u16, neighbour.address, neighbour.mac);
     }
     for pool in &config.pools {
-        pool.ipv4.iter().copied().map(IpNet::V4).for_each(|prefix| net.add_ue_pool(prefix));
-        pool.ipv6.iter().copied().map(IpNet::V6).for_each(|prefix| net.add_ue_pool(prefix));
+        for prefix in pool.prefixes() {
+            net.add_ue_pool(prefix);
+            if !pool.ue_to_ue {
+                net.isolate(prefix);
+            }
+        }
     }
     let plan = config.nat.plan().map_err(UpfError::Nat)?;
     net.translate(Arc::new(plan));

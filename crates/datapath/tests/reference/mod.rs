@@ -37,6 +37,10 @@ pub struct World {
     pub instances: Vec<u16>,
     pub own: Vec<IpAddr>,
     pub pools: Vec<ipnet::IpNet>,
+    /// Those among the pools whose UEs have nothing to do with other UEs.
+    pub isolated: Vec<ipnet::IpNet>,
+    /// What is on the links: its first and last address is nobody's.
+    pub links: Vec<ipnet::Ipv4Net>,
     pub buffered_packets: usize,
     pub meter_burst: u64,
     /// The operator's tables: ToS octet by QFI, QFI by DSCP, and whether the UE's own packets are marked.
@@ -324,6 +328,14 @@ impl Reference {
         };
         if port == 1 {
             let packet = whole(l3);
+            let (source, destination) = addresses(&packet);
+            let to_us = [IpAddr::from(self.world.n6.0), self.world.n6.1.into()].contains(&destination);
+            if !to_us && (is_no_host(source) || self.world.own.contains(&source)) {
+                return self.drop(None, Reason::MartianSource);
+            }
+            if !to_us && self.world.pools.iter().any(|pool| pool.contains(&source)) {
+                return self.drop(None, Reason::UeSourceOutside);
+            }
             return self.towards_ue(Arrival { packet, tunnel: None, from: Some(frame.to_vec()) });
         }
         if !self.world.own.contains(&destination) {
@@ -348,6 +360,10 @@ impl Reference {
             && Ipv6View::parse(packet).is_err()
         {
             return self.drop(None, Reason::Malformed);
+        }
+        let on_link = matches!(source, IpAddr::V6(source) if is_link_local(source));
+        if (is_no_host(source) && !on_link) || self.world.own.contains(&source) {
+            return self.drop(None, Reason::MartianFarEnd);
         }
         let teid = gtpu.teid();
         let key = self.subscribers.iter().find_map(|(key, s)| {
@@ -513,9 +529,16 @@ impl Reference {
             }
             None if forward.destination == Destination::CpFunction => return self.drop(key, Reason::NoRoute),
             None if self.world.own.contains(&destination) => return self.drop(key, Reason::OwnAddress),
+            None if is_no_host(destination) || self.is_everybody(destination) => {
+                return self.drop(key, Reason::MartianDestination);
+            }
             None if self.world.pools.iter().any(|p| p.contains(&destination)) => {
                 if arrival.tunnel.is_none() {
                     return self.drop(key, Reason::NoRoute);
+                }
+                let apart = |address| self.world.isolated.iter().any(|p| p.contains(&address));
+                if apart(source) || apart(destination) {
+                    return self.drop(key, Reason::UeToUe);
                 }
                 Way::Ue
             }
@@ -756,6 +779,12 @@ impl Reference {
         }
     }
 
+    /// RFC 1122 §3.2.1.3 (d), and the old form of it (§3.3.6).
+    fn is_everybody(&self, address: IpAddr) -> bool {
+        let IpAddr::V4(address) = address else { return false };
+        self.world.links.iter().any(|link| link.network() == address || link.broadcast() == address)
+    }
+
     fn own(&self, peer: IpAddr) -> IpAddr {
         if peer.is_ipv4() { self.world.n3.0.into() } else { self.world.n3.1.into() }
     }
@@ -824,6 +853,29 @@ fn addresses(packet: &[u8]) -> (IpAddr, IpAddr) {
     } else {
         let ip = Ipv6View::parse(packet).unwrap();
         (ip.source().into(), ip.destination().into())
+    }
+}
+
+/// Addresses that no host has and no router sends on.
+fn is_no_host(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            // RFC 1122 §3.2.1.3 (a) and (b), (g), (c); class D; RFC 6890 §2.2.2, 240.0.0.0/4.
+            let [first, ..] = address.octets();
+            first == 0
+                || address.is_loopback()
+                || address.is_broadcast()
+                || address.is_multicast()
+                || first >= 240
+        }
+        IpAddr::V6(address) => {
+            // RFC 4291 §2.5.2, §2.5.3, §2.7, §2.5.6, §2.5.5.
+            address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || address.segments()[0] & 0xffc0 == 0xfe80
+                || address.to_ipv4().is_some()
+        }
     }
 }
 

@@ -1,0 +1,235 @@
+//! Who can't have sent this packet?
+//!
+//! Some addresses are nobody's on a wire (RFC 1122 §3.2.1.3, RFC 6890, RFC 4291 §2.5 to 2.7), and some are ours: our own and our
+//! UEs', whose packets come in tunnels and never from outside. Nearly every packet is neither, and is to be told so by what
+//! parsing has in registers: an arithmetic test for the first kind, and of the second a bit for where such addresses may be.
+//! Only what one of these points at is looked up.
+
+use crate::Reason;
+use crate::net::{HopId, NetView};
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Bits of a filter by prefix.
+const PREFIXES: usize = 1 << 16;
+/// Bits of the filter of own addresses.
+const OWN: usize = 1 << 12;
+
+/// Prefixes of IPv4 that are no host's: this network, loopback, multicast, and reserved, with the limited broadcast.
+const NOBODYS_V4: [(u32, u8); 4] = [(0x0000_0000, 8), (0x7f00_0000, 8), (0xe000_0000, 4), (0xf000_0000, 4)];
+/// The same of IPv6: the unspecified address, loopback, and both forms that stand for IPv4 addresses; link-local; multicast.
+const NOBODYS_V6: [(u128, u8); 4] = [(0, 96), (0xffff << 32, 96), (0xfe80 << 112, 10), (0xff << 120, 8)];
+
+/// Prefixes that no packet is routed to, unless a route says otherwise.
+pub(crate) fn nobodys() -> impl Iterator<Item = IpNet> {
+    let v4 = NOBODYS_V4.iter().map(|(net, length)| (IpAddr::V4(Ipv4Addr::from_bits(*net)), *length));
+    let v6 = NOBODYS_V6.iter().map(|(net, length)| (IpAddr::V6(Ipv6Addr::from_bits(*net)), *length));
+    v4.chain(v6).filter_map(|(net, length)| IpNet::new(net, length).ok())
+}
+
+/// A set that says "not there" or "perhaps".
+#[derive(Clone, Debug)]
+struct Filter(Box<[u64]>);
+
+impl Filter {
+    fn new(bits: usize) -> Self {
+        Self(vec![0; bits / 64].into())
+    }
+
+    fn set(&mut self, bit: usize) {
+        if let Some(word) = self.0.get_mut(bit / 64) {
+            *word |= 1 << (bit % 64);
+        }
+    }
+
+    #[inline(always)]
+    fn has(&self, bit: usize) -> bool {
+        self.0.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 != 0)
+    }
+}
+
+/// Compiled from a view, beside its ingress tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// Where UEs' and public addresses are: by an IPv4 address's first 16 bits.
+    ues4: Filter,
+    /// By a hash of an IPv6 address's first 32 bits.
+    ues6: Filter,
+    /// Where our own addresses are, by a hash.
+    own: Filter,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self { ues4: Filter::new(PREFIXES), ues6: Filter::new(PREFIXES), own: Filter::new(OWN) }
+    }
+}
+
+impl Sources {
+    pub fn new(view: &NetView) -> Self {
+        let mut sources = Self::default();
+        for prefix in view.ues() {
+            match prefix {
+                IpNet::V4(net) => {
+                    let (first, last) = (u32::from(net.network()), u32::from(net.broadcast()));
+                    (first >> 16..=last >> 16).for_each(|bit| sources.ues4.set(bit as usize));
+                }
+                // So short a prefix is most of what there is.
+                IpNet::V6(net) if net.prefix_len() < 16 => sources.ues6.0.fill(u64::MAX),
+                IpNet::V6(net) => {
+                    let (first, last) = (u128::from(net.network()), u128::from(net.broadcast()));
+                    let halves = (first >> 96) as u32..=(last >> 96) as u32;
+                    halves.for_each(|half| sources.ues6.set(by_prefix(half)));
+                }
+            }
+        }
+        for address in view.own() {
+            sources.own.set(match address {
+                IpAddr::V4(address) => by_address(u64::from(address.to_bits())),
+                IpAddr::V6(address) => by_address(folded(address.to_bits())),
+            });
+        }
+        sources
+    }
+
+    /// Why a packet from the data network can't have this source.
+    #[inline(always)]
+    pub fn outside4(&self, view: &NetView, source: u32) -> Option<Reason> {
+        let suspicious = is_odd4(source)
+            | self.own.has(by_address(source.into()))
+            | self.ues4.has((source >> 16) as usize);
+        if suspicious { judge(view, Ipv4Addr::from_bits(source).into()) } else { None }
+    }
+
+    /// See [`Sources::outside4`].
+    #[inline(always)]
+    pub fn outside6(&self, view: &NetView, source: u128) -> Option<Reason> {
+        let suspicious = is_odd6(source)
+            | self.own.has(by_address(folded(source)))
+            | self.ues6.has(by_prefix((source >> 96) as u32));
+        if suspicious { judge(view, Ipv6Addr::from_bits(source).into()) } else { None }
+    }
+
+    /// Whether this may be no tunnel's far end: ask [`is_no_far_end`].
+    #[inline(always)]
+    pub fn may_be_no_far_end4(&self, source: u32) -> bool {
+        is_odd4(source) | self.own.has(by_address(source.into()))
+    }
+
+    /// See [`Sources::may_be_no_far_end4`].
+    #[inline(always)]
+    pub fn may_be_no_far_end6(&self, source: u128) -> bool {
+        is_odd6(source) | self.own.has(by_address(folded(source)))
+    }
+}
+
+/// Whether this can't be a tunnel's far end: it is nobody's address, or ours. A link-local address is somebody's on the link.
+#[cold]
+#[inline(never)]
+pub(crate) fn is_no_far_end(view: &NetView, source: IpAddr) -> bool {
+    let on_link = matches!(source, IpAddr::V6(address) if session::rules::is_link_local(address));
+    view.is_own(source) || (is_nobodys(source) && !on_link)
+}
+
+/// Parsing isn't sure.
+#[cold]
+#[inline(never)]
+fn judge(view: &NetView, source: IpAddr) -> Option<Reason> {
+    match view.route(source) {
+        _ if is_nobodys(source) => Some(Reason::MartianSource),
+        HopId::OWN => Some(Reason::MartianSource),
+        HopId::UE => Some(Reason::UeSourceOutside),
+        _ => None,
+    }
+}
+
+fn is_nobodys(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            NOBODYS_V4.iter().any(|(net, length)| (address.to_bits() ^ net) >> (32 - length) == 0)
+        }
+        IpAddr::V6(address) => {
+            NOBODYS_V6.iter().any(|(net, length)| (address.to_bits() ^ net) >> (128 - length) == 0)
+        }
+    }
+}
+
+/// Whether the first octet is that of an address that is nobody's.
+#[inline(always)]
+const fn is_odd4(address: u32) -> bool {
+    // 0, and 224 and above, which the subtraction brings together.
+    address.wrapping_sub(1 << 24) >= 223 << 24 || address >> 24 == 127
+}
+
+/// Whether the first two octets are those of an address that is nobody's, or near.
+#[inline(always)]
+const fn is_odd6(address: u128) -> bool {
+    ((address >> 112) as u16).wrapping_sub(1) >= 0xfe7f
+}
+
+#[inline(always)]
+const fn by_prefix(half: u32) -> usize {
+    (half.wrapping_mul(0x9e37_79b1) >> 16) as usize
+}
+
+#[inline(always)]
+const fn folded(address: u128) -> u64 {
+    (address >> 64) as u64 ^ (address as u64).rotate_left(31)
+}
+
+#[inline(always)]
+const fn by_address(address: u64) -> usize {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::net::Net;
+
+    /// Every address that is one's first or last, and its neighbours: what is never missed may be looked at in vain.
+    #[test]
+    fn the_quick_test_misses_nothing() {
+        for net in nobodys() {
+            match net {
+                IpNet::V4(net) => {
+                    for address in [net.network(), net.broadcast()] {
+                        assert!(is_odd4(address.to_bits()), "{address}");
+                    }
+                }
+                IpNet::V6(net) => {
+                    for address in [net.network(), net.broadcast()] {
+                        assert!(is_odd6(address.to_bits()), "{address}");
+                    }
+                }
+            }
+        }
+        for address in ["1.0.0.0", "10.0.0.1", "126.255.255.255", "128.0.0.0", "223.255.255.255"] {
+            assert!(!is_odd4(address.parse::<Ipv4Addr>().unwrap().to_bits()), "{address}");
+        }
+        for address in ["64:ff9b::1", "2001:db8::1", "fc00::1", "fdff::1"] {
+            assert!(!is_odd6(address.parse::<Ipv6Addr>().unwrap().to_bits()), "{address}");
+        }
+    }
+
+    #[test]
+    fn pools_of_any_length_are_found() {
+        let mut net = Net::new();
+        for pool in ["10.0.0.0/8", "100.64.7.0/24", "3000::/12", "2001:db8:45::/48", "2400:8000::/28"] {
+            net.add_ue_pool(pool.parse().unwrap());
+        }
+        let view = net.view();
+        let sources = Sources::new(&view);
+        for (address, inside) in [("10.200.0.1", true), ("100.64.7.9", true), ("100.64.8.9", false)] {
+            let found = sources.outside4(&view, address.parse::<Ipv4Addr>().unwrap().to_bits());
+            assert_eq!(found, inside.then_some(Reason::UeSourceOutside), "{address}");
+        }
+        for (address, inside) in
+            [("300f::1", true), ("2001:db8:45::1", true), ("2001:db8:46::1", false), ("2400:800f::", true)]
+        {
+            let found = sources.outside6(&view, address.parse::<Ipv6Addr>().unwrap().to_bits());
+            assert_eq!(found, inside.then_some(Reason::UeSourceOutside), "{address}");
+        }
+    }
+}
