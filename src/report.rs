@@ -21,6 +21,12 @@ pub fn print(failure: &Failure) {
     let _ = err.write_all(text.as_bytes());
 }
 
+/// Prints a warning to standard error.
+pub fn warn(sentence: &str) {
+    // As above.
+    let _ = writeln!(std::io::stderr().lock(), "warning: {sentence}");
+}
+
 /// The last line of a report.
 fn summary(report: &Report) -> String {
     match report.problems.len() {

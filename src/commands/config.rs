@@ -1,7 +1,7 @@
 //! `millrace config`: check a configuration, print its schema or an example.
 
 use crate::exit::Failure;
-use crate::output;
+use crate::{output, report};
 use clap::Subcommand;
 use control::config::{self, Config};
 use std::path::{Path, PathBuf};
@@ -48,6 +48,7 @@ pub fn load(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
 
 /// Says that a configuration is right, and what it amounts to.
 pub fn confirm(file: &Path, config: &Config) -> Result<(), Failure> {
+    config.warnings().iter().for_each(|warning| report::warn(warning));
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),

@@ -31,6 +31,9 @@ pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     if args.check {
         return confirm(&args.config, &config).and_then(|()| confirm_cores(&config));
     }
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     serve(&config, args)
 }
 

@@ -39,6 +39,7 @@ _Static_assert(offsetof(struct rte_mbuf, hash) == 44, "mbuf layout");
 _Static_assert(offsetof(struct rte_mbuf, buf_len) == 54, "mbuf layout");
 _Static_assert(RTE_MBUF_F_RX_RSS_HASH == 1ULL << 1, "mbuf flags");
 _Static_assert(RTE_PKTMBUF_HEADROOM == 128, "headroom");
+_Static_assert(RTE_MAX_ETHPORTS >= 32, "as many as a configuration may have");
 
 /* ---- what DPDK says: kept in memory, shown only when something fails ---- */
 

@@ -31,6 +31,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     check.marking(file);
     check.limits(file);
     check.log(file);
+    check.sense(file);
     if !check.problems.is_empty() {
         return Err(check.problems);
     }
@@ -69,6 +70,7 @@ macro_rules! way {
 pub(super) use way;
 
 mod qos;
+mod sense;
 
 impl From<&str> for Step {
     fn from(key: &str) -> Self {

@@ -245,7 +245,7 @@ impl Check<'_> {
             }
         }
         if let Err(error) = nat.plan() {
-            self.wrong(&place(&error), Wrong::Nat { error });
+            self.wrong(&place(&error, file), Wrong::Nat { error });
         }
         nat
     }
@@ -303,18 +303,35 @@ impl Check<'_> {
 }
 
 /// Where in the file the plan is wrong.
-fn place(error: &PlanError) -> Vec<Step> {
+fn place(error: &PlanError, file: &File) -> Vec<Step> {
     match *error {
         PlanError::TooManyPools => way!["nat"].to_vec(),
         PlanError::Empty(at, key) => way!["nat", at, key].to_vec(),
-        PlanError::TooManyAddresses(at) => way!["nat", at, "outside"].to_vec(),
+        PlanError::TooManyAddresses(at) | PlanError::FewBlocks(at, ..) => way!["nat", at, "outside"].to_vec(),
         PlanError::BlockSize(at) => way!["nat", at, "block-size"].to_vec(),
         PlanError::NoBlocks(at) => way!["nat", at, "blocks-per-ue"].to_vec(),
-        PlanError::FewBlocks(at, ..) | PlanError::Overlap(at, ..) => way!["nat", at].to_vec(),
-        PlanError::Duplicate(at) | PlanError::InPool(at) | PlanError::PortZero(at) => {
-            way!["nat-static", at].to_vec()
+        PlanError::Overlap(at, _, second) => {
+            let section = file.nat.get(at);
+            // The last that is written so: the first may be what it overlaps.
+            let find = |list: &[Ipv4Net]| list.iter().rposition(|net| *net == second);
+            let inside = section.and_then(|section| find(&section.inside));
+            let outside = section.and_then(|section| find(&section.outside));
+            match (inside, outside) {
+                (Some(p), None) => way!["nat", at, "inside", p].to_vec(),
+                (_, Some(p)) => way!["nat", at, "outside", p].to_vec(),
+                (None, None) => way!["nat", at].to_vec(),
+            }
         }
-        PlanError::PrefixLength(at) | PlanError::PrefixOverlap(at) => way!["nptv6", at].to_vec(),
+        PlanError::Duplicate(at) | PlanError::InPool(at) => way!["nat-static", at, "outside"].to_vec(),
+        PlanError::PortZero(at) => way!["nat-static", at, "outside-port"].to_vec(),
+        PlanError::PrefixLength(at) => way!["nptv6", at, "outside"].to_vec(),
+        PlanError::PrefixOverlap(at) => {
+            let earlier = file.nptv6.iter().take(at).flat_map(|entry| [entry.inside, entry.outside]);
+            let overlaps = |a: Ipv6Net, b: Ipv6Net| a.contains(&b) || b.contains(&a);
+            let inside = file.nptv6.get(at).map(|entry| entry.inside);
+            let taken = inside.is_some_and(|inside| earlier.into_iter().any(|net| overlaps(net, inside)));
+            way!["nptv6", at, if taken { "inside" } else { "outside" }].to_vec()
+        }
     }
 }
 
@@ -425,5 +442,32 @@ ipv4 = ["10.45.0.0/16"]
         );
         refused(&format!("{entry}{entry}"), "another entry says where this leads");
         refused("[[nptv6]]\ninside = 'fd00::/48'\noutside = '2001:db8::/56'\n", "the same length");
+    }
+
+    #[test]
+    fn problems_point_at_the_key() {
+        let points = |text: &str, line: &str, sentence: &str| {
+            let report = with(text).unwrap_err();
+            let found =
+                report.lines().position(|l| l.contains(sentence)).unwrap_or_else(|| panic!("{report}"));
+            assert!(report.lines().nth(found + 1).unwrap().ends_with(line), "{report}");
+        };
+        let nat = |inside: &str, outside: &str| {
+            format!("[[nat]]\nname = 'a'\ninside = [{inside}]\noutside = [{outside}]\n")
+        };
+        points(&nat("'10.45.0.0/16'", "'203.0.113.64/32'"), "outside = ['203.0.113.64/32']", "252 blocks");
+        let twice = nat("'10.45.0.0/16', '10.45.9.0/24'", "'203.0.113.64/26'");
+        points(&twice, "inside = ['10.45.0.0/16', '10.45.9.0/24']", "10.45.9.0/24 overlaps");
+        let own = nat("'10.45.0.0/16'", "'203.0.113.1/32'");
+        points(&own, "outside = ['203.0.113.1/32']", "this UPF's own address 203.0.113.1");
+        let entry = "[[nat-static]]\ninside = '10.45.0.9'\noutside = '203.0.113.9'\n";
+        points(&format!("{entry}{entry}"), "outside = '203.0.113.9'", "another entry says");
+        let prefix =
+            |inside: &str, outside: &str| format!("[[nptv6]]\ninside = '{inside}'\noutside = '{outside}'\n");
+        points(&prefix("fd00::/48", "2001:db8::/56"), "outside = '2001:db8::/56'", "the same length");
+        let first = prefix("fd00::/48", "2001:db8:1::/48");
+        let again = prefix("fd00::/48", "2001:db8:2::/48");
+        points(&format!("{first}{again}"), "inside = 'fd00::/48'", "overlap each other");
+        points(&prefix("fd00::/48", "fd00::/48"), "outside = 'fd00::/48'", "overlap each other");
     }
 }

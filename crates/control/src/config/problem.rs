@@ -252,6 +252,14 @@ pub enum Wrong {
         /// Why.
         why: &'static str,
     },
+    /// A pool of addresses that no host has.
+    #[error("{prefix} can't be a pool: it has {what}")]
+    PoolOfNobody {
+        /// As written.
+        prefix: IpNet,
+        /// Which.
+        what: &'static str,
+    },
     /// A pool without any prefix.
     #[error("this pool has no prefix to take addresses from")]
     EmptyPool,
@@ -314,6 +322,48 @@ pub enum Wrong {
         address: IpAddr,
         /// `any interface`, ``interface `n6` ``.
         scope: String,
+    },
+    /// An address of ours where another's belongs.
+    #[error("the {what} {address} is this UPF's own address")]
+    Ourselves {
+        /// `next hop`, `neighbour`, …
+        what: &'static str,
+        /// The address.
+        address: IpAddr,
+    },
+    /// Copies of packets that a UE would get.
+    #[error("the mirror's far end {address} is a UE's: it is in the pool {pool}")]
+    MirrorToUe {
+        /// The address.
+        address: IpAddr,
+        /// The pool.
+        pool: IpNet,
+    },
+    /// One file that two logs would be written to.
+    #[error("{file} would be the file of two logs")]
+    OneFile {
+        /// As written.
+        file: String,
+    },
+    /// More devices than DPDK takes.
+    #[error("from this port on there are more than {most} devices")]
+    TooManyDevices {
+        /// As many as there can be.
+        most: usize,
+    },
+    /// A path that no socket can have.
+    #[error("the control socket's path has {bytes} bytes")]
+    SocketPath {
+        /// So many.
+        bytes: usize,
+        /// As many as there can be.
+        most: usize,
+    },
+    /// One table where there can be several.
+    #[error("{section} is one table where a list of them belongs")]
+    OneTable {
+        /// The table, as its header is written.
+        section: String,
     },
     /// A MAC address that no station can have.
     #[error("{mac} can't be a neighbour's MAC address")]
@@ -459,10 +509,24 @@ impl Wrong {
             Self::Overlap { what: "the subnets", .. } => {
                 "two interfaces can't share a subnet: it would not be known through which to send".to_owned()
             }
+            Self::Overlap { what: "the subnet and the pool", .. } => {
+                "stations on the link would look for UEs beside them: take other addresses for UEs".to_owned()
+            }
             Self::Overlap { .. } => {
                 "an address can be in one pool only: it is all that tells whose a downlink packet is"
                     .to_owned()
             }
+            Self::PoolOfNobody { .. } => {
+                "take private addresses (10.0.0.0/8, fd00::/8), shared ones (100.64.0.0/10) or public ones of your own".to_owned()
+            }
+            Self::Ourselves { .. } => "name the other station's address".to_owned(),
+            Self::MirrorToUe { .. } => "send copies to a host behind N6 or N3 that is no UE".to_owned(),
+            Self::OneFile { .. } => "give each a file of its own".to_owned(),
+            Self::TooManyDevices { most } => {
+                format!("DPDK takes {most}, each member of an aggregated port and the port itself counted; use VLANs")
+            }
+            Self::SocketPath { most, .. } => format!("from 1 to {most} bytes, such as /run/millrace/ctl.sock"),
+            Self::OneTable { section } => format!("write [{section}], once for each"),
             Self::HostBits { prefix } => format!("write {}", prefix.trunc()),
             Self::EmptyPool => "add ipv4 = [\"10.45.0.0/16\"] or ipv6 = [\"2001:db8:45::/48\"]".to_owned(),
             Self::PoolHasOwnAddress { .. } => {

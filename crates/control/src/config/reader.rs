@@ -51,6 +51,11 @@ impl Fault {
             .unwrap_or_default();
         let wrong = match self.what {
             What::Other(message) => Wrong::NotThat { found: "this".into(), expected: message },
+            What::NotThat { found, expected }
+                if found == "a table" && expected == "a list in [ ]" && holds_tables(&path) =>
+            {
+                Wrong::OneTable { section: section(&path) }
+            }
             What::NotThat { found, expected } => Wrong::NotThat { found, expected },
             What::UnknownWord { found, known } => Wrong::UnknownWord { key: last_key, found, known },
             What::UnknownKey { key, known } => {
@@ -60,6 +65,15 @@ impl Fault {
             What::MissingKey(key) => Wrong::MissingKey { key, section: section(&path) },
         };
         (path, wrong)
+    }
+}
+
+/// Whether the list at the path is one of tables: all are that lie in the file itself or in [qos].
+fn holds_tables(path: &[Step]) -> bool {
+    match path {
+        [Step::Key(_)] => true,
+        [Step::Key(outer), Step::Key(_)] => outer == "qos",
+        _ => false,
     }
 }
 

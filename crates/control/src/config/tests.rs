@@ -667,3 +667,109 @@ fn scaling_is_examined() {
         }
     }
 }
+
+/// Each line of `set` alone, and the one sentence that it leads to.
+#[test]
+fn what_can_not_be_meant_is_reported() {
+    let said = |set: &[&str], place: &str, sentence: &str, help: &str| {
+        let report = with(set).unwrap_err();
+        let text = report.to_string();
+        assert_eq!(report.problems.len(), 1, "{text}");
+        for part in [place, sentence, help] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    };
+    let pool = |prefix: &str, what: &str| {
+        let family = if prefix.contains(':') { "ipv6" } else { "ipv4" };
+        let set = format!("pool.1.{family}=['{prefix}']");
+        said(&[&set], &set, &format!("can't be a pool: it has {what}"), "private addresses");
+    };
+    pool("224.0.0.0/8", "multicast");
+    pool("239.1.0.0/16", "multicast");
+    pool("127.128.0.0/24", "loopback");
+    pool("0.0.0.0/8", "addresses of \"this network\"");
+    pool("169.254.0.0/16", "link-local");
+    pool("fe80::/48", "link-local");
+    pool("febf::/64", "link-local");
+    pool("ff02::/48", "multicast");
+    pool("::/64", "loopback and mapped");
+    let subnet = |prefix: &str| {
+        let family = if prefix.contains(':') { "ipv6" } else { "ipv4" };
+        let set = format!("pool.1.{family}=['{prefix}']");
+        said(&[&set], &set, "the subnet and the pool", "take other addresses");
+    };
+    subnet("198.51.100.128/25");
+    subnet("203.0.113.64/28");
+    said(
+        &["route.0.via=203.0.113.1"],
+        "--set route.0.via",
+        "next hop 203.0.113.1 is this UPF's own",
+        "other station",
+    );
+    let neighbour = ["neighbour.0.interface=n6", "neighbour.0.mac=02:00:00:00:00:09"];
+    let [interface, mac] = neighbour;
+    let own = "neighbour.0.address=2001:db8:6::1";
+    said(
+        &[interface, mac, own],
+        "--set neighbour.0.address",
+        "neighbour 2001:db8:6::1 is this",
+        "other station",
+    );
+    let gre = ["mirror.0.name=a", "mirror.0.to=gre"];
+    said(
+        &[gre[0], gre[1], "mirror.0.destination=198.51.100.1"],
+        "--set mirror.0.destination",
+        "far end 198.51.100.1 is this",
+        "other",
+    );
+    said(
+        &[gre[0], gre[1], "mirror.0.destination=10.45.3.4"],
+        "--set mirror.0.destination",
+        "is in the pool 10.45.0.0/16",
+        "no UE",
+    );
+    let logs = ["flow-log.file=/var/log/a.jsonl", "nat-log.file=/var//log/./a.jsonl"];
+    said(&logs, "--set flow-log.file", "the file of two logs", "of its own");
+    said(&["ctl.socket=''"], "--set ctl.socket", "0 bytes", "from 1 to 99 bytes");
+    let long = format!("ctl.socket=/{}", "x".repeat(99));
+    said(&[&long], "--set ctl.socket", "100 bytes", "from 1 to 99 bytes");
+    assert!(with(&[&long[..long.len() - 1]]).is_ok());
+}
+
+#[test]
+fn dpdk_has_room_for_so_many_devices() {
+    let port = |n: usize| format!("port.{n}={{name='q{n}', driver='af_packet', iface='veth{n}'}}");
+    let ports = |count: usize| (1..count).map(port).collect::<Vec<_>>();
+    let with = |ports: &[String]| super::parse("upf.toml", GOOD, &[], ports);
+    assert!(with(&ports(32)).is_ok());
+    let report = with(&ports(4_000)).unwrap_err();
+    assert!(
+        matches!(report.problems[..], [Problem { wrong: Wrong::TooManyDevices { most: 32 }, .. }]),
+        "{report}"
+    );
+    assert!(report.to_string().starts_with("--set port.32="), "{report}");
+    let mut bonds = ports(30);
+    bonds
+        .push("port.30={name='lag', bond={mode='balance', members=['0000:01:00.0', '0000:01:00.1']}}".into());
+    assert!(with(&bonds).is_err());
+}
+
+#[test]
+fn one_table_for_a_list_is_said_so() {
+    let text = report("[port]\nname = 'p0'\n[qos.class]\nname = 'a'\n[n4]\npeers = { a = 1 }\n");
+    assert!(text.contains("[port] is one table where a list of them belongs"), "{text}");
+    assert!(text.contains("help: write [[port]], once for each"), "{text}");
+    assert!(text.contains("help: write [[qos.class]], once for each"), "{text}");
+    assert!(text.contains("6:9: a table is not a list; each item is a prefix"), "{text}");
+}
+
+#[test]
+fn everybody_as_an_smf_is_warned_of() {
+    assert!(with(&[]).unwrap().warnings().is_empty());
+    let open = with(&["n4.peers=['192.0.2.0/24', '0.0.0.0/0', '::/0']"]).unwrap().warnings();
+    assert_eq!(open.len(), 2);
+    assert!(
+        open[0].starts_with("n4.peers: 0.0.0.0/0 lets everybody") && open[1].contains("::/0"),
+        "{open:?}"
+    );
+}

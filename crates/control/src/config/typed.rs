@@ -69,6 +69,20 @@ pub struct Config {
     pub log: Log,
 }
 
+impl Config {
+    /// What is allowed and rarely meant, with the key and what would be safer.
+    pub fn warnings(&self) -> Vec<String> {
+        let everybody = self.n4.peers.iter().filter(|prefix| prefix.prefix_len() == 0);
+        let warning = |prefix: &IpNet| {
+            format!(
+                "n4.peers: {prefix} lets everybody who reaches {} make and delete sessions; name the SMFs' addresses",
+                self.n4.listen
+            )
+        };
+        everybody.map(warning).collect()
+    }
+}
+
 /// The N4 side.
 #[derive(Clone, PartialEq, Debug)]
 pub struct N4 {
