@@ -135,7 +135,7 @@ impl UserPlane {
         let router6 = IpAddr::from(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9));
         for (destination, gateway) in [("0.0.0.0/0", router), ("::/0", router6)] {
             net.add_route(destination.parse().expect("a network"), at6, Some(gateway)).expect("one family");
-            net.learn(at6, gateway, ROUTER_MAC);
+            net.fix(at6, gateway, ROUTER_MAC);
         }
         for (destination, gateway) in
             [("192.88.99.0/24", IpAddr::from(GNB)), ("2001:db8:33::/48", GNB_IPV6.into())]
@@ -143,7 +143,7 @@ impl UserPlane {
             net.add_route(destination.parse().expect("a network"), at3, Some(gateway)).expect("one family");
         }
         // The gNB's IPv6 address is left to be found.
-        net.learn(at3, GNB.into(), GNB_MAC);
+        net.fix(at3, GNB.into(), GNB_MAC);
         for pool in ["10.45.0.0/24", "10.46.0.0/30", "2001:db8:45::/58", "172.16.0.0/24", "2001:db8:99::/48"]
         {
             net.add_ue_pool(pool.parse().expect("a network"));

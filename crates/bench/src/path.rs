@@ -431,8 +431,8 @@ pub fn network() -> Result<Net, NetError> {
     let n6 = net.add_interface(interface("n6", 1, N6_MAC, own, Roles { n6: true, ..Roles::default() }))?;
     net.add_route(ipnet::Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0).into(), n6, Some(ROUTER.into()))?;
     net.add_ue_pool(ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8).into());
-    net.learn(n3, GNB.into(), GNB_MAC);
-    net.learn(n6, ROUTER.into(), ROUTER_MAC);
+    net.fix(n3, GNB.into(), GNB_MAC);
+    net.fix(n6, ROUTER.into(), ROUTER_MAC);
     Ok(net)
 }
 

@@ -85,6 +85,17 @@ pub enum Command {
     },
     /// Sent to every worker: the network around us changed.
     Net(Arc<crate::net::NetView>),
+    /// Sent to every worker after one of them raised [`Event::Neighbour`].
+    Neighbour {
+        /// Index of the interface.
+        interface: u16,
+        /// The neighbour.
+        address: IpAddr,
+        /// Where it is.
+        mac: MacAddr,
+        /// It was asked.
+        confirmed: bool,
+    },
     /// Sent to every worker: a mirror begins or ends.
     Mirror(crate::mirror::Order),
     /// Sent to every worker: flows are told of when they have counted so much.
@@ -103,6 +114,7 @@ impl Command {
             | Self::AddressDirectory { .. }
             | Self::FindTunnel { .. }
             | Self::Net(_)
+            | Self::Neighbour { .. }
             | Self::Mirror(_)
             | Self::FlowMarks(_) => None,
         }
@@ -163,7 +175,8 @@ pub enum Event {
         /// The far end's address.
         peer: IpAddr,
     },
-    /// ARP or ND told where a neighbour is.
+    /// A neighbour that a worker (this one or another) asked for is here, or one moved: other workers should know
+    /// ([`Command::Neighbour`]).
     Neighbour {
         /// Index of the interface in the current [`crate::net::NetView`].
         interface: u16,
@@ -171,6 +184,21 @@ pub enum Event {
         address: IpAddr,
         /// Where it is.
         mac: MacAddr,
+        /// It was asked.
+        confirmed: bool,
+    },
+    /// A neighbour says that it is at another MAC address than before: it was replaced, or somebody pretends. Rate limited.
+    NeighbourMoved {
+        /// Index of the interface.
+        interface: u16,
+        /// The neighbour.
+        address: IpAddr,
+        /// Where it was.
+        from: MacAddr,
+        /// Where it says it is.
+        to: MacAddr,
+        /// False: what is configured, or was said just before, holds.
+        believed: bool,
     },
     /// A packet waits for a neighbour whose MAC address is not known. The worker asks by itself; this is for reports.
     Unresolved {

@@ -1,5 +1,6 @@
 //! What a worker's datapath is told once.
 
+use crate::asked::Asked;
 use crate::marking::Marking;
 use crate::net::NetView;
 use crate::peer::Numbers;
@@ -34,7 +35,9 @@ pub struct Config {
     pub peers: u16,
     /// Their numbers. Workers that shards move between share them.
     pub peer_numbers: Arc<Numbers>,
-    /// Neighbours remembered.
+    /// Whom workers asked for: they share it, so that each learns from the answers that reach the others.
+    pub asked: Arc<Asked>,
+    /// Neighbours remembered, on each interface.
     pub neighbours: usize,
     /// Frames waiting for one neighbour's MAC address.
     pub neighbour_queue: usize,
@@ -79,6 +82,7 @@ impl Config {
             mappings_per_shard: 1 << 13,
             peers: 8192,
             peer_numbers: Arc::default(),
+            asked: Arc::default(),
             neighbours: 4096,
             neighbour_queue: 32,
             buffered_packets: 16_384,

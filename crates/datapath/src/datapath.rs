@@ -12,6 +12,7 @@ use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
 use crate::load::ShardLoads;
 use crate::mirror::Taps;
 use crate::nat;
+use crate::neighbour::Word;
 use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::overload::Overload;
@@ -678,6 +679,10 @@ impl<F: Frame> Datapath<F> {
             }
             Command::Mirror(order) => self.change_mirrors(&mut cx, order),
             Command::FlowMarks(marks) => self.set_marks(marks),
+            Command::Neighbour { interface, address, mac, confirmed } => {
+                let word = Word::Shared { confirmed };
+                self.network.hear(&mut cx, &mut self.counters, interface, address, mac, word);
+            }
             Command::Net(view) => {
                 self.network.replace(&mut cx, &mut self.counters, view);
                 self.size_counters();

@@ -51,12 +51,22 @@ impl Egress {
         }
     }
 
+    /// The neighbour's MAC address, if it is known.
+    pub fn mac(&self) -> Option<MacAddr> {
+        self.header.first_chunk::<6>().filter(|_| self.resolved).map(|mac| MacAddr(*mac))
+    }
+
     /// The neighbour's MAC address became known, or is no longer. Says whether it is another one.
     pub fn set_mac(&mut self, mac: Option<MacAddr>) -> bool {
         let before = std::mem::replace(&mut self.resolved, mac.is_some());
         let mac = mac.unwrap_or_default().0;
         let known = self.header.first_chunk_mut::<6>().map(|known| std::mem::replace(known, mac));
         before != self.resolved || known != Some(mac)
+    }
+
+    /// Whether both lead to the same neighbour.
+    pub fn is_to(&self, other: &Self) -> bool {
+        (self.interface, self.target) == (other.interface, other.target)
     }
 
     /// Writes the layer-2 header to the front of a frame that has room for it.

@@ -433,6 +433,7 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         egress.write(frame.bytes_mut(), meta.v6);
+        self.network.neighbours.touch(egress.interface, egress.target);
         self.network.send(cx, &mut self.counters, egress, frame);
     }
 

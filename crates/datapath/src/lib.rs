@@ -99,6 +99,7 @@
 
 pub mod account;
 mod ahead;
+mod asked;
 mod classify;
 pub mod command;
 mod compile;
@@ -137,6 +138,7 @@ pub mod slice;
 mod slow;
 mod sources;
 
+pub use asked::Asked;
 pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;
 pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};

@@ -3,6 +3,7 @@
 use crate::Reason;
 use crate::datapath::{Datapath, destination6};
 use crate::forward;
+use crate::neighbour::Word;
 use crate::net::Interface;
 use crate::network::Context;
 use crate::parse::Meta;
@@ -57,10 +58,19 @@ impl<F: Frame> Datapath<F> {
         let request = message.operation() == arp::Operation::Request;
         let mut reply = [0; arp::LEN];
         arp::emit_reply(&mut reply, interface.mac, &message);
+        let answer = !request && interface.owns(IpAddr::V4(message.target_ip()));
         // Our own address claimed by another station is not a neighbour; nor is a probe without a sender (RFC 5227).
         if !sender.is_unspecified() && !self.network.view.is_own(IpAddr::V4(sender)) {
-            let create = for_us && request;
-            self.network.learn(cx, &mut self.counters, meta.interface, IpAddr::V4(sender), mac, create);
+            if !self.network.may_be_neighbour(meta.interface, IpAddr::V4(sender)) {
+                self.counters.drop(Reason::ForeignNeighbour);
+                return;
+            }
+            let word = if answer {
+                Word::Answer { replace: true }
+            } else {
+                Word::Unasked { replace: true, to_us: request && for_us }
+            };
+            self.network.hear(cx, &mut self.counters, meta.interface, IpAddr::V4(sender), mac, word);
         }
         if !request || !for_us {
             self.counters.consumed += 1;
@@ -149,6 +159,11 @@ impl<F: Frame> Datapath<F> {
         };
         match message {
             Message::NeighbourSolicitation { target, options } => {
+                let source = IpAddr::V6(ip.source());
+                if !ip.source().is_unspecified() && !self.network.may_be_neighbour(meta.interface, source) {
+                    self.counters.drop(Reason::ForeignNeighbour);
+                    return true;
+                }
                 let ours = self.network.view.interface(meta.interface);
                 let Some(mac) = ours.filter(|i| i.owns(IpAddr::V6(target))).map(|i| i.mac) else {
                     self.counters.drop(Reason::IgnoredMulticast);
@@ -157,8 +172,8 @@ impl<F: Frame> Datapath<F> {
                 if let Some(sender) = options.source_mac()
                     && !ip.source().is_unspecified()
                 {
-                    let address = IpAddr::V6(ip.source());
-                    self.network.learn(cx, &mut self.counters, meta.interface, address, sender, true);
+                    let word = Word::Unasked { replace: true, to_us: true };
+                    self.network.hear(cx, &mut self.counters, meta.interface, source, sender, word);
                 }
                 if !self.limits.icmp.allow(cx.now) {
                     self.counters.drop(Reason::ErrorRateLimited);
@@ -168,11 +183,24 @@ impl<F: Frame> Datapath<F> {
                 self.counters.consumed += 1;
             }
             Message::NeighbourAdvertisement { neighbour, options } => {
-                if let Some(mac) = options.target_mac() {
-                    let address = IpAddr::V6(neighbour.target);
-                    if !self.network.view.is_own(address) {
-                        self.network.learn(cx, &mut self.counters, meta.interface, address, mac, false);
-                    }
+                let address = IpAddr::V6(neighbour.target);
+                let own = self.network.view.is_own(address);
+                if !own && !self.network.may_be_neighbour(meta.interface, address) {
+                    self.counters.drop(Reason::ForeignNeighbour);
+                    return true;
+                }
+                // Who was asked alone need not say where he is (§4.4).
+                let known = || self.network.neighbours.way(meta.interface, address)?.mac();
+                if let Some(mac) = options.target_mac().or_else(known)
+                    && !own
+                {
+                    let replace = neighbour.replace;
+                    let word = if neighbour.solicited {
+                        Word::Answer { replace }
+                    } else {
+                        Word::Unasked { replace, to_us: false }
+                    };
+                    self.network.hear(cx, &mut self.counters, meta.interface, address, mac, word);
                 }
                 self.counters.consumed += 1;
             }

@@ -1,34 +1,169 @@
-//! Neighbours on the links: their MAC addresses, and the frames that wait for one.
+//! Neighbours on the links: their MAC addresses, whether these are still right, and the frames that wait for one.
 //!
-//! A frame to a neighbour whose MAC address isn't known is complete but for these six bytes. It waits in a short queue
-//! while the worker asks (ARP or neighbour solicitation, three times, a second apart); the answer sets it free, and
-//! silence drops it under its own reason. Whatever is learned is used at once and told to the control side, from where
-//! the other workers hear of it.
+//! **Problem.** A frame to a neighbour whose MAC address isn't known is complete but for these six bytes, and has to wait while
+//! the worker asks. Neighbours are replaced and change their addresses without a word; anybody on a link can say that he is
+//! somebody, or many; and a UE that scans a link makes us ask for everyone on it.
+//!
+//! **Model.** The states of RFC 4861 §7.3.2, for ARP (RFC 826) as for neighbour discovery: who was asked and answered is
+//! *reachable* for half a minute; then, if he is in use, he is asked again, now alone (*delay*, *probe*), and given up if he is
+//! silent. Who isn't in use grows *stale* and is forgotten. In use is whom a route or a tunnel's far end leads to (a [`User`],
+//! which has a copy of the way to him), and on whose way packets went since he was last looked at.
+//!
+//! Each interface has so many places. Who is in use by a route or a tunnel, or was configured, has his for good; where all others
+//! are taken, the oldest makes room: of those who were asked and haven't answered, as soon as these have a quarter, or else of those
+//! whom nobody sends to. So neither a scan nor a flood of forged messages keeps anybody else out for longer than a question
+//! and an answer take.
+//!
+//! Any worker may receive the answer to another's question. [`Asked`], which all have in common, says whether anybody asked; if so
+//! the answer is told to the control side, and from there to all workers.
 
+use crate::asked::Asked;
+use crate::egress::Egress;
 use packet::MacAddr;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use tables::{BulkMap, Nanos};
+use std::sync::Arc;
+use tables::{BulkMap, Nanos, RateLimiter, TimerId, Wheel};
 
-/// Solicitations before a neighbour counts as unreachable (RFC 4861 §10, MAX_MULTICAST_SOLICIT).
+/// Questions before a neighbour counts as unreachable (RFC 4861 §10: MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT).
 const TRIES: u8 = 3;
-/// Time between solicitations (RFC 4861 §10, RETRANS_TIMER).
+/// Time between questions (RFC 4861 §10, RETRANS_TIMER).
 const INTERVAL: u64 = Nanos::SECOND;
+/// How long an answer is believed (RFC 4861 §10, REACHABLE_TIME), times 0.5 to 1.5 (§6.3.2).
+const REACHABLE: u64 = 30 * Nanos::SECOND;
+/// How long a neighbour in use may be silent before he is asked (RFC 4861 §10, DELAY_FIRST_PROBE_TIME), and how often
+/// it is looked whether a stale one is in use.
+const DELAY: u64 = 5 * Nanos::SECOND;
+/// Looks after which a stale neighbour that nobody sends to is forgotten.
+const IDLE_LOOKS: u8 = 12;
+/// A neighbour moves to another MAC address once in this time at most: who says two has a rival.
+const SETTLE: u64 = Nanos::SECOND;
+/// Neighbours that may move in a second, of all together.
+const MOVES: u32 = 100;
+/// Of those who would have to make room, so many are let off because they are sent to.
+const SECOND_CHANCES: usize = 8;
+/// Timers are this fine.
+const TICK: u64 = 1 << 24;
+
+/// Who has a copy of the way to a neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum User {
+    /// The next hop with this [`crate::net::HopId`].
+    Hop(u16),
+    /// The far end with this number.
+    Peer(u16),
+}
+
+/// How it became known where a neighbour is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// He was asked. `replace`: his word counts more than what is known (the O flag of an advertisement; any ARP reply).
+    Answer {
+        /// See above.
+        replace: bool,
+    },
+    /// He said so unasked. `to_us`: because he wants to talk to us.
+    Unasked {
+        /// See above.
+        replace: bool,
+        /// See above.
+        to_us: bool,
+    },
+    /// Another worker knows.
+    Shared {
+        /// Because he was asked.
+        confirmed: bool,
+    },
+}
+
+impl Word {
+    const fn confirms(self) -> bool {
+        matches!(self, Self::Answer { .. } | Self::Shared { confirmed: true })
+    }
+
+    const fn replaces(self) -> bool {
+        match self {
+            Self::Answer { replace } | Self::Unasked { replace, .. } => replace,
+            Self::Shared { .. } => true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nobody asked yet, or nobody answered.
+    Unknown,
+    /// Asked, on the whole link.
+    Incomplete,
+    Reachable,
+    Stale,
+    /// Stale and in use: asked soon.
+    Delay,
+    /// Asked, alone.
+    Probe,
+    /// Configured: whatever is heard.
+    Fixed,
+}
+
+/// The line of those who make room, in which an entry stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Line {
+    /// None: it stays.
+    None,
+    Asking,
+    Known,
+}
 
 #[derive(Debug)]
 struct Entry<F> {
-    interface: u16,
-    address: IpAddr,
-    mac: Option<MacAddr>,
-    frames: VecDeque<F>,
+    /// The way there; resolved as long as the MAC address is known.
+    way: Egress,
+    state: State,
+    /// Packets went there since it was last looked at, beside those of `users`.
+    used: bool,
+    /// Questions without an answer, or looks without use.
     tries: u8,
-    next: Nanos,
+    timer: Option<TimerId>,
+    /// When it last moved to another MAC address.
+    moved: Option<Nanos>,
+    users: Vec<User>,
+    frames: VecDeque<F>,
+    line: Line,
+    before: u32,
+    behind: u32,
+}
+
+/// Entries in the order of their age, linked through them.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    first: u32,
+    last: u32,
+    len: usize,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Ends {
+    const EMPTY: Self = Self { first: NOBODY, last: NOBODY, len: 0 };
 }
 
 #[derive(Debug, Clone)]
 struct Link {
     v4: BulkMap<u32, u32>,
     v6: BulkMap<u128, u32, 3>,
+    count: usize,
+    asking: Ends,
+    known: Ends,
+}
+
+impl Link {
+    const fn ends(&mut self, line: Line) -> Option<&mut Ends> {
+        match line {
+            Line::None => None,
+            Line::Asking => Some(&mut self.asking),
+            Line::Known => Some(&mut self.known),
+        }
+    }
 }
 
 /// What became of a frame given to [`Neighbours::hold`].
@@ -40,15 +175,40 @@ pub enum Held<F> {
     Ask,
     /// There is no room for it.
     Refused(F),
+    /// It need not wait: this is where the neighbour is.
+    Known(F, MacAddr),
 }
 
-/// What is to be done about a neighbour that doesn't answer.
+/// What is to be done about a neighbour.
 #[derive(Debug)]
 pub enum Due<F> {
-    /// Ask again.
+    /// Ask the whole link.
     Ask(u16, IpAddr),
-    /// Give up: drop these.
+    /// Ask him alone.
+    Probe(Egress),
+    /// He is where he was no longer: whoever has a copy of the way must hear it.
+    Gone(Egress, Vec<User>),
+    /// Nobody answers: drop these.
     Lost(VecDeque<F>),
+}
+
+/// What is new of a neighbour.
+#[derive(Debug)]
+pub struct News<F> {
+    /// Frames that waited for him.
+    pub frames: VecDeque<F>,
+    /// The way to him, if it is another one now, and who has copies of it.
+    pub way: Option<(Egress, Vec<User>)>,
+    /// He was known under this MAC address. If `way` is none, he still is: he was not believed.
+    pub before: Option<MacAddr>,
+    /// Other workers should know.
+    pub tell: bool,
+}
+
+impl<F> News<F> {
+    const fn none() -> Self {
+        Self { frames: VecDeque::new(), way: None, before: None, tell: false }
+    }
 }
 
 /// All neighbours of one worker.
@@ -57,24 +217,32 @@ pub struct Neighbours<F> {
     links: Vec<Link>,
     entries: Vec<Option<Entry<F>>>,
     free: Vec<u32>,
-    /// Entries without a MAC address.
-    asking: Vec<u32>,
+    timers: Wheel<u32>,
+    asked: Arc<Asked>,
+    moves: RateLimiter,
+    /// Frames of those who had to make room, to be dropped.
+    lost: Vec<F>,
     queue: usize,
     max: usize,
     seed: u64,
+    random: u64,
 }
 
 impl<F> Neighbours<F> {
-    /// No neighbours. At most `max` are remembered, and `queue` frames wait for each.
-    pub const fn new(seed: u64, max: usize, queue: usize) -> Self {
+    /// No neighbours. At most `max` are remembered on an interface, and `queue` frames wait for each.
+    pub fn new(seed: u64, max: usize, queue: usize, asked: Arc<Asked>) -> Self {
         Self {
             links: Vec::new(),
             entries: Vec::new(),
             free: Vec::new(),
-            asking: Vec::new(),
+            timers: Wheel::new(Nanos(0), TICK, u32::MAX),
+            asked,
+            moves: RateLimiter::new(MOVES, MOVES),
+            lost: Vec::new(),
             queue,
             max,
             seed,
+            random: seed | 1,
         }
     }
 
@@ -87,29 +255,69 @@ impl<F> Neighbours<F> {
         }
     }
 
-    /// A neighbour's MAC address.
-    #[inline]
-    pub fn mac(&self, interface: u16, address: IpAddr) -> Option<MacAddr> {
-        let index = self.find(interface, address)?;
-        self.entries.get(index as usize)?.as_ref()?.mac
+    fn get(&self, index: u32) -> Option<&Entry<F>> {
+        self.entries.get(index as usize)?.as_ref()
     }
 
-    fn create(&mut self, interface: u16, address: IpAddr) -> Option<u32> {
-        if self.entries.len() - self.free.len() >= self.max {
-            return None;
+    fn get_mut(&mut self, index: u32) -> Option<&mut Entry<F>> {
+        self.entries.get_mut(index as usize)?.as_mut()
+    }
+
+    /// Whether anything is known of a neighbour, if only that we want to know it.
+    pub fn knows(&self, interface: u16, address: IpAddr) -> bool {
+        self.find(interface, address).is_some()
+    }
+
+    /// The way to a neighbour of whom something is known.
+    #[inline]
+    pub fn way(&self, interface: u16, address: IpAddr) -> Option<&Egress> {
+        self.get(self.find(interface, address)?).map(|entry| &entry.way)
+    }
+
+    /// Packets go to this neighbour.
+    #[inline]
+    pub fn touch(&mut self, interface: u16, address: IpAddr) {
+        if let Some(index) = self.find(interface, address)
+            && let Some(entry) = self.get_mut(index)
+        {
+            entry.used = true;
         }
-        while self.links.len() <= interface as usize {
+    }
+
+    /// Frames of those who had to make room.
+    pub fn take_lost(&mut self) -> Vec<F> {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// An entry for the neighbour at the end of this way, of whom nothing is known.
+    fn create(&mut self, way: &Egress) -> Option<u32> {
+        let interface = way.interface as usize;
+        while self.links.len() <= interface {
             let seed = self.seed ^ self.links.len() as u64;
-            self.links.push(Link { v4: BulkMap::new(seed), v6: BulkMap::new(seed) });
+            let (v4, v6) = (BulkMap::new(seed), BulkMap::new(seed));
+            self.links.push(Link { v4, v6, count: 0, asking: Ends::EMPTY, known: Ends::EMPTY });
         }
+        self.make_room(way.interface)?;
         let index = self.free.last().copied().unwrap_or(self.entries.len() as u32);
-        let link = self.links.get_mut(interface as usize)?;
-        match address {
+        let link = self.links.get_mut(interface)?;
+        match way.target {
             IpAddr::V4(address) => link.v4.insert(address.into(), index).ok()?,
             IpAddr::V6(address) => link.v6.insert(address.into(), index).ok()?,
         };
-        let entry =
-            Entry { interface, address, mac: None, frames: VecDeque::new(), tries: 0, next: Nanos(0) };
+        link.count += 1;
+        let entry = Entry {
+            way: *way,
+            state: State::Unknown,
+            used: false,
+            tries: 0,
+            timer: None,
+            moved: None,
+            users: Vec::new(),
+            frames: VecDeque::new(),
+            line: Line::None,
+            before: NOBODY,
+            behind: NOBODY,
+        };
         if self.free.pop().is_some() {
             *self.entries.get_mut(index as usize)? = Some(entry);
         } else {
@@ -118,11 +326,45 @@ impl<F> Neighbours<F> {
         Some(index)
     }
 
+    /// Sees to it that one more neighbour has a place. `None`: all that there are stay.
+    fn make_room(&mut self, interface: u16) -> Option<()> {
+        let link = self.links.get(interface as usize)?;
+        if link.count < self.max {
+            return Some(());
+        }
+        let victim = if link.asking.len > self.max / 4 || link.known.len == 0 {
+            link.asking.first
+        } else {
+            self.oldest_unused(interface)?
+        };
+        let entry = self.remove(victim)?;
+        self.lost.extend(entry.frames);
+        Some(())
+    }
+
+    fn oldest_unused(&mut self, interface: u16) -> Option<u32> {
+        for _ in 0..SECOND_CHANCES {
+            let oldest = self.links.get(interface as usize)?.known.first;
+            let entry = self.get_mut(oldest)?;
+            if !std::mem::take(&mut entry.used) {
+                return Some(oldest);
+            }
+            self.leave_line(oldest);
+            self.line_up(oldest, Line::Known);
+        }
+        Some(self.links.get(interface as usize)?.known.first)
+    }
+
     fn remove(&mut self, index: u32) -> Option<Entry<F>> {
+        self.leave_line(index);
         let entry = self.entries.get_mut(index as usize)?.take()?;
         self.free.push(index);
-        if let Some(link) = self.links.get_mut(entry.interface as usize) {
-            match entry.address {
+        if let Some(timer) = entry.timer {
+            self.timers.cancel(timer);
+        }
+        if let Some(link) = self.links.get_mut(entry.way.interface as usize) {
+            link.count -= 1;
+            match entry.way.target {
                 IpAddr::V4(address) => link.v4.remove(&address.into()),
                 IpAddr::V6(address) => link.v6.remove(&address.into()),
             };
@@ -130,68 +372,278 @@ impl<F> Neighbours<F> {
         Some(entry)
     }
 
-    /// A neighbour said where it is. `Some` if that is news, with the frames that waited for it. If it is
-    /// not known and `create` is false (nobody here wanted it), nothing happens.
-    pub fn learn(
-        &mut self,
-        interface: u16,
-        address: IpAddr,
-        mac: MacAddr,
-        create: bool,
-    ) -> Option<VecDeque<F>> {
-        let index = match self.find(interface, address) {
-            Some(index) => index,
-            None if create => self.create(interface, address)?,
-            None => return None,
-        };
-        let entry = self.entries.get_mut(index as usize)?.as_mut()?;
-        if entry.mac == Some(mac) {
-            return None;
+    /// Takes an entry out of its line.
+    fn leave_line(&mut self, index: u32) {
+        let Some(entry) = self.get_mut(index) else { return };
+        let (line, before, behind) = (entry.line, entry.before, entry.behind);
+        (entry.line, entry.before, entry.behind) = (Line::None, NOBODY, NOBODY);
+        let interface = entry.way.interface as usize;
+        let Some(ends) = self.links.get_mut(interface).and_then(|link| link.ends(line)) else { return };
+        ends.len -= 1;
+        if before == NOBODY {
+            ends.first = behind;
         }
-        entry.mac = Some(mac);
-        entry.tries = 0;
-        let frames = std::mem::take(&mut entry.frames);
-        self.asking.retain(|asking| *asking != index);
-        Some(frames)
+        if behind == NOBODY {
+            ends.last = before;
+        }
+        if let Some(entry) = self.get_mut(before) {
+            entry.behind = behind;
+        }
+        if let Some(entry) = self.get_mut(behind) {
+            entry.before = before;
+        }
     }
 
-    /// Keeps a frame until the neighbour's MAC address is known.
-    pub fn hold(&mut self, interface: u16, address: IpAddr, frame: F, now: Nanos) -> Held<F> {
-        let Some(index) = self.find(interface, address).or_else(|| self.create(interface, address)) else {
-            return Held::Refused(frame);
+    /// Puts an entry that is in no line at the end of this one.
+    fn line_up(&mut self, index: u32, line: Line) {
+        let Some(interface) = self.get(index).map(|entry| entry.way.interface as usize) else { return };
+        let Some(ends) = self.links.get_mut(interface).and_then(|link| link.ends(line)) else { return };
+        let last = std::mem::replace(&mut ends.last, index);
+        ends.len += 1;
+        if last == NOBODY {
+            ends.first = index;
+        }
+        if let Some(entry) = self.get_mut(last) {
+            entry.behind = index;
+        }
+        if let Some(entry) = self.get_mut(index) {
+            (entry.line, entry.before, entry.behind) = (line, last, NOBODY);
+        }
+    }
+
+    /// The line that an entry belongs in.
+    fn place(&mut self, index: u32) {
+        let Some(entry) = self.get(index) else { return };
+        let line = match entry.state {
+            State::Fixed => Line::None,
+            _ if !entry.users.is_empty() => Line::None,
+            State::Unknown | State::Incomplete => Line::Asking,
+            _ => Line::Known,
         };
-        let Some(Some(entry)) = self.entries.get_mut(index as usize) else { return Held::Refused(frame) };
-        if entry.frames.len() >= self.queue {
+        if entry.line != line {
+            self.leave_line(index);
+            self.line_up(index, line);
+        }
+    }
+
+    /// A new state, and when it ends.
+    fn enter(&mut self, index: u32, state: State, now: Nanos) {
+        // xorshift64*: 0.5 to 1.5 of the time.
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        let lasts = match state {
+            State::Unknown | State::Fixed => None,
+            State::Incomplete | State::Probe => Some(INTERVAL),
+            State::Reachable => Some(REACHABLE / 2 + (self.random >> 11) % REACHABLE),
+            State::Stale | State::Delay => Some(DELAY),
+        };
+        let Some(entry) = self.get_mut(index) else { return };
+        entry.tries = u8::from(matches!(state, State::Incomplete | State::Probe));
+        entry.state = state;
+        self.arm(index, lasts.map(|lasts| now.plus(lasts)));
+        self.place(index);
+    }
+
+    fn arm(&mut self, index: u32, deadline: Option<Nanos>) {
+        if let Some(timer) = self.get_mut(index).and_then(|entry| entry.timer.take()) {
+            self.timers.cancel(timer);
+        }
+        let timer = deadline.and_then(|deadline| self.timers.insert(deadline, index).ok());
+        if let Some(entry) = self.get_mut(index) {
+            entry.timer = timer;
+        }
+    }
+
+    /// The way to a neighbour, for somebody who keeps it and is told when it changes.
+    pub fn pin(&mut self, way: &Egress, user: User) -> Egress {
+        let found = self.find(way.interface, way.target).or_else(|| self.create(way));
+        let Some(index) = found else { return *way };
+        let Some(entry) = self.get_mut(index) else { return *way };
+        if !entry.users.contains(&user) {
+            entry.users.push(user);
+        }
+        let way = entry.way;
+        self.place(index);
+        way
+    }
+
+    /// Nobody keeps a way any more. Until [`Self::settle`] nobody who had a place for good makes room.
+    pub fn unpin(&mut self) {
+        self.entries.iter_mut().flatten().for_each(|entry| entry.users.clear());
+    }
+
+    /// All who keep ways do so again.
+    pub fn settle(&mut self) {
+        for index in 0..self.entries.len() as u32 {
+            self.place(index);
+        }
+    }
+
+    /// These neighbours are where they are configured to be, and no others are. What waited for them, with the way that it takes.
+    pub fn fix(&mut self, ways: &[Egress], now: Nanos) -> Vec<(Egress, VecDeque<F>)> {
+        for index in 0..self.entries.len() as u32 {
+            if let Some(entry) = self.get(index)
+                && entry.state == State::Fixed
+                && !ways.iter().any(|way| way.is_to(&entry.way))
+            {
+                self.enter(index, State::Stale, now);
+            }
+        }
+        let mut free = Vec::new();
+        for way in ways {
+            let found = self.find(way.interface, way.target).or_else(|| self.create(way));
+            let Some(index) = found else { continue };
+            if let Some(entry) = self.get_mut(index) {
+                entry.way = *way;
+                free.push((*way, std::mem::take(&mut entry.frames)));
+            }
+            self.enter(index, State::Fixed, now);
+        }
+        free
+    }
+
+    /// It was said that the neighbour at the end of `way` has this MAC address.
+    pub fn hear(&mut self, way: &Egress, mac: MacAddr, word: Word, now: Nanos) -> News<F> {
+        let (interface, address) = (way.interface, way.target);
+        let asked = matches!(word, Word::Answer { .. }) && self.asked.answered(interface, address);
+        // An answer to a question that nobody asked is none.
+        let word = match word {
+            Word::Answer { replace } if !asked => Word::Unasked { replace, to_us: false },
+            word => word,
+        };
+        let index = match (self.find(interface, address), word) {
+            (Some(index), _) => index,
+            (None, Word::Shared { .. } | Word::Unasked { to_us: true, .. }) => match self.create(way) {
+                Some(index) => index,
+                None => return News::none(),
+            },
+            // Another worker's question, or nobody's.
+            (None, _) => return News { tell: asked, ..News::none() },
+        };
+        let ours = !matches!(word, Word::Shared { .. });
+        let Some(Some(entry)) = self.entries.get_mut(index as usize) else { return News::none() };
+        let known = entry.way.mac();
+        let mut news = News { tell: asked, before: known.filter(|known| *known != mac), ..News::none() };
+        if entry.state == State::Fixed {
+            news.tell = false;
+            return news;
+        }
+        if news.before.is_some() {
+            let settled = entry.moved.is_none_or(|moved| now.since(moved) >= SETTLE);
+            if !word.replaces() || (ours && !(settled && self.moves.allow(now))) {
+                if !word.replaces() && entry.state == State::Reachable {
+                    self.enter(index, State::Stale, now);
+                }
+                news.tell = false;
+                return news;
+            }
+            entry.moved = Some(now);
+            news.tell |= ours;
+        }
+        if known != Some(mac) {
+            entry.way.set_mac(Some(mac));
+            news.way = Some((entry.way, entry.users.clone()));
+            news.frames = std::mem::take(&mut entry.frames);
+        }
+        let in_use = !entry.users.is_empty() || !news.frames.is_empty();
+        let state = entry.state;
+        if word.confirms() {
+            self.enter(index, State::Reachable, now);
+        } else if news.way.is_some() {
+            self.enter(index, if in_use { State::Delay } else { State::Stale }, now);
+        } else if state == State::Unknown {
+            self.place(index);
+        }
+        news
+    }
+
+    /// Keeps a frame until its neighbour's MAC address is known.
+    pub fn hold(&mut self, way: &Egress, frame: F, now: Nanos) -> Held<F> {
+        let found = self.find(way.interface, way.target).or_else(|| self.create(way));
+        let queue = self.queue;
+        let Some(index) = found else { return Held::Refused(frame) };
+        let Some(entry) = self.get_mut(index) else { return Held::Refused(frame) };
+        if let Some(mac) = entry.way.mac() {
+            return Held::Known(frame, mac);
+        }
+        if entry.frames.len() >= queue {
             return Held::Refused(frame);
         }
         entry.frames.push_back(frame);
-        if entry.tries > 0 {
+        if entry.state == State::Incomplete {
             return Held::Waits;
         }
-        entry.tries = 1;
-        entry.next = now.plus(INTERVAL);
-        self.asking.push(index);
+        self.enter(index, State::Incomplete, now);
+        self.asked.ask(way.interface, way.target);
         Held::Ask
     }
 
-    /// What has to be done now for one neighbour; `None`: nothing more. Call until it says so.
-    pub fn due(&mut self, now: Nanos) -> Option<Due<F>> {
-        let place = self.asking.iter().position(|index| {
-            let entry = self.entries.get(*index as usize).and_then(Option::as_ref);
-            entry.is_none_or(|entry| entry.next <= now)
-        })?;
-        let index = *self.asking.get(place)?;
-        let Some(Some(entry)) = self.entries.get_mut(index as usize) else {
-            self.asking.swap_remove(place);
-            return self.due(now);
-        };
-        if entry.tries < TRIES {
-            entry.tries += 1;
-            entry.next = now.plus(INTERVAL);
-            return Some(Due::Ask(entry.interface, entry.address));
+    /// What has to be done now. `keeps`: whether somebody still has a copy of a way.
+    pub fn due(&mut self, now: Nanos, mut keeps: impl FnMut(&Egress, User) -> bool) -> Vec<Due<F>> {
+        let mut fired = Vec::new();
+        self.timers.advance(now, &mut |index| fired.push(index));
+        let mut due = Vec::new();
+        for index in fired {
+            let Some(Some(entry)) = self.entries.get_mut(index as usize) else { continue };
+            entry.timer = None;
+            let (state, tries, way) = (entry.state, entry.tries, entry.way);
+            let in_use = state == State::Incomplete || {
+                entry.users.retain(|user| keeps(&way, *user));
+                std::mem::take(&mut entry.used) || !entry.users.is_empty()
+            };
+            match state {
+                State::Unknown | State::Fixed => {}
+                State::Incomplete if tries < TRIES => {
+                    entry.tries += 1;
+                    self.arm(index, Some(now.plus(INTERVAL)));
+                    self.asked.ask(way.interface, way.target);
+                    due.push(Due::Ask(way.interface, way.target));
+                }
+                State::Incomplete => {
+                    due.push(Due::Lost(std::mem::take(&mut entry.frames)));
+                    entry.users.retain(|user| keeps(&way, *user));
+                    if entry.users.is_empty() {
+                        self.remove(index);
+                    } else {
+                        self.enter(index, State::Unknown, now);
+                    }
+                }
+                State::Reachable | State::Stale if in_use => self.enter(index, State::Delay, now),
+                State::Reachable => self.enter(index, State::Stale, now),
+                State::Stale if tries < IDLE_LOOKS => {
+                    entry.tries += 1;
+                    self.arm(index, Some(now.plus(DELAY)));
+                    self.place(index);
+                }
+                State::Stale => {
+                    self.remove(index);
+                }
+                State::Delay => {
+                    self.enter(index, State::Probe, now);
+                    self.asked.ask(way.interface, way.target);
+                    due.push(Due::Probe(way));
+                }
+                State::Probe if tries < TRIES => {
+                    entry.tries += 1;
+                    self.arm(index, Some(now.plus(INTERVAL)));
+                    self.asked.ask(way.interface, way.target);
+                    due.push(Due::Probe(way));
+                }
+                State::Probe => {
+                    entry.way.set_mac(None);
+                    due.push(Due::Gone(entry.way, entry.users.clone()));
+                    if entry.users.is_empty() {
+                        self.remove(index);
+                    } else {
+                        self.enter(index, State::Incomplete, now);
+                        self.asked.ask(way.interface, way.target);
+                        due.push(Due::Ask(way.interface, way.target));
+                    }
+                }
+            }
         }
-        self.asking.swap_remove(place);
-        self.remove(index).map(|entry| Due::Lost(entry.frames))
+        due
     }
 
     /// Everything that waits, to be dropped: the network changed and interfaces may mean something else now.
@@ -200,45 +652,10 @@ impl<F> Neighbours<F> {
         let frames = self.entries.drain(..).flatten().flat_map(|entry| entry.frames).collect();
         self.links.clear();
         self.free.clear();
-        self.asking.clear();
+        self.timers = Wheel::new(Nanos(0), TICK, u32::MAX);
         frames
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 9));
-
-    #[test]
-    fn frames_wait_and_are_set_free_in_order() {
-        let mut neighbours: Neighbours<u8> = Neighbours::new(7, 10, 2);
-        let now = Nanos(1);
-        assert_eq!(neighbours.hold(0, PEER, 1, now), Held::Ask);
-        assert_eq!(neighbours.hold(0, PEER, 2, now), Held::Waits);
-        assert_eq!(neighbours.hold(0, PEER, 3, now), Held::Refused(3));
-        assert_eq!(neighbours.mac(0, PEER), None);
-        let mac = MacAddr([2; 6]);
-        assert!(neighbours.learn(1, PEER, mac, false).is_none(), "another link's");
-        assert_eq!(neighbours.learn(0, PEER, mac, false), Some(VecDeque::from([1, 2])));
-        assert!(neighbours.learn(0, PEER, mac, false).is_none(), "no news");
-        assert_eq!(neighbours.mac(0, PEER), Some(mac));
-        assert!(neighbours.due(Nanos(u64::MAX)).is_none());
-    }
-
-    #[test]
-    fn silence_loses_the_frames() {
-        let mut neighbours: Neighbours<u8> = Neighbours::new(7, 1, 2);
-        neighbours.hold(0, PEER, 1, Nanos(0));
-        assert_eq!(neighbours.hold(0, IpAddr::from([1, 2, 3, 4]), 9, Nanos(0)), Held::Refused(9), "no room");
-        for second in 1..=2 {
-            let now = Nanos(second * Nanos::SECOND);
-            assert!(matches!(neighbours.due(now), Some(Due::Ask(0, address)) if address == PEER));
-            assert!(neighbours.due(now).is_none());
-        }
-        assert!(matches!(neighbours.due(Nanos(3 * Nanos::SECOND)), Some(Due::Lost(frames)) if frames == [1]));
-        assert!(neighbours.due(Nanos(9 * Nanos::SECOND)).is_none());
-        assert_eq!(neighbours.hold(0, PEER, 1, Nanos(0)), Held::Ask, "and may try again");
-    }
-}
+mod tests;

@@ -35,8 +35,8 @@ use tables::{Lpm4, Lpm6};
 pub const MAX_INTERFACES: usize = 256;
 /// Next hops, at most (each route through a gateway, and each connected network, is one).
 pub const MAX_NEXT_HOPS: usize = 1 << 15;
-/// Neighbours that the control side remembers, at most.
-pub const MAX_NEIGHBOURS: usize = 1 << 16;
+/// Neighbours of an interface that the control side remembers of those that workers learned, at most: the latest.
+pub const MAX_NEIGHBOURS: usize = 1 << 14;
 
 /// What an interface may carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -192,10 +192,44 @@ pub struct Net {
     protected: Vec<IpAddr>,
     /// Network instances that interfaces serve: interface, instance.
     serving: BTreeSet<(u16, u16)>,
-    neighbours: BTreeMap<(u16, IpAddr), MacAddr>,
+    /// Neighbours whose MAC address is configured.
+    fixed: BTreeMap<(u16, IpAddr), MacAddr>,
+    heard: Heard,
     nat: Option<Arc<Plan>>,
     /// Built with the routes, and used again by views that differ in neighbours only.
     compiled: Option<Arc<Compiled>>,
+}
+
+/// Neighbours that workers learned of, the latest of each interface.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    by_address: BTreeMap<(u16, IpAddr), (MacAddr, u64)>,
+    /// Interface and number of what was heard of each last.
+    by_age: BTreeMap<(u16, u64), IpAddr>,
+    /// How many of each interface.
+    counts: BTreeMap<u16, usize>,
+    numbers: u64,
+}
+
+impl Heard {
+    fn learn(&mut self, interface: u16, address: IpAddr, mac: MacAddr) {
+        self.numbers += 1;
+        let before = self.by_address.insert((interface, address), (mac, self.numbers));
+        self.by_age.insert((interface, self.numbers), address);
+        if let Some((_, number)) = before {
+            self.by_age.remove(&(interface, number));
+            return;
+        }
+        let count = self.counts.entry(interface).or_default();
+        *count += 1;
+        if *count > MAX_NEIGHBOURS
+            && let Some((&(_, number), &oldest)) = self.by_age.range((interface, 0)..).next()
+        {
+            *count -= 1;
+            self.by_age.remove(&(interface, number));
+            self.by_address.remove(&(interface, oldest));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -319,27 +353,18 @@ impl Net {
         }
     }
 
-    /// A neighbour's MAC address, configured or learned ([`crate::command::Event::Neighbour`]). Says whether that is
-    /// news, that is, whether workers should get a new view.
-    pub fn learn(&mut self, interface: u16, address: IpAddr, mac: MacAddr) -> bool {
-        let key = (interface, address);
-        if self.neighbours.get(&key) == Some(&mac)
-            || (self.neighbours.len() >= MAX_NEIGHBOURS && !self.neighbours.contains_key(&key))
-        {
-            return false;
-        }
-        self.neighbours.insert(key, mac);
+    /// A neighbour's MAC address is this one, whatever the neighbour says.
+    pub fn fix(&mut self, interface: u16, address: IpAddr, mac: MacAddr) {
+        self.fixed.insert((interface, address), mac);
         self.version += 1;
-        true
     }
 
-    /// Forgets a neighbour; says whether it was known.
-    pub fn forget(&mut self, interface: u16, address: IpAddr) -> bool {
-        let known = self.neighbours.remove(&(interface, address)).is_some();
-        if known {
-            self.version += 1;
+    /// A worker learned where a neighbour is ([`crate::command::Event::Neighbour`]). Workers are told by
+    /// [`crate::command::Command::Neighbour`]: they know best what they know, and views say nothing of it.
+    pub fn learn(&mut self, interface: u16, address: IpAddr, mac: MacAddr) {
+        if !self.fixed.contains_key(&(interface, address)) {
+            self.heard.learn(interface, address, mac);
         }
-        known
     }
 
     /// The interfaces in order of their index.
@@ -352,16 +377,18 @@ impl Net {
         self.routes.iter().map(|(destination, (interface, gateway))| (*destination, *interface, *gateway))
     }
 
-    /// Known neighbours: interface, address, MAC address.
+    /// Neighbours: interface, address, MAC address. Those that are configured, and those that workers learned of lately.
     pub fn neighbours(&self) -> impl Iterator<Item = (u16, IpAddr, MacAddr)> + '_ {
-        self.neighbours.iter().map(|((interface, address), mac)| (*interface, *address, *mac))
+        let heard = self.heard.by_address.iter().map(|(key, (mac, _))| (key, mac));
+        self.fixed.iter().chain(heard).map(|((interface, address), mac)| (*interface, *address, *mac))
     }
 
     /// A snapshot for the workers. Routes are compiled anew only when something else than neighbours changed.
     pub fn view(&mut self) -> Arc<NetView> {
         let compiled = self.compiled.take().unwrap_or_else(|| Arc::new(self.compile()));
         self.compiled = Some(Arc::clone(&compiled));
-        let neighbours = self.neighbours().collect();
+        let fixed = self.fixed.iter();
+        let neighbours = fixed.map(|((interface, address), mac)| (*interface, *address, *mac)).collect();
         Arc::new(NetView { version: self.version, compiled, neighbours })
     }
 
@@ -529,7 +556,7 @@ impl NetView {
         self.compiled.nat.as_ref()
     }
 
-    /// Neighbours that the control side knows.
+    /// Neighbours whose MAC address is configured.
     pub fn neighbours(&self) -> &[(u16, IpAddr, MacAddr)] {
         &self.neighbours
     }
@@ -582,17 +609,33 @@ mod tests {
     }
 
     #[test]
-    fn learning_a_neighbour_does_not_compile_routes_again() {
+    fn a_configured_neighbour_does_not_compile_routes_again_and_is_where_it_is_said_to_be() {
         let mut net = Net::new();
         net.add_interface(interface(0, None, "192.0.2.1/24")).unwrap();
         let before = net.view();
         let mac = MacAddr([2; 6]);
-        assert!(net.learn(0, "192.0.2.9".parse().unwrap(), mac));
-        assert!(!net.learn(0, "192.0.2.9".parse().unwrap(), mac));
+        net.fix(0, "192.0.2.9".parse().unwrap(), mac);
+        net.learn(0, "192.0.2.9".parse().unwrap(), MacAddr([4; 6]));
         let after = net.view();
         assert!(Arc::ptr_eq(&before.compiled, &after.compiled));
         assert_eq!(after.neighbours(), [(0, "192.0.2.9".parse().unwrap(), mac)]);
-        assert!(net.forget(0, "192.0.2.9".parse().unwrap()));
-        assert!(!net.forget(0, "192.0.2.9".parse().unwrap()));
+        assert_eq!(net.neighbours().count(), 1);
+    }
+
+    #[test]
+    fn of_those_that_workers_learned_the_latest_of_each_interface_are_remembered() {
+        let mut net = Net::new();
+        let mac = MacAddr([2; 6]);
+        let router = "203.0.113.254".parse().unwrap();
+        net.learn(1, router, mac);
+        let many = |n: u32| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + n));
+        for n in 0..=MAX_NEIGHBOURS as u32 {
+            net.learn(0, many(n), mac);
+            net.learn(0, many(7), mac);
+        }
+        let known: Vec<IpAddr> = net.neighbours().map(|(_, address, _)| address).collect();
+        assert_eq!(known.len(), MAX_NEIGHBOURS + 1);
+        assert!(known.contains(&router) && known.contains(&many(7)) && !known.contains(&many(0)));
+        assert!(net.view().neighbours().is_empty(), "workers know best what they know");
     }
 }

@@ -3,7 +3,7 @@
 use crate::command::Event;
 use crate::counters::{Counters, Traffic};
 use crate::egress::Egress;
-use crate::neighbour::{Due, Held, Neighbours};
+use crate::neighbour::{Due, Held, Neighbours, User, Word};
 use crate::net::{Hop, HopId, NetView};
 use crate::outbox::Outbox;
 use crate::parse::Ingress;
@@ -13,7 +13,7 @@ use io::{Frame, FramePool};
 use packet::{MacAddr, arp, ethernet, ndp};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
-use tables::Nanos;
+use tables::{Nanos, RateLimiter};
 
 /// What every step of a call needs: the time, and where results go and frames come from.
 pub struct Context<'a, F: Frame, P> {
@@ -59,7 +59,12 @@ pub struct Network<F> {
     pub neighbours: Neighbours<F>,
     /// Another one whenever a way that was known may have become another.
     pub generation: u64,
+    /// Neighbours that moved, or were said to.
+    reports: RateLimiter,
 }
+
+/// Reports a second of neighbours that moved.
+const REPORTS: u32 = 10;
 
 impl<F: Frame> Network<F> {
     /// From the first view.
@@ -70,22 +75,37 @@ impl<F: Frame> Network<F> {
             view,
             ways: Vec::new(),
             peers: Peers::new(config.peers, Arc::clone(&config.peer_numbers)),
-            neighbours: Neighbours::new(config.seed, config.neighbours, config.neighbour_queue),
+            neighbours: Neighbours::new(
+                config.seed,
+                config.neighbours,
+                config.neighbour_queue,
+                Arc::clone(&config.asked),
+            ),
             generation: 0,
+            reports: RateLimiter::new(REPORTS, REPORTS),
         };
+        // Nobody waits for a neighbour yet.
+        network.neighbours.fix(&network.configured(), Nanos(0));
         network.derive();
         network
     }
 
+    /// The ways to neighbours whose MAC addresses are configured.
+    fn configured(&self) -> Vec<Egress> {
+        let configured = self.view.neighbours().iter();
+        let way = |(index, address, mac): &(u16, IpAddr, MacAddr)| {
+            Some(Egress::new(*index, self.view.interface(*index)?, *address, Some(mac.0)))
+        };
+        configured.filter_map(way).collect()
+    }
+
     fn derive(&mut self) {
-        for (interface, address, mac) in self.view.neighbours() {
-            // Nobody waits for a neighbour of the first view; a later view's are learned one by one.
-            self.neighbours.learn(*interface, *address, *mac, true);
-        }
-        let towards_n6 = |index| self.view.interface(index).is_some_and(|interface| interface.roles.n6);
-        let hops = self.view.hops().iter();
-        self.ways = hops
-            .map(|hop| match *hop {
+        let (view, neighbours) = (&*self.view, &mut self.neighbours);
+        neighbours.unpin();
+        let towards_n6 = |index| view.interface(index).is_some_and(|interface| interface.roles.n6);
+        self.ways = (0..)
+            .zip(view.hops())
+            .map(|(at, hop)| match *hop {
                 Hop::Unreachable => Way::Unreachable,
                 Hop::Own => Way::Own,
                 Hop::Ue => Way::Ue,
@@ -94,17 +114,20 @@ impl<F: Frame> Network<F> {
                 }
                 Hop::Martian => Way::Martian,
                 Hop::OnLink { interface } => Way::OnLink(interface),
-                Hop::Gateway { interface, address } => {
-                    egress(&self.view, &self.neighbours, interface, address)
-                        .map_or(Way::Unreachable, Way::Via)
+                Hop::Gateway { interface: index, address } => {
+                    let interface = view.interface(index);
+                    let way = interface.map(|interface| Egress::new(index, interface, address, None));
+                    way.map_or(Way::Unreachable, |way| Way::Via(neighbours.pin(&way, User::Hop(at))))
                 }
             })
             .collect();
-        let (view, neighbours) = (&self.view, &self.neighbours);
-        self.peers.rebuild(|address| way_to_peer(view, neighbours, address));
+        self.peers.rebuild(|number, address| {
+            way_to_peer(view, address, |way| neighbours.pin(way, User::Peer(number)))
+        });
+        self.neighbours.settle();
     }
 
-    /// A new view is in force. If only neighbours changed, what waits goes on waiting, or is sent.
+    /// A new view is in force. If the interfaces are the same, neighbours stay known, and what waits goes on waiting, or is sent.
     pub fn replace<P>(&mut self, cx: &mut Context<'_, F, P>, counters: &mut Counters, view: Arc<NetView>) {
         self.generation += 1;
         let same = self.view.interfaces() == view.interfaces();
@@ -117,13 +140,11 @@ impl<F: Frame> Network<F> {
                 drop(frame);
             }
         }
-        let learned: Vec<_> = self.view.neighbours().to_vec();
-        for (interface, address, mac) in learned {
-            if let Some(frames) = self.neighbours.learn(interface, address, mac, true) {
-                self.release(cx, counters, interface, mac, frames);
-            }
+        for (way, frames) in self.neighbours.fix(&self.configured(), cx.now) {
+            release(cx, counters, &way, frames);
         }
         self.derive();
+        self.drop_lost(counters);
     }
 
     /// The way that a route leads.
@@ -134,8 +155,18 @@ impl<F: Frame> Network<F> {
 
     /// The way to a host on a link.
     #[inline]
-    pub fn on_link(&self, interface: u16, target: IpAddr) -> Option<Egress> {
-        egress(&self.view, &self.neighbours, interface, target)
+    pub fn on_link(&self, index: u16, target: IpAddr) -> Option<Egress> {
+        let known = self.neighbours.way(index, target).copied();
+        known.or_else(|| Some(Egress::new(index, self.view.interface(index)?, target, None)))
+    }
+
+    /// Whether an address is one that a neighbour on this interface's link may have: of its subnets, of networks that are routed
+    /// onto it, link-local, or one that we look for there anyway.
+    pub fn may_be_neighbour(&self, interface: u16, address: IpAddr) -> bool {
+        let link_local = matches!(address, IpAddr::V6(address) if session::rules::is_link_local(address));
+        link_local
+            || self.view.hop(self.view.route(address)) == Hop::OnLink { interface }
+            || self.neighbours.knows(interface, address)
     }
 
     /// The port of an interface; 0 for none, which frames of our own making have.
@@ -150,8 +181,10 @@ impl<F: Frame> Network<F> {
 
     /// So many more users.
     pub fn acquire_peers(&mut self, address: IpAddr, users: u32) -> Option<u16> {
-        let (view, neighbours) = (&self.view, &self.neighbours);
-        self.peers.acquire(address, users, || way_to_peer(view, neighbours, address))
+        let (view, neighbours) = (&self.view, &mut self.neighbours);
+        self.peers.acquire(address, users, |number| {
+            way_to_peer(view, address, |way| neighbours.pin(way, User::Peer(number)))
+        })
     }
 
     /// So many users of a far end less.
@@ -173,7 +206,7 @@ impl<F: Frame> Network<F> {
         if egress.resolved {
             transmit(cx.out, counters, egress.interface, egress.port, frame);
         } else {
-            self.wait(cx, counters, egress.interface, egress.target, frame);
+            self.wait(cx, counters, egress, frame);
         }
     }
 
@@ -183,73 +216,111 @@ impl<F: Frame> Network<F> {
         &mut self,
         cx: &mut Context<'_, F, P>,
         counters: &mut Counters,
-        interface: u16,
-        target: IpAddr,
+        way: &Egress,
         frame: F,
     ) {
-        match self.neighbours.hold(interface, target, frame, cx.now) {
-            Held::Waits => counters.held += 1,
+        counters.held += 1;
+        match self.neighbours.hold(way, frame, cx.now) {
+            Held::Waits => {}
             Held::Ask => {
-                counters.held += 1;
-                cx.out.events.push(Event::Unresolved { interface, address: target });
-                self.solicit(cx, counters, interface, target);
+                cx.out.events.push(Event::Unresolved { interface: way.interface, address: way.target });
+                self.solicit(cx, counters, way.interface, way.target, None);
             }
-            Held::Refused(_) => counters.drop(Reason::NeighbourPending),
+            Held::Refused(_) => {
+                counters.held -= 1;
+                counters.drop(Reason::NeighbourPending);
+            }
+            Held::Known(frame, mac) => {
+                let mut way = *way;
+                way.set_mac(Some(mac));
+                release(cx, counters, &way, [frame]);
+            }
         }
+        self.drop_lost(counters);
     }
 
-    /// A neighbour said where it is: whoever waits for it may go.
-    pub fn learn<P>(
+    /// It was said where a neighbour is: whoever waits for him may go.
+    pub fn hear<P>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         counters: &mut Counters,
-        interface: u16,
+        index: u16,
         address: IpAddr,
         mac: MacAddr,
-        create: bool,
+        word: Word,
     ) {
+        let Some(interface) = self.view.interface(index) else { return };
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return;
         }
-        let Some(frames) = self.neighbours.learn(interface, address, mac, create) else { return };
-        cx.out.events.push(Event::Neighbour { interface, address, mac });
-        let gateways = self.ways.iter_mut().filter_map(|way| match way {
-            Way::Via(egress) => Some(egress),
-            _ => None,
-        });
-        let mut changed = false;
-        for egress in gateways.chain(self.peers.egresses()) {
-            if egress.interface == interface && egress.target == address {
-                changed |= egress.set_mac(Some(mac));
-            }
+        let way = Egress::new(index, interface, address, None);
+        let news = self.neighbours.hear(&way, mac, word, cx.now);
+        if news.tell {
+            let confirmed = matches!(word, Word::Answer { .. });
+            cx.out.events.push(Event::Neighbour { interface: index, address, mac, confirmed });
         }
-        self.generation += u64::from(changed);
-        self.release(cx, counters, interface, mac, frames);
+        if let Some(from) = news.before
+            && !matches!(word, Word::Shared { .. })
+            && self.reports.allow(cx.now)
+        {
+            let believed = news.way.is_some();
+            cx.out.events.push(Event::NeighbourMoved { interface: index, address, from, to: mac, believed });
+        }
+        if let Some((way, users)) = news.way {
+            self.generation += u64::from(news.before.is_some());
+            self.update(&way, &users);
+            release(cx, counters, &way, news.frames);
+        }
+        self.drop_lost(counters);
     }
 
-    fn release<P>(
-        &self,
-        cx: &mut Context<'_, F, P>,
-        counters: &mut Counters,
-        interface: u16,
-        mac: MacAddr,
-        frames: impl IntoIterator<Item = F>,
-    ) {
-        let port = self.view.interface(interface).map_or(0, |i| i.port);
-        for mut frame in frames {
+    /// Tells those who have copies of a way that it is another one now.
+    fn update(&mut self, way: &Egress, users: &[User]) {
+        for user in users {
+            let copy = match *user {
+                User::Hop(hop) => match self.ways.get_mut(hop as usize) {
+                    Some(Way::Via(copy)) => Some(copy),
+                    _ => None,
+                },
+                User::Peer(number) => self.peers.egress_mut(number),
+            };
+            if let Some(copy) = copy.filter(|copy| copy.is_to(way)) {
+                copy.set_mac(way.mac());
+            }
+        }
+        self.generation += u64::from(!users.is_empty());
+    }
+
+    /// What waited for neighbours that had to make room for others.
+    fn drop_lost(&mut self, counters: &mut Counters) {
+        for frame in self.neighbours.take_lost() {
             counters.held -= 1;
-            if let Some(destination) = frame.bytes_mut().first_chunk_mut::<6>() {
-                *destination = mac.0;
-            }
-            transmit(cx.out, counters, interface, port, frame);
+            counters.drop(Reason::NeighbourPending);
+            drop(frame);
         }
     }
 
-    /// Asks again, or gives up, where an answer is overdue.
+    /// Asks, asks again, or gives up, where it is time to.
     pub fn tick<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, counters: &mut Counters) {
-        while let Some(due) = self.neighbours.due(cx.now) {
+        let (ways, peers) = (&self.ways, &self.peers);
+        let due = self.neighbours.due(cx.now, |way, user| {
+            let copy = match user {
+                User::Hop(hop) => match ways.get(hop as usize) {
+                    Some(Way::Via(copy)) => Some(copy),
+                    _ => None,
+                },
+                User::Peer(number) => peers.egress(number),
+            };
+            copy.is_some_and(|copy| copy.is_to(way))
+        });
+        for due in due {
             match due {
-                Due::Ask(interface, address) => self.solicit(cx, counters, interface, address),
+                Due::Ask(interface, address) => self.solicit(cx, counters, interface, address, None),
+                Due::Probe(way) => self.solicit(cx, counters, way.interface, way.target, way.mac()),
+                Due::Gone(way, users) => {
+                    self.generation += 1;
+                    self.update(&way, &users);
+                }
                 Due::Lost(frames) => {
                     for frame in frames {
                         counters.held -= 1;
@@ -261,16 +332,17 @@ impl<F: Frame> Network<F> {
         }
     }
 
-    /// Asks for a neighbour: ARP (RFC 826) or neighbour solicitation (RFC 4861 §7.2.2).
+    /// Asks for a neighbour: ARP (RFC 826) or neighbour solicitation (RFC 4861 §7.2.2). `known`: asks him alone whether he is still there.
     fn solicit<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         counters: &mut Counters,
         index: u16,
         target: IpAddr,
+        known: Option<MacAddr>,
     ) {
         let Some(interface) = self.view.interface(index) else { return };
-        let (destination, payload, ether_type) = match target {
+        let (everybody, payload, ether_type) = match target {
             IpAddr::V4(target) => {
                 let Some(own) = interface.ipv4() else { return };
                 let mut request = [0; arp::LEN];
@@ -280,11 +352,15 @@ impl<F: Frame> Network<F> {
             IpAddr::V6(target) => {
                 let mut request = Vec::new();
                 let source = source6(interface, target);
-                ndp::emit_neighbour_solicitation(&mut request, source, interface.mac, target);
+                match known {
+                    Some(_) => ndp::emit_neighbour_probe(&mut request, source, interface.mac, target),
+                    None => ndp::emit_neighbour_solicitation(&mut request, source, interface.mac, target),
+                }
                 let group = ndp::multicast_mac(ndp::solicited_node(target));
                 (group, request, packet::EtherType::IPV6)
             }
         };
+        let destination = known.unwrap_or(everybody);
         let mut header = Egress::new(index, interface, target, Some(destination.0)).header(true);
         let length = header.len();
         if let Some([t0, t1]) = header.get_mut(length - 2..).and_then(|t| t.first_chunk_mut::<2>()) {
@@ -305,7 +381,9 @@ impl<F: Frame> Network<F> {
         destination: IpAddr,
         make: impl FnOnce(IpAddr) -> Vec<u8>,
     ) {
-        let Some((egress, _)) = way_to_peer(&self.view, &self.neighbours, destination) else { return };
+        let neighbours = &self.neighbours;
+        let known = |way: &Egress| neighbours.way(way.interface, way.target).copied().unwrap_or(*way);
+        let Some((egress, _)) = way_to_peer(&self.view, destination, known) else { return };
         let interface = self.view.interface(egress.interface);
         let own = interface.and_then(|interface| match destination {
             IpAddr::V4(_) => interface.ipv4().map(IpAddr::V4),
@@ -366,6 +444,22 @@ impl<F: Frame> Network<F> {
     }
 }
 
+/// Frames that waited for the neighbour at the end of this way.
+fn release<F: Frame, P>(
+    cx: &mut Context<'_, F, P>,
+    counters: &mut Counters,
+    way: &Egress,
+    frames: impl IntoIterator<Item = F>,
+) {
+    for mut frame in frames {
+        counters.held -= 1;
+        if let (Some(destination), Some(mac)) = (frame.bytes_mut().first_chunk_mut::<6>(), way.mac()) {
+            *destination = mac.0;
+        }
+        transmit(cx.out, counters, way.interface, way.port, frame);
+    }
+}
+
 /// Our address towards a neighbour: link-local to link-local, global (if there is one) otherwise.
 fn source6(interface: &crate::net::Interface, target: Ipv6Addr) -> Ipv6Addr {
     match interface.ipv6() {
@@ -374,12 +468,12 @@ fn source6(interface: &crate::net::Interface, target: Ipv6Addr) -> Ipv6Addr {
     }
 }
 
-fn egress<F>(view: &NetView, neighbours: &Neighbours<F>, index: u16, target: IpAddr) -> Option<Egress> {
-    let interface = view.interface(index)?;
-    Some(Egress::new(index, interface, target, neighbours.mac(index, target).map(|mac| mac.0)))
-}
-
-fn way_to_peer<F>(view: &NetView, neighbours: &Neighbours<F>, address: IpAddr) -> Option<(Egress, Outer)> {
+/// The way to the far end of a tunnel; `known` says what is known of the neighbour that it leads to.
+fn way_to_peer(
+    view: &NetView,
+    address: IpAddr,
+    known: impl FnOnce(&Egress) -> Egress,
+) -> Option<(Egress, Outer)> {
     let (index, target) = match view.hop(view.route(address)) {
         Hop::OnLink { interface } => (interface, address),
         Hop::Gateway { interface, address } => (interface, address),
@@ -390,7 +484,8 @@ fn way_to_peer<F>(view: &NetView, neighbours: &Neighbours<F>, address: IpAddr) -
         IpAddr::V4(_) => interface.ipv4()?.into(),
         IpAddr::V6(_) => interface.ipv6()?.into(),
     };
-    Some((egress(view, neighbours, index, target)?, Outer::new(own, address)?))
+    let outer = Outer::new(own, address)?;
+    Some((known(&Egress::new(index, interface, target, None)), outer))
 }
 
 /// Puts a frame into the outbox.

@@ -180,12 +180,12 @@ impl Peers {
         Self { numbers, peers: Vec::new(), by_address: HashMap::new(), max }
     }
 
-    /// So many more users of this peer; `make` finds the way to a new one. `None`: the table is full.
+    /// So many more users of this peer; `make` finds the way to a new one, which is told its number. `None`: the table is full.
     pub fn acquire(
         &mut self,
         address: IpAddr,
         users: u32,
-        make: impl FnOnce() -> Option<(Egress, Outer)>,
+        make: impl FnOnce(u16) -> Option<(Egress, Outer)>,
     ) -> Option<u16> {
         if let Some(number) = self.by_address.get(&address) {
             self.peers.get_mut(*number as usize)?.references += users;
@@ -196,7 +196,7 @@ impl Peers {
             self.peers.resize_with(number as usize + 1, || build(address, 0, None));
         }
         if let Some(place) = self.peers.get_mut(number as usize) {
-            *place = build(address, users, make());
+            *place = build(address, users, make(number));
         }
         self.by_address.insert(address, number);
         Some(number)
@@ -247,15 +247,22 @@ impl Peers {
     }
 
     /// Finds the way to every peer anew.
-    pub fn rebuild(&mut self, mut make: impl FnMut(IpAddr) -> Option<(Egress, Outer)>) {
-        for peer in self.peers.iter_mut().filter(|peer| peer.references > 0) {
-            *peer = build(peer.address, peer.references, make(peer.address));
+    pub fn rebuild(&mut self, mut make: impl FnMut(u16, IpAddr) -> Option<(Egress, Outer)>) {
+        for (number, peer) in (0..).zip(&mut self.peers).filter(|(_, peer)| peer.references > 0) {
+            *peer = build(peer.address, peer.references, make(number, peer.address));
         }
     }
 
-    /// The ways to the peers, to put in a MAC address that became known.
-    pub fn egresses(&mut self) -> impl Iterator<Item = &mut Egress> {
-        self.peers.iter_mut().filter_map(|peer| peer.egress.as_mut())
+    /// The way to a peer that is used, to put in a MAC address that became known.
+    pub fn egress_mut(&mut self, number: u16) -> Option<&mut Egress> {
+        let used = self.peers.get_mut(number as usize).filter(|peer| peer.references > 0);
+        used.and_then(|peer| peer.egress.as_mut())
+    }
+
+    /// The way to a peer that is used.
+    pub fn egress(&self, number: u16) -> Option<&Egress> {
+        let used = self.peers.get(number as usize).filter(|peer| peer.references > 0);
+        used.and_then(|peer| peer.egress.as_ref())
     }
 }
 
@@ -274,15 +281,15 @@ mod tests {
     fn peers_are_counted_and_their_places_used_again() {
         let mut peers = Peers::new(2, Arc::default());
         let [a, b, c] = [1u8, 2, 3].map(|n| IpAddr::from([192, 0, 2, n]));
-        let first = peers.acquire(a, 1, || None).unwrap();
-        assert_eq!(peers.acquire(a, 1, || None), Some(first));
-        let second = peers.acquire(b, 1, || None).unwrap();
+        let first = peers.acquire(a, 1, |_| None).unwrap();
+        assert_eq!(peers.acquire(a, 1, |_| None), Some(first));
+        let second = peers.acquire(b, 1, |_| None).unwrap();
         assert_ne!(first, second);
-        assert_eq!(peers.acquire(c, 1, || None), None);
+        assert_eq!(peers.acquire(c, 1, |_| None), None);
         peers.release(first, 1);
-        assert_eq!(peers.acquire(c, 1, || None), None, "one user is left");
+        assert_eq!(peers.acquire(c, 1, |_| None), None, "one user is left");
         peers.release(first, 1);
-        assert_eq!(peers.acquire(c, 1, || None), Some(first));
+        assert_eq!(peers.acquire(c, 1, |_| None), Some(first));
         assert_eq!(peers.get(first).unwrap().address, c);
         assert_eq!(peers.by_address.len(), 2);
         peers.release(9, 1);
@@ -293,18 +300,18 @@ mod tests {
         let numbers = Arc::new(Numbers::default());
         let [mut left, mut right] = [(); 2].map(|()| Peers::new(8, Arc::clone(&numbers)));
         let [a, b] = [1u8, 2].map(|n| IpAddr::from([192, 0, 2, n]));
-        let number = left.acquire(a, 3, || None).unwrap();
-        let other = right.acquire(b, 1, || None).unwrap();
+        let number = left.acquire(a, 3, |_| None).unwrap();
+        let other = right.acquire(b, 1, |_| None).unwrap();
         assert_ne!(number, other);
         // Nobody but the luggage knows it now, and nobody else gets its number.
         let luggage = left.pack([(number, 3)].into_iter());
         assert!(left.by_address.is_empty());
-        assert_ne!(right.acquire([192, 0, 2, 9].into(), 1, || None), Some(number));
+        assert_ne!(right.acquire([192, 0, 2, 9].into(), 1, |_| None), Some(number));
         assert_eq!(luggage.peers, [(a, number, 3)]);
-        assert_eq!(right.acquire(a, 3, || None), Some(number));
+        assert_eq!(right.acquire(a, 3, |_| None), Some(number));
         drop(luggage);
         right.release(number, 2);
-        assert_eq!(left.acquire(a, 1, || None), Some(number));
+        assert_eq!(left.acquire(a, 1, |_| None), Some(number));
         left.release(number, 1);
         right.release(number, 1);
         assert_eq!(numbers.lock().by_address.len(), 2);

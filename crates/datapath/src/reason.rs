@@ -53,6 +53,7 @@ reasons! {
     UeSourceOutside = "ue-source-outside", "A packet from the data network whose source is in a UE pool, or a public address of UEs: forged, for UEs' packets come in tunnels. If such hosts are real, the pool is too wide.";
     MartianFarEnd = "martian-far-end", "A GTP-U packet whose outer source is nobody's address (unspecified, loopback, multicast, reserved) or our own.";
     IgnoredMulticast = "ignored-multicast", "Link-local multicast that a UPF has no part in (router solicitations on N6, MLD, mDNS).";
+    ForeignNeighbour = "foreign-neighbour", "ARP or neighbour discovery of an address that is not on the interface's link. A misconfigured station, or one that wants to be many.";
     // GTP-U.
     GtpuVersion = "gtpu-version", "Not GTPv1-U (GTP' or another version). The peer speaks something else on port 2152.";
     GtpuUnknownType = "gtpu-unknown-type", "A GTP-U message type that a UPF does not handle (TS 29.281 §6.1).";

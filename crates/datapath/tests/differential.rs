@@ -115,13 +115,13 @@ impl Bench {
             net.isolate(*pool);
         }
         net.protect(ip("192.0.2.100"));
-        net.learn(1, ip("203.0.113.254"), ROUTER);
-        net.learn(1, ip("fe80::99"), ROUTER);
+        net.fix(1, ip("203.0.113.254"), ROUTER);
+        net.fix(1, ip("fe80::99"), ROUTER);
         for (address, mac) in peers() {
-            net.learn(0, address, mac);
+            net.fix(0, address, mac);
         }
         for (address, mac) in hosts() {
-            net.learn(1, address, mac);
+            net.fix(1, address, mac);
         }
         net.serve(0, 2);
         net.serve(1, 1);

@@ -36,8 +36,8 @@ fn net(probes: bool) -> Net {
     let mut net = network(None);
     learn(&mut net);
     if probes {
-        net.learn(1, PROBE_IP.into(), PROBE);
-        net.learn(1, probe6().into(), PROBE);
+        net.fix(1, PROBE_IP.into(), PROBE);
+        net.fix(1, probe6().into(), PROBE);
     }
     net
 }

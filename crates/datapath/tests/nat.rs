@@ -42,7 +42,7 @@ fn net() -> Net {
     learn(&mut net);
     net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
     net.add_ue_pool("fd00:45::/48".parse().unwrap());
-    net.learn(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
+    net.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
     net.translate(plan());
     net
 }

@@ -2,7 +2,7 @@
 //! neither: what leaves their wires, what their books say and what they report must agree.
 #![allow(clippy::unwrap_used)]
 
-use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, datapath_of, learn, network};
+use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_of, network};
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
@@ -28,12 +28,20 @@ const HOST6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 99, 0, 0, 0, 0, 8);
 const MILLI: u64 = 1_000_000;
 
 fn net() -> Net {
+    net_with(Some(GNB))
+}
+
+/// Of the gNB nothing is configured, or where it is.
+fn net_with(gnb: Option<MacAddr>) -> Net {
     let mut net = network(Some(100));
-    learn(&mut net);
+    net.fix(1, ROUTER_IP.into(), ROUTER);
+    if let Some(gnb) = gnb {
+        net.fix(0, GNB_IP.into(), gnb);
+    }
     net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::99".parse().unwrap())).unwrap();
     net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
-    net.learn(0, GNB_IP6.into(), GNB);
-    net.learn(1, "2001:db8:6::99".parse().unwrap(), ROUTER);
+    net.fix(0, GNB_IP6.into(), GNB);
+    net.fix(1, "2001:db8:6::99".parse().unwrap(), ROUTER);
     net
 }
 
@@ -503,6 +511,8 @@ fn old_rules_are_gone_before_an_order_is_answered() {
 #[test]
 fn a_neighbour_that_moves_takes_the_rules_with_it() {
     let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &FlowTableConfig::default());
+    // Configured no longer, but known still.
+    side.apply(Command::Net(net_with(None).view()));
     warm(&mut side, &[(1, PLAIN.downlink())], 1);
     let moved = MacAddr([2, 9, 0, 0, 0, 8]);
     let mut reply = [0; packet::arp::LEN];
@@ -518,9 +528,7 @@ fn a_neighbour_that_moves_takes_the_rules_with_it() {
     side.send(0, &[[&[0xff; 6][..], &moved.0, &[8, 6], &reply].concat()]);
     assert_eq!(side.switch.len(), 1);
     // A new view takes back what it changes, and nothing else.
-    let mut same = net();
-    same.learn(0, GNB_IP.into(), moved);
-    side.apply(Command::Net(same.view()));
+    side.apply(Command::Net(net_with(Some(moved)).view()));
     assert_eq!(side.switch.len(), 1);
     side.apply(Command::Net(net().view()));
     assert!(side.switch.is_empty());

@@ -93,14 +93,74 @@ fn arp_is_answered_and_learned_from() {
     assert_eq!(reply.operation(), arp::Operation::Reply);
     assert_eq!((reply.sender_mac(), reply.sender_ip(), reply.target_ip()), (N3, N3_IP, GNB_IP));
     let events = worker.events();
-    assert!(
-        matches!(events[..], [Event::Neighbour { interface: 0, address, mac: GNB }] if address == GNB_IP)
-    );
+    assert!(events.is_empty(), "nobody asked for it: {events:?}");
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    worker.process(1, &[downlink(10)]);
+    assert_eq!(tunnelled(&worker.sent(0)[0]).0, GNB_IP, "known");
     // Somebody else's business.
     arp::emit_request(&mut request, GNB, GNB_IP, Ipv4Addr::new(192, 0, 2, 99));
     worker.process(0, &[[&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat()]);
     assert!(worker.sent(0).is_empty());
     assert_eq!(worker.datapath.counters().consumed, 1);
+    // Who is not on the link is no neighbour, and hears nothing; nor is who claims an address of another link.
+    for stranger in [HOST, ROUTER_IP] {
+        arp::emit_request(&mut request, GNB, stranger, N3_IP);
+        worker.process(0, &[[&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat()]);
+    }
+    assert!(worker.sent(0).is_empty());
+    assert_eq!(worker.dropped(Reason::ForeignNeighbour), 2);
+}
+
+/// The ARP frame in which a station answers us.
+fn arp_answer(mac: MacAddr, address: Ipv4Addr, own: (MacAddr, Ipv4Addr)) -> Vec<u8> {
+    let (mut request, mut answer) = ([0; arp::LEN], [0; arp::LEN]);
+    arp::emit_request(&mut request, own.0, own.1, address);
+    arp::emit_reply(&mut answer, mac, &ArpView::parse(&request).unwrap());
+    [&own.0.0[..], &mac.0, &[8, 6], &answer].concat()
+}
+
+/// A tunnel's far end and the router are asked whether they are still there, and what is sent follows them.
+#[test]
+fn who_moves_without_a_word_is_found_again() {
+    let mut worker = Worker::new(network(None), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let plain = PacketBuilder::new().ethernet(N6, ROUTER).ipv4(HOST, UE).udp(1, 2).build(&[7; 9]);
+    let up = uplink(&inner(UE, HOST, 8), UE);
+    worker.process(1, std::slice::from_ref(&plain));
+    worker.process(0, std::slice::from_ref(&up));
+    let moved = MacAddr([2, 9, 0, 0, 0, 0x55]);
+    for mac in [(GNB, ROUTER), (moved, moved)] {
+        // Asked alone at the old place, then on the whole link: a minute at most.
+        let mut questions = [0; 2];
+        for _ in 0..70 {
+            for port in [0, 1] {
+                let asked = worker.sent(port).iter().filter(|frame| frame[12..14] == [8, 6]).count();
+                questions[port] += asked;
+                let here = if port == 0 { mac.0 } else { mac.1 };
+                let (address, own) = if port == 0 {
+                    (GNB_IP, (N3, N3_IP))
+                } else {
+                    (ROUTER_IP, (N6, [203, 0, 113, 1].into()))
+                };
+                if asked > 0 && (mac.0 == GNB || questions[port] > 3) {
+                    worker.process(port as u16, &[arp_answer(here, address, own)]);
+                }
+            }
+            worker.tick(1);
+        }
+        assert!(questions.iter().all(|asked| (1..=8).contains(asked)), "{questions:?}");
+        for port in [0, 1] {
+            worker.sent(port);
+        }
+        worker.process(1, std::slice::from_ref(&plain));
+        worker.process(0, std::slice::from_ref(&up));
+        let to = |frames: Vec<Vec<u8>>| EthernetView::parse(&frames[0]).unwrap().destination();
+        assert_eq!((to(worker.sent(0)), to(worker.sent(1))), mac);
+    }
+    assert_eq!(worker.datapath.counters().held, 0);
+    assert_eq!(worker.dropped(Reason::NeighbourUnreachable), 0);
+    // Nobody was told but by who answered.
+    assert!(worker.events().iter().all(|event| !matches!(event, Event::NeighbourMoved { .. })));
 }
 
 /// What a UE sends, in its session's tunnel.
@@ -132,10 +192,10 @@ fn a_users_packet_leaves_through_n6_only() {
     net.add_route("192.88.0.0/16".parse().unwrap(), 0, Some(GNB_IP.into())).unwrap();
     net.add_route("2001:db8:33::/48".parse().unwrap(), 0, Some("2001:db8:3::7".parse().unwrap())).unwrap();
     net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
-    net.learn(0, "2001:db8:3::7".parse().unwrap(), GNB);
-    net.learn(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
-    net.learn(2, "198.51.100.7".parse().unwrap(), GNB);
-    net.learn(2, "2001:db8:9::7".parse().unwrap(), GNB);
+    net.fix(0, "2001:db8:3::7".parse().unwrap(), GNB);
+    net.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
+    net.fix(2, "198.51.100.7".parse().unwrap(), GNB);
+    net.fix(2, "2001:db8:9::7".parse().unwrap(), GNB);
     let mut worker = Worker::of(Config::new(net.view()), 3, |_| true);
     let ue6: Ipv6Addr = "2001:db8:45::5".parse().unwrap();
     // Served by its record; and (with a filter) judged by its rules.
@@ -197,7 +257,7 @@ fn a_users_packet_leaves_into_the_network_instance_that_its_far_names() {
     };
     net.add_interface(other).unwrap();
     net.add_route("8.0.0.0/8".parse().unwrap(), 2, Some("198.51.100.9".parse().unwrap())).unwrap();
-    net.learn(2, "198.51.100.9".parse().unwrap(), ROUTER);
+    net.fix(2, "198.51.100.9".parse().unwrap(), ROUTER);
     net.serve(1, 1);
     net.serve(2, 2);
     let mut worker = Worker::of(Config::new(net.view()), 3, |_| true);
@@ -256,7 +316,7 @@ fn silence_drops_what_waited() {
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     worker.process(1, &vec![downlink(10); 40]);
     assert_eq!(worker.dropped(Reason::NeighbourPending), 8);
-    for _ in 0..4 {
+    for _ in 0..8 {
         worker.tick(1);
     }
     assert_eq!(worker.sent(0).len(), 3, "three questions");
@@ -281,7 +341,12 @@ fn neighbour_solicitations_and_pings_are_answered() {
         panic!("not an advertisement")
     };
     assert_eq!((neighbour.target, options.target_mac()), (own, Some(N3)));
-    assert!(worker.events().iter().any(|e| matches!(e, Event::Neighbour { mac: GNB, .. })));
+    assert!(worker.events().is_empty(), "nobody asked");
+    // From beyond the link nobody asks here.
+    solicitation.clear();
+    ndp::emit_neighbour_solicitation(&mut solicitation, "2001:db8:77::1".parse().unwrap(), GNB, own);
+    worker.process(0, &[[&group.0[..], &GNB.0, &[0x86, 0xdd], &solicitation].concat()]);
+    assert_eq!((worker.sent(0).len(), worker.dropped(Reason::ForeignNeighbour)), (0, 1));
 
     let echo = packet::icmpv4::Echo { request: true, identifier: 5, sequence: 6 };
     let ping = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).icmpv4_echo(echo).build(b"hello");
@@ -532,7 +597,7 @@ fn a_new_view_changes_the_way_out() {
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     worker.process(1, &[downlink(1)]);
     worker.sent(0);
-    network.learn(0, GNB_IP.into(), GNB);
+    network.fix(0, GNB_IP.into(), GNB);
     worker.apply(Command::Net(network.view()));
     assert_eq!(worker.sent(0).len(), 1, "what waited leaves");
     worker.process(1, &[downlink(1)]);

@@ -258,13 +258,22 @@ fn push_link_layer(body: &mut Vec<u8>, option: u8, mac: MacAddr) {
 /// Appends the IPv6 packet that asks who has `target`, to its solicited-node group. The frame goes to
 /// [`multicast_mac`] of that group.
 pub fn emit_neighbour_solicitation(out: &mut Vec<u8>, source: Ipv6Addr, mac: MacAddr, target: Ipv6Addr) {
+    solicit(out, source, mac, target, solicited_node(target));
+}
+
+/// Appends the IPv6 packet that asks `target` alone whether it is still there (RFC 4861 §7.3.3).
+pub fn emit_neighbour_probe(out: &mut Vec<u8>, source: Ipv6Addr, mac: MacAddr, target: Ipv6Addr) {
+    solicit(out, source, mac, target, target);
+}
+
+fn solicit(out: &mut Vec<u8>, source: Ipv6Addr, mac: MacAddr, target: Ipv6Addr, destination: Ipv6Addr) {
     let mut body = Vec::with_capacity(24);
     body.extend(target.octets());
     if !source.is_unspecified() {
         // Duplicate address detection has no source and must not tell a MAC address (RFC 4861 §4.3).
         push_link_layer(&mut body, SOURCE_LINK_LAYER, mac);
     }
-    let ip = header(source, solicited_node(target));
+    let ip = header(source, destination);
     icmpv6::emit(out, ip, [kind::NEIGHBOUR_SOLICITATION, 0], 0, &body);
 }
 

@@ -490,7 +490,7 @@ pub struct Limits {
     /// Mappings of NAT, all UEs together, spread over 512 shards: about 120 bytes each, taken as they come.
     #[schemars(range(min = 512, max = 134_217_728))]
     pub nat_mappings: u32,
-    /// Neighbours (ARP and ND), all interfaces together.
+    /// Neighbours (ARP and ND) on each interface; beyond, those that nobody sends to make room.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub neighbours: u32,
     /// GTP-U Error Indications and ICMP errors that one worker sends in a second.

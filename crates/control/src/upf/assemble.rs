@@ -6,7 +6,7 @@ use super::{Options, UpfError};
 use crate::config::{BitRate, Config, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
 use datapath::net::{Interface, Net, NetView, Roles};
-use datapath::{Marking, Slice};
+use datapath::{Asked, Marking, Slice};
 use engine::plan::Limits;
 use engine::{EngineConfig, Scaling};
 use packet::{MacAddr, Qfi};
@@ -56,7 +56,7 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
         net.add_route(route.to, route.interface as u16, route.via).map_err(failed(&route.to.to_string()))?;
     }
     for neighbour in &config.neighbours {
-        net.learn(neighbour.interface as u16, neighbour.address, neighbour.mac);
+        net.fix(neighbour.interface as u16, neighbour.address, neighbour.mac);
     }
     for pool in &config.pools {
         for prefix in pool.prefixes() {
@@ -242,6 +242,7 @@ pub(super) fn datapath(
         export: super::flow_log::policy(&config.flow_log, workers),
         new_flows_in_overload: config.limits.new_flows_in_overload,
         mappings_per_shard: config.limits.nat_mappings.div_ceil(session::SHARDS as u32),
+        asked: Arc::new(Asked::new(seed.rotate_left(13))),
         neighbours: config.limits.neighbours as usize,
         error_rate: config.limits.errors_per_second,
         icmp_rate: config.limits.errors_per_second,

@@ -312,14 +312,27 @@ impl Upf {
 
     fn take_events(&mut self, now: Nanos) -> usize {
         let mut events = 0;
-        let mut learned = false;
+        let mut learned = Vec::new();
         let mut ended = Vec::new();
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
         let (bindings, flow_log) = (self.bindings.as_ref(), self.flow_log.as_ref());
         self.engine.drain(|_, event| {
             events += 1;
             match event {
-                Event::Neighbour { interface, address, mac } => learned |= net.learn(interface, address, mac),
+                Event::Neighbour { interface, address, mac, confirmed } => {
+                    net.learn(interface, address, mac);
+                    learned.push((interface, address, mac, confirmed));
+                }
+                Event::NeighbourMoved { interface, address, from, to, believed } => {
+                    let interface = net.interfaces().get(usize::from(interface));
+                    let interface = interface.map_or("", |interface| interface.name.as_str());
+                    let (from, to) = (from.to_string(), to.to_string());
+                    if believed {
+                        tracing::warn!(interface, %address, from, to, "a neighbour has another MAC address");
+                    } else {
+                        tracing::warn!(interface, %address, from, to, "a neighbour claims another MAC address: not believed");
+                    }
+                }
                 Event::MirrorsEnded { mut numbers } => ended.append(&mut numbers),
                 Event::Nat(told) => {
                     if let Some(bindings) = bindings {
@@ -346,9 +359,8 @@ impl Upf {
         if !ended.is_empty() {
             mirrors::ended(self, &ended);
         }
-        if learned {
-            let view = self.net.view();
-            self.engine.broadcast(|| Command::Net(view.clone()));
+        for (interface, address, mac, confirmed) in learned {
+            self.engine.broadcast(|| Command::Neighbour { interface, address, mac, confirmed });
         }
         events
     }

@@ -100,9 +100,9 @@ fn net() -> Net {
     net.add_interface(interface(0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
     net.add_interface(interface(1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
     for last in 10..=200 {
-        net.learn(0, Ipv4Addr::new(192, 0, 2, last).into(), GNB_MAC);
+        net.fix(0, Ipv4Addr::new(192, 0, 2, last).into(), GNB_MAC);
     }
-    net.learn(1, HOST.into(), HOST_MAC);
+    net.fix(1, HOST.into(), HOST_MAC);
     net.add_ue_pool("10.45.0.0/16".parse().unwrap());
     net
 }

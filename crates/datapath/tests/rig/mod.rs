@@ -49,8 +49,8 @@ pub fn network(n6_vlan: Option<u16>) -> Net {
 
 /// Makes gNB and router known.
 pub fn learn(net: &mut Net) {
-    net.learn(0, GNB_IP.into(), GNB);
-    net.learn(1, ROUTER_IP.into(), ROUTER);
+    net.fix(0, GNB_IP.into(), GNB);
+    net.fix(1, ROUTER_IP.into(), ROUTER);
 }
 
 /// A datapath with these shards.

@@ -40,8 +40,8 @@ pub fn network() -> Net {
     net.add_interface(interface("n3", 0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
     net.add_interface(interface("n6", 1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
     net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
-    net.learn(0, "192.0.2.2".parse().unwrap(), GNB_MAC);
-    net.learn(1, "203.0.113.254".parse().unwrap(), ROUTER_MAC);
+    net.fix(0, "192.0.2.2".parse().unwrap(), GNB_MAC);
+    net.fix(1, "203.0.113.254".parse().unwrap(), ROUTER_MAC);
     net
 }
 
