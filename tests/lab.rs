@@ -216,6 +216,23 @@ fn one_command_runs_as_the_ue() {
     assert_eq!(left_of(&name), Vec::<String>::new());
 }
 
+/// The data network's host never speaks first, and which worker its answer reaches is the kernel's choice.
+#[test]
+fn several_workers_find_everybody() {
+    if lacking(&[]) {
+        return;
+    }
+    let _alone = alone();
+    for workers in ["2", "3"] {
+        let lab = Lab::start("workers", &["--workers", workers]);
+        for family in ["-4", "-6"] {
+            let said = lab.ue(&format!("ping {family} -c 3 -W 5 dn"));
+            assert!(said.contains("3 received"), "{workers} workers: {said}{}", lab.drops_text());
+        }
+        lab.end();
+    }
+}
+
 #[test]
 fn a_hundred_megabytes_arrive_as_they_were_sent() {
     if lacking(&["curl"]) {

@@ -31,6 +31,9 @@ struct LabArgs {
     /// Whose manners the SMF has: plain, open5gs, free5gc, omec, oai or pfcpsim.
     #[arg(long, global = true, value_name = "HABIT", default_value = "plain")]
     smf: Habit,
+    /// The UPF's workers: threads that forward.
+    #[arg(long, global = true, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8))]
+    workers: u16,
     /// Translate addresses on N6 (NAT44 and NPTv6).
     #[arg(long, global = true)]
     nat: bool,
@@ -68,11 +71,12 @@ impl From<LabError> for Failure {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| Failure::new(Exit::Failed, format!("can't find the program itself: {error}")))?;
-    let LabArgs { name, driver, smf, nat, capture } = &args.lab;
+    let LabArgs { name, driver, smf, workers, nat, capture } = &args.lab;
     let options = Options {
         name: name.clone(),
         driver: *driver,
         smf: *smf,
+        workers: *workers,
         nat: *nat,
         capture: capture.clone(),
         binary,

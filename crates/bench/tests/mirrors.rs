@@ -1,6 +1,5 @@
 //! Mirrors and the flow log, from `ctl` to the wire and to the disk: a whole UPF on in-memory ports, with a session that an SMF
 //! established.
-#![allow(clippy::unwrap_used)]
 
 use control::config;
 use control::ctl::{

@@ -45,7 +45,7 @@ impl FromStr for Driver {
 }
 
 /// The TOML file, with the control socket at this path; with translation on N6, its log is beside it.
-pub(crate) fn toml(driver: Driver, nat: bool, socket: &Path) -> String {
+pub(crate) fn toml(driver: Driver, workers: u16, nat: bool, socket: &Path) -> String {
     use address::{DN, DN_V6, SMF_N4, UE_POOL, UE_POOL_V6, UPF_N3, UPF_N3_V6, UPF_N4, UPF_N6, UPF_N6_V6};
     let driver = driver.key();
     let translation = if nat { translation(socket) } else { String::new() };
@@ -97,7 +97,7 @@ ipv4 = ["{UE_POOL}"]
 ipv6 = ["{UE_POOL_V6}"]
 
 [workers]
-count = 1
+count = {workers}
 
 [limits]
 sessions = 1024
@@ -143,13 +143,14 @@ mod tests {
     fn the_upf_takes_it() {
         for driver in [Driver::AfPacket, Driver::AfXdp] {
             assert_eq!(driver.to_string().parse(), Ok(driver));
-            let text = toml(driver, driver == Driver::AfXdp, Path::new("/run/millrace/lab-x/ctl.sock"));
+            let text = toml(driver, 2, driver == Driver::AfXdp, Path::new("/run/millrace/lab-x/ctl.sock"));
             let config =
                 control::config::parse("lab", &text, &[], &[]).unwrap_or_else(|report| panic!("{report}"));
             assert_eq!((config.ports.len(), config.interfaces.len(), config.routes.len()), (2, 2, 2));
             assert!(config.n4.allows(address::SMF_N4.into()) && !config.n4.allows(address::DN.into()));
             assert!(config.routes.iter().all(|route| config.interfaces[route.interface].name == "n6"));
             assert_eq!(config.socket, Path::new("/run/millrace/lab-x/ctl.sock"));
+            assert_eq!(config.workers.workers(), 2);
             assert_eq!(config.nat.pools.len(), usize::from(driver == Driver::AfXdp));
         }
         assert!("tap".parse::<Driver>().is_err());

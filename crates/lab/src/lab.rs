@@ -31,6 +31,8 @@ pub struct Options {
     pub driver: Driver,
     /// Whose manners the SMF has.
     pub smf: Habit,
+    /// The UPF's workers.
+    pub workers: u16,
     /// Whether the UPF translates addresses on N6.
     pub nat: bool,
     /// Where to put captures of N3, N4 and N6 and the UPF's log.
@@ -90,7 +92,7 @@ impl Lab {
         let dn = DataNetwork::start(&namespaces.dn, &directory)?;
         let socket = directory.join("ctl.sock");
         let file = directory.join("upf.toml");
-        fs::write(&file, config::toml(options.driver, options.nat, &socket))
+        fs::write(&file, config::toml(options.driver, options.workers, options.nat, &socket))
             .map_err(|source| LabError::File { path: file.clone(), source })?;
         let log = options.capture.as_ref().unwrap_or(&directory).join("upf.log");
         let mut upf = Upf::start(&options.binary, &namespaces.upf, &file, &log)?;

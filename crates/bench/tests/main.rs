@@ -1,0 +1,5 @@
+//! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
+#![allow(clippy::unwrap_used)]
+
+mod mirrors;
+mod neighbours;
