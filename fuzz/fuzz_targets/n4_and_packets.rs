@@ -53,7 +53,7 @@ impl World {
         let mut node = NodeConfig::new(Role::Up, NodeId::Ip(own), RecoveryTimeStamp(0xe000_0000));
         node.max_peers = 2;
         node.max_outstanding = 6;
-        node.reply_cache_entries = 16;
+        node.reply_cache_octets = 4_096;
         let store = Store::new(requests::config()).expect("the configuration is right");
         let plane = UserPlane::new();
         let wall = WallClock { ntp_at_zero: 0xe000_0000 };

@@ -1,6 +1,6 @@
 //! A PFCP node between several peers and its owner: arbitrary datagrams, made-up and repeated messages, requests of the owner's, time.
 //!
-//! Limits hold; a request of the owner's ends once; session messages come from nodes with an association only; what is sent can
+//! Limits hold; a request of the owner's ends once; a peer's sessions are ended by itself only, while it lives; session messages come from nodes with an association only; what is sent can
 //! be read.
 #![no_main]
 
@@ -8,7 +8,7 @@ use fuzz::Input;
 use libfuzzer_sys::fuzz_target;
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::*;
-use pfcp::node::{Event, Incoming, Node, NodeConfig, Output, RequestHandle, RequestPort, Role};
+use pfcp::node::{Event, Incoming, Node, NodeConfig, Output, Peer, RequestHandle, RequestPort, Role};
 use pfcp::{Cause, Datagram, Header, MessageType, Seid, SequenceNumber};
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -48,6 +48,11 @@ fn address(input: &mut Input<'_>) -> SocketAddr {
     SocketAddr::new(ip, if octet & 0x80 == 0 { 8805 } else { 40000 })
 }
 
+/// When a node began: few moments, one of them before the time stamps begin again.
+fn stamp(input: &mut Input<'_>) -> RecoveryTimeStamp {
+    RecoveryTimeStamp(input.pick(&[u32::MAX, 0, 1, 1 << 30]))
+}
+
 impl World {
     fn new(input: &mut Input<'_>) -> Self {
         let octet = input.u8();
@@ -55,7 +60,7 @@ impl World {
         let mut config = NodeConfig::new(role, NodeId::Fqdn("upf.example".into()), RecoveryTimeStamp(7));
         config.max_peers = 3;
         config.max_outstanding = 4;
-        config.reply_cache_entries = 8;
+        config.reply_cache_octets = 2_048;
         config.allowed = vec![([127, 0, 0, 0].into(), 8), ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0].into(), 32)];
         if octet & 2 != 0 {
             config.request_port = RequestPort::Source;
@@ -115,7 +120,7 @@ impl World {
     fn message(&mut self, input: &mut Input<'_>) {
         let from = address(input);
         let node_id = NodeId::Ip([10, 0, 0, input.u8() % 5].into());
-        let recovery = RecoveryTimeStamp(u32::from(input.u8() % 3));
+        let recovery = stamp(input);
         let message: Message<'_> = match input.below(8) {
             0 | 1 => AssociationSetupRequest {
                 node_id,
@@ -151,7 +156,7 @@ impl World {
         }
         let (to, header) = self.sent[input.below(self.sent.len())];
         let Some(kind) = header.message_type.response() else { return };
-        let recovery = RecoveryTimeStamp(u32::from(input.u8() % 3));
+        let recovery = stamp(input);
         let node_id = NodeId::Ip([10, 0, 0, input.u8() % 5].into());
         let cause = input.pick(&[Cause::ACCEPTED, Cause::NO_RESOURCES]);
         let message: Message<'_> = match kind {
@@ -174,6 +179,8 @@ impl World {
     fn receive(&mut self, from: SocketAddr, datagram: &[u8]) {
         for message in Datagram::new(datagram) {
             let known = message.as_ref().ok().map(|(header, _)| *header);
+            let kind = known.map(|header| header.message_type);
+            let lived: Vec<Peer> = self.node.peers().filter(|peer| peer.alive).cloned().collect();
             match self.node.receive(self.now, from, message, &mut self.out) {
                 Incoming::Nothing => {}
                 Incoming::Request { handle, message_type, .. } => {
@@ -185,7 +192,34 @@ impl World {
                     assert!(self.tokens.remove(&token), "{token} ended twice");
                 }
             }
+            if kind.is_some_and(|kind| kind.is_request()) {
+                self.only_itself(&lived, from, kind == Some(MessageType::HEARTBEAT_REQUEST));
+            }
             self.look();
+        }
+    }
+
+    /// A request from where a peer isn't expected ends no sessions of it while it lives, and a heartbeat none if its time stamp
+    /// is not later than the one before.
+    fn only_itself(&self, lived: &[Peer], from: SocketAddr, heartbeat: bool) {
+        for event in &self.out.events {
+            let (Event::PeerRestarted(id) | Event::PeerReleased(id)) = event else { continue };
+            let Some(before) = lived.iter().find(|peer| peer.id == *id) else { continue };
+            let known = before.address;
+            let port = match self.node.config().request_port {
+                RequestPort::Fixed(port) => from.port() == known.port() || from.port() == port,
+                RequestPort::Source => true,
+            };
+            assert!(known.ip() == from.ip() && port, "{from} ended sessions of {known}");
+            if let (true, Some(now)) = (heartbeat, self.node.peer(*id)) {
+                let ahead = now.recovery.0.wrapping_sub(before.recovery.0);
+                assert!(
+                    ahead != 0 && ahead < 1 << 31,
+                    "{:?} is not later than {:?}",
+                    now.recovery,
+                    before.recovery
+                );
+            }
         }
     }
 
@@ -243,6 +277,8 @@ impl World {
         let config = self.node.config();
         assert!(self.node.peers().count() <= config.max_peers);
         assert!(self.node.outstanding() <= config.max_outstanding);
+        // What one peer had last stays, however long it is.
+        assert!(self.node.kept_octets() <= config.reply_cache_octets + 65_536);
         assert!(self.node.next_deadline().is_some() || self.node.outstanding() == 0);
     }
 

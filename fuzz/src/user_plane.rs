@@ -11,8 +11,7 @@ use io::{Frame, FramePool};
 use packet::gtpu::MessageType;
 use packet::{
     EtherType, EthernetView, GTP_U_PORT, GtpuView, IpPacket, IpProtocol, Ipv4View, Ipv6View, MacAddr, Teid,
-    UdpView,
-    gtpu_message,
+    UdpView, gtpu_message,
 };
 use session::rules::{Action, Rules, is_link_local};
 use session::store::{DirectoryChange, Store};

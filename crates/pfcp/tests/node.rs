@@ -336,7 +336,7 @@ proptest! {
     ) {
         let mut upf = End::new(Role::Up, "127.0.0.1:8805", |config| {
             config.max_peers = 2;
-            config.reply_cache_entries = 8;
+            config.reply_cache_octets = 1_000;
         });
         for (time, (mut datagram, last, valid_start)) in datagrams.into_iter().enumerate() {
             if valid_start && datagram.len() >= 8 {

@@ -459,9 +459,10 @@ pub struct Limits {
     /// Downlink packets that wait for one UE.
     #[schemars(range(min = 0, max = 65_535))]
     pub buffered_packets_per_session: u32,
-    /// Answers kept for requests that are sent again, all peers together.
-    #[schemars(range(min = 16, max = 16_777_216))]
-    pub replies: u32,
+    /// Octets of answers kept for requests that are sent again, all peers together. Beyond, the oldest of the peer that has most
+    /// are given up.
+    #[schemars(range(min = 65_536, max = 2_147_483_647))]
+    pub reply_octets: u32,
     /// Requests of our own that wait for an answer, all peers together.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub outstanding_requests: u32,
@@ -508,7 +509,7 @@ impl Default for Limits {
             filters_per_pdr: 16,
             buffered_packets: 16_384,
             buffered_packets_per_session: 64,
-            replies: 65_536,
+            reply_octets: 160 << 20,
             outstanding_requests: 65_536,
             fragmented_packets: 4_096,
             flows: 4_194_304,

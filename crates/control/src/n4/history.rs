@@ -312,6 +312,11 @@ impl History {
                 Some(cause),
                 "the Association Setup Request can't be taken as it is",
             ),
+            TurnedAway::NotItself => (
+                Stranger::Setup(address),
+                Some(Cause::REJECTED),
+                "it speaks in the name or from the address of an SMF that lives and says nothing of it",
+            ),
         };
         let Some(more) = self.strangers.may(self.now, kind) else { return };
         let name = message.map_or_else(|| "PFCP message".into(), |message| message.to_string());

@@ -184,7 +184,7 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
         n1: u32::from(config.n4.n1) + 1,
         max_peers: config.limits.peers as usize,
         max_outstanding: config.limits.outstanding_requests as usize,
-        reply_cache_entries: config.limits.replies as usize,
+        reply_cache_octets: config.limits.reply_octets as usize,
         allowed: config.n4.peers.iter().map(|net| (net.addr(), net.prefix_len())).collect(),
         ..base
     }

@@ -1,6 +1,7 @@
 //! What peers ask of us: heartbeats and associations are answered here, session requests are handed to the owner, repetitions get
 //! what the first got.
 
+use super::peer::{Claim, SetUp};
 use super::replies::{Key, Likeness, Seen};
 use super::{Event, Incoming, Node, Output, PeerId, RequestHandle, Role, TurnedAway};
 use crate::cause::Cause;
@@ -37,31 +38,32 @@ impl Node {
             return Incoming::Nothing;
         }
         let key = Key { from, sequence: header.sequence.0, message_type: kind };
+        let place = self.config.peer_key(from);
         // The life of a peer ends with its restart: what it asked for before is forgotten, by it and by us. An association set-up
         // begins one: it is told from that of an earlier life by the Recovery Time Stamp in it, or by the release between.
         let life = peer.and_then(|id| self.peers.get(id)).map(|peer| peer.life);
         let sets_up = kind == MessageType::ASSOCIATION_SETUP_REQUEST;
         if sets_up && life.is_none() {
-            self.replies.forget(&key);
+            self.replies.forget(place, &key);
         }
         let life = life.filter(|_| !sets_up);
         let likeness = Likeness::new(header.seid.unwrap_or_default(), body, life);
-        match self.replies.see(now, key, likeness) {
-            Seen::InProgress => {
+        match self.replies.find(now, place, &key, likeness) {
+            Some(Seen::InProgress) => {
                 self.counters.duplicates_in_progress += 1;
                 self.peers.count(peer, |peer| peer.repeated += 1);
                 return Incoming::Nothing;
             }
-            Seen::Answered(reply) => {
+            Some(Seen::Answered(reply)) => {
                 self.counters.replayed_replies += 1;
                 self.peers.count(peer, |peer| peer.repeated += 1);
                 out.copy(from, reply);
                 return Incoming::Nothing;
             }
-            Seen::New => {}
+            None => {}
         }
         if sets_up {
-            self.associate_with_peer(now, from, key, body, out);
+            self.associate_with_peer(now, key, likeness, body, out);
             return Incoming::Nothing;
         }
         let Some(peer) = peer else {
@@ -71,6 +73,7 @@ impl Node {
             self.refuse_without_association(key, header, out);
             return Incoming::Nothing;
         };
+        self.replies.begin(now, place, &key, likeness);
         if kind.is_session() {
             self.counters.requests += 1;
             self.peers.count(Some(peer), |peer| peer.requests += 1);
@@ -118,7 +121,7 @@ impl Node {
             return;
         };
         if let Some(peer) = peer {
-            self.heard_recovery(now, peer, request.recovery, out);
+            self.claims_recovery(now, peer, from, request.recovery, out);
         }
         self.counters.heartbeats_answered += 1;
         let recovery = self.config.recovery;
@@ -127,26 +130,38 @@ impl Node {
     }
 
     /// The peer's Association Setup Request (§6.2.6.2).
-    fn associate_with_peer(&mut self, now: Nanos, from: SocketAddr, key: Key, body: &[u8], out: &mut Output) {
-        let cause = match AssociationSetupRequest::decode(body) {
+    fn associate_with_peer(
+        &mut self,
+        now: Nanos,
+        key: Key,
+        likeness: Likeness,
+        body: &[u8],
+        out: &mut Output,
+    ) {
+        match AssociationSetupRequest::decode(body) {
             Ok(request) => {
-                match self.peer_associates(
-                    now,
-                    from,
-                    request.node_id,
-                    request.recovery,
-                    request.session_retention,
-                    out,
-                ) {
-                    Ok(_) => Cause::ACCEPTED,
-                    Err(cause) => cause,
-                }
+                let (node_id, recovery, retain) =
+                    (request.node_id, request.recovery, request.session_retention);
+                let set_up = SetUp { node_id, recovery, retain };
+                self.settle(now, Claim { key, likeness, set_up }, None, out);
             }
             Err(error) => {
                 self.counters.malformed_messages += 1;
-                error.cause
+                self.answer_set_up(now, key, likeness, error.cause, out);
             }
-        };
+        }
+    }
+
+    /// Answers an Association Setup Request. A refusal isn't kept: room may be found, or the request mended, under the same
+    /// sequence number.
+    pub(super) fn answer_set_up(
+        &mut self,
+        now: Nanos,
+        key: Key,
+        likeness: Likeness,
+        cause: Cause,
+        out: &mut Output,
+    ) {
         let response = AssociationSetupResponse {
             node_id: self.config.node_id.clone(),
             cause,
@@ -154,13 +169,16 @@ impl Node {
             up_features: (self.config.role == Role::Up).then_some(self.config.features),
             cp_features: None,
         };
-        self.reply(key, MessageType::ASSOCIATION_SETUP_RESPONSE, None, |out| response.encode(out), out);
-        if !cause.is_success() {
-            let (message_type, why) = (Some(key.message_type), TurnedAway::Setup(cause));
+        let place = self.config.peer_key(key.from);
+        if cause.is_success() {
+            self.replies.begin(now, place, &key, likeness);
+        } else {
+            self.replies.forget(place, &key);
+            let (from, message_type) = (key.from, Some(key.message_type));
+            let why = if cause == Cause::REJECTED { TurnedAway::NotItself } else { TurnedAway::Setup(cause) };
             out.events.push(Event::TurnedAway { from, message_type, why });
-            // Room may be found, or the request mended, under the same sequence number.
-            self.replies.forget(&key);
         }
+        self.reply(key, MessageType::ASSOCIATION_SETUP_RESPONSE, None, |out| response.encode(out), out);
     }
 
     /// Association and node messages of a peer with an association.
@@ -193,7 +211,9 @@ impl Node {
                 }
             }
             MessageType::ASSOCIATION_RELEASE_REQUEST => {
-                let response = AssociationReleaseResponse { node_id, cause: Cause::ACCEPTED };
+                let may = self.may_release(peer, key.from);
+                let cause = if may { Cause::ACCEPTED } else { Cause::REJECTED };
+                let response = AssociationReleaseResponse { node_id, cause };
                 self.reply(
                     key,
                     MessageType::ASSOCIATION_RELEASE_RESPONSE,
@@ -201,7 +221,12 @@ impl Node {
                     |out| response.encode(out),
                     out,
                 );
-                self.drop_peer(peer, out);
+                if may {
+                    self.drop_peer(peer, out);
+                } else {
+                    let (from, message_type) = (key.from, Some(kind));
+                    out.events.push(Event::TurnedAway { from, message_type, why: TurnedAway::NotItself });
+                }
             }
             MessageType::PFD_MANAGEMENT_REQUEST => {
                 // Application detection by PFDs is not offered (feature PFDM): say so rather than accept and ignore.
@@ -229,6 +254,7 @@ impl Node {
         }
     }
 
+    /// Strangers have nothing kept: each repetition is answered anew, and once there is an association, it is carried out.
     fn refuse_without_association(&mut self, key: Key, header: &Header, out: &mut Output) {
         let node_id = self.config.node_id.clone();
         let cause = Cause::NO_ASSOCIATION;
@@ -309,8 +335,6 @@ impl Node {
             }
             _ => {}
         }
-        // Once there is an association, the same request may be carried out.
-        self.replies.forget(&key);
     }
 
     /// Sends a response and keeps it for repetitions of the request.
@@ -324,7 +348,7 @@ impl Node {
     ) {
         let header = Header { seid, ..Header::node(kind, SequenceNumber(key.sequence)) };
         match out.write(key.from, &header, encode) {
-            Some(bytes) => self.replies.answer(&key, bytes),
+            Some(bytes) => self.replies.answer(self.config.peer_key(key.from), &key, bytes),
             None => self.counters.too_long += 1,
         }
     }
@@ -339,7 +363,8 @@ impl Node {
         out: &mut Output,
     ) {
         // A peer that was restarted may have used the number again, and must not take this for the answer.
-        if self.replies.is_of_another(&handle.key, handle.likeness) {
+        let place = self.config.peer_key(handle.key.from);
+        if self.replies.is_of_another(place, &handle.key, handle.likeness) {
             return;
         }
         self.reply(handle.key, kind, Some(seid), encode, out);

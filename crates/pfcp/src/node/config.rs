@@ -44,8 +44,8 @@ pub struct NodeConfig {
     pub max_peers: usize,
     /// Most own requests that wait for a response.
     pub max_outstanding: usize,
-    /// Most replies kept for repeated requests. The oldest go first.
-    pub reply_cache_entries: usize,
+    /// Most octets of replies kept for repeated requests. The oldest go first, of the peer that has most.
+    pub reply_cache_octets: usize,
     /// Nanoseconds that a reply is kept.
     pub reply_cache_age: u64,
     /// Who may speak to us: address and prefix length. Empty: anybody.
@@ -66,7 +66,7 @@ impl NodeConfig {
             n1: 3,
             max_peers: 64,
             max_outstanding: 65_536,
-            reply_cache_entries: 131_072,
+            reply_cache_octets: 160 << 20,
             reply_cache_age: 30_000_000_000,
             allowed: Vec::new(),
         }
@@ -83,6 +83,16 @@ impl NodeConfig {
             RequestPort::Fixed(_) => SocketAddr::new(from.ip(), 0),
             RequestPort::Source => from,
         }
+    }
+
+    /// Whether a peer whose association came from `known` is expected to speak from here. A node may send requests from any port
+    /// (§4.2.2), and keeps to the one that it has; what comes from another one may be anybody's on its host.
+    pub(super) fn expects(&self, known: SocketAddr, from: SocketAddr) -> bool {
+        known.ip() == from.ip()
+            && match self.request_port {
+                RequestPort::Fixed(port) => from.port() == known.port() || from.port() == port,
+                RequestPort::Source => true,
+            }
     }
 
     /// Where requests to the peer that speaks from here go.

@@ -56,6 +56,12 @@ counters! {
     associations = "associations",
     /// Peers that came back with another Recovery Time Stamp, or associated anew.
     peer_restarts = "peer-restarts",
+    /// Recovery Time Stamps older than the one that the peer had: no restart, a message that comes late or a forged one.
+    older_recovery = "older-recovery-time-stamps",
+    /// Peers asked back, with a heartbeat to where they are known, since somebody claims to be them from another address or port.
+    asked_back = "peers-asked-back",
+    /// Associations and releases in the name of a peer that lives elsewhere, refused.
+    identities_refused = "identities-refused",
     /// Peers that stopped answering heartbeats.
     peers_lost = "peers-lost",
     /// Heartbeats answered.

@@ -8,12 +8,15 @@
 //! - A request is handed out once. Repeated while it is in progress it is swallowed; repeated afterwards it gets the same
 //!   bytes again.
 //! - A request of the owner's ends in exactly one of [`Incoming::Response`], [`Event::TimedOut`] or the peer's release.
+//! - A peer's sessions are ended by itself only: whoever claims to be it from where it isn't expected is believed when it
+//!   says the same where it is known, or doesn't answer there any more.
 //! - Session messages are handed out only from nodes with an association; others get Cause 72.
 //! - Everything that grows has a limit in [`NodeConfig`], and each refusal has a counter in [`NodeCounters`].
 
 mod answers;
 mod config;
 mod counters;
+mod identity;
 mod output;
 mod peer;
 mod replies;
@@ -25,13 +28,11 @@ pub use counters::NodeCounters;
 pub use output::{Event, Output, TurnedAway};
 pub use peer::{Peer, PeerId};
 
-use crate::cause::Cause;
 use crate::header::{Header, HeaderError};
 use crate::ids::Seid;
-use crate::ie::{NodeId, RecoveryTimeStamp};
 use crate::message_type::MessageType;
 use peer::Peers;
-use replies::{Key, Likeness, ReplyCache};
+use replies::{Key, Likeness, Replies};
 use std::net::SocketAddr;
 use tables::Nanos;
 use transactions::{Purpose, Transactions};
@@ -95,7 +96,7 @@ pub enum Refused {
 pub struct Node {
     config: NodeConfig,
     peers: Peers,
-    replies: ReplyCache,
+    replies: Replies,
     transactions: Transactions,
     counters: NodeCounters,
     /// When peers are next looked through for heartbeats.
@@ -106,7 +107,7 @@ impl Node {
     /// A node without peers.
     pub fn new(config: NodeConfig) -> Self {
         Self {
-            replies: ReplyCache::new(config.reply_cache_entries, config.reply_cache_age),
+            replies: Replies::new(config.reply_cache_octets, config.reply_cache_age),
             config,
             peers: Peers::default(),
             transactions: Transactions::default(),
@@ -133,6 +134,11 @@ impl Node {
     /// A peer.
     pub fn peer(&self, id: PeerId) -> Option<&Peer> {
         self.peers.get(id)
+    }
+
+    /// Octets of replies kept for repeated requests.
+    pub const fn kept_octets(&self) -> usize {
+        self.replies.octets()
     }
 
     /// Own requests that wait for a response.
@@ -177,72 +183,18 @@ impl Node {
             }
         };
         let peer = self.peers.at(&self.config, from);
+        let config = &self.config;
         self.peers.count(peer, |peer| {
-            peer.last_heard = now;
-            peer.alive = true;
+            if config.expects(peer.address, from) {
+                peer.last_heard = now;
+                peer.alive = true;
+            }
         });
         if header.message_type.is_request() {
             self.request_of_peer(now, from, peer, &header, body, out)
         } else {
             self.response_of_peer(now, from, &header, body, out)
         }
-    }
-
-    /// A peer said when it started; another time than before means that it has forgotten its sessions (§6.2.3, TS 23.007 §19A).
-    fn heard_recovery(&mut self, now: Nanos, id: PeerId, recovery: RecoveryTimeStamp, out: &mut Output) {
-        let life = self.peers.new_life();
-        if let Some(peer) = self.peers.get_mut(id)
-            && peer.recovery != recovery
-        {
-            peer.recovery = recovery;
-            peer.since = now;
-            peer.life = life;
-            self.counters.peer_restarts += 1;
-            self.abandon_requests(id, out);
-            out.events.push(Event::PeerRestarted(id));
-        }
-    }
-
-    /// Notes the association, new or again. An association anew deletes the old one's sessions unless the peer asks to retain
-    /// them (§6.2.6.2.2).
-    fn peer_associates(
-        &mut self,
-        now: Nanos,
-        from: SocketAddr,
-        node_id: NodeId,
-        recovery: RecoveryTimeStamp,
-        retain: bool,
-        out: &mut Output,
-    ) -> Result<PeerId, Cause> {
-        if let Some(id) = self.peers.named(&node_id) {
-            self.peers.moved(&self.config, id, from);
-            let life = self.peers.new_life();
-            if let Some(peer) = self.peers.get_mut(id) {
-                let restarted = peer.recovery != recovery || !retain;
-                peer.recovery = recovery;
-                peer.since = now;
-                peer.last_heard = now;
-                if restarted {
-                    peer.life = life;
-                    self.counters.peer_restarts += 1;
-                    self.abandon_requests(id, out);
-                    out.events.push(Event::PeerRestarted(id));
-                }
-            }
-            return Ok(id);
-        }
-        // Another Node ID at this address: the node there is a new one, the old one is gone.
-        if let Some(old) = self.peers.at(&self.config, from) {
-            self.drop_peer(old, out);
-        }
-        if self.peers.len() >= self.config.max_peers {
-            self.counters.too_many_peers += 1;
-            return Err(Cause::NO_RESOURCES);
-        }
-        let id = self.peers.add(now, &self.config, node_id, from, recovery);
-        self.counters.associations += 1;
-        out.events.push(Event::PeerUp(id));
-        Ok(id)
     }
 
     /// Requests to this peer have no one left to answer them.
@@ -254,6 +206,11 @@ impl Node {
                     let next = transaction.sent.plus(self.config.heartbeat_interval);
                     if let Some(peer) = self.peers.get_mut(id) {
                         peer.next_heartbeat = Some(next);
+                    }
+                }
+                Purpose::AskBack => {
+                    if let Some(peer) = self.peers.get_mut(id) {
+                        (peer.asked_back, peer.claim) = (false, None);
                     }
                 }
                 Purpose::Associate | Purpose::Association => {}

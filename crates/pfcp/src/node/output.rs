@@ -46,6 +46,8 @@ pub enum TurnedAway {
     NoAssociation,
     /// The association that it asked for can't be had: the Cause that the sender was told.
     Setup(Cause),
+    /// It speaks in the name or from the address of a peer that lives, and isn't that peer.
+    NotItself,
 }
 
 /// Filled by the node's methods; the owner sends the datagrams, handles the events and clears it.

@@ -1,6 +1,7 @@
 //! What a node knows of a peer.
 
 use super::config::NodeConfig;
+use super::replies::{Key, Likeness};
 use crate::ie::{NodeId, RecoveryTimeStamp};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -36,9 +37,30 @@ pub struct Peer {
     /// Requests of ours that were sent to it again.
     pub retransmitted: u64,
     /// Changes when it has forgotten its requests and sessions.
-    pub(super) life: u64,
+    pub(super) life: u32,
+    /// It is being asked back, because somebody claims to be it from where it isn't expected.
+    pub(super) asked_back: bool,
+    /// What that one wants.
+    pub(super) claim: Option<Claim>,
     /// When the next heartbeat is due; `None` while one waits for its response.
     pub(super) next_heartbeat: Option<Nanos>,
+}
+
+/// An association that somebody asks for who isn't known to be the peer that would lose its sessions by that.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub key: Key,
+    pub likeness: Likeness,
+    pub set_up: SetUp,
+}
+
+/// What an Association Setup says of its sender.
+#[derive(Clone, Debug)]
+pub(super) struct SetUp {
+    pub node_id: NodeId,
+    pub recovery: RecoveryTimeStamp,
+    /// It wants to keep its sessions.
+    pub retain: bool,
 }
 
 /// All peers, by number, Node ID and address.
@@ -48,7 +70,7 @@ pub(super) struct Peers {
     by_node: HashMap<NodeId, PeerId>,
     by_address: HashMap<SocketAddr, PeerId>,
     last_id: u32,
-    last_life: u64,
+    last_life: u32,
 }
 
 impl Peers {
@@ -57,8 +79,9 @@ impl Peers {
     }
 
     /// A number that no life of a peer had before.
-    pub const fn new_life(&mut self) -> u64 {
-        self.last_life += 1;
+    pub const fn new_life(&mut self) -> u32 {
+        // 0 stands for no life at all.
+        self.last_life = if self.last_life == u32::MAX { 1 } else { self.last_life + 1 };
         self.last_life
     }
 
@@ -121,6 +144,8 @@ impl Peers {
             repeated: 0,
             retransmitted: 0,
             life,
+            asked_back: false,
+            claim: None,
             next_heartbeat,
         };
         self.by_id.insert(id, peer);

@@ -1,5 +1,7 @@
 //! What we ask of peers: associations, heartbeats and the owner's requests, sent again until they are answered or given up.
 
+use super::peer::{Claim, SetUp};
+use super::replies::{Key, Likeness};
 use super::transactions::{Due, Purpose, Transaction};
 use super::{Event, Incoming, Node, Output, PeerId, Refused, Role};
 use crate::header::Header;
@@ -65,7 +67,7 @@ impl Node {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn send(
+    pub(super) fn send(
         &mut self,
         now: Nanos,
         peer: Option<PeerId>,
@@ -110,7 +112,8 @@ impl Node {
                 return Incoming::Response { token, peer: transaction.peer, message_type, seid, body };
             }
             Purpose::Heartbeat => self.heartbeat_answered(now, &transaction, body, out),
-            Purpose::Associate => self.association_answered(now, from, body, out),
+            Purpose::AskBack => self.asked_back_answered(now, &transaction, body, out),
+            Purpose::Associate => self.association_answered(now, from, header, body, out),
             Purpose::Association => {
                 if let Some(peer) = transaction.peer
                     && transaction.message_type == MessageType::ASSOCIATION_RELEASE_REQUEST
@@ -135,10 +138,28 @@ impl Node {
         self.heard_recovery(now, id, response.recovery, out);
     }
 
-    fn association_answered(&mut self, now: Nanos, from: SocketAddr, body: &[u8], out: &mut Output) {
+    /// The answer of a node that we greeted: one that has another's name gets none of its sessions.
+    fn association_answered(
+        &mut self,
+        now: Nanos,
+        from: SocketAddr,
+        header: &Header,
+        body: &[u8],
+        out: &mut Output,
+    ) {
         match AssociationSetupResponse::decode(body) {
             Ok(response) if response.cause.is_success() => {
-                let _ = self.peer_associates(now, from, response.node_id, response.recovery, false, out);
+                let key = Key { from, sequence: header.sequence.0, message_type: header.message_type };
+                let (node_id, recovery) = (response.node_id, response.recovery);
+                // Who is known at this address was asked there.
+                let here = self.peers.at(&self.config, from);
+                if self.lives_elsewhere(&node_id, from, here).is_some() {
+                    self.counters.identities_refused += 1;
+                    return;
+                }
+                let set_up = SetUp { node_id, recovery, retain: false };
+                let claim = Claim { key, likeness: Likeness::new(Seid(0), body, None), set_up };
+                let _ = self.peer_associates(now, claim, here, out);
             }
             Ok(_) => {}
             Err(_) => self.counters.malformed_messages += 1,
@@ -147,6 +168,7 @@ impl Node {
 
     /// Lets time pass: retransmissions, heartbeats. Call it when [`Node::next_deadline`] has come, or more often.
     pub fn tick(&mut self, now: Nanos, out: &mut Output) {
+        self.replies.tidy(now);
         let (t1, n1) = (self.config.t1, self.config.n1);
         let mut given_up = Vec::new();
         let (counters, peers) = (&mut self.counters, &mut self.peers);
@@ -180,8 +202,9 @@ impl Node {
                     peer.next_heartbeat = Some(now.plus(self.config.heartbeat_interval));
                 }
             }
+            (Purpose::AskBack, Some(id)) => self.asked_back_in_vain(now, id, out),
             (Purpose::Association, Some(id)) => self.drop_peer(id, out),
-            (Purpose::Heartbeat | Purpose::Association, None) => {}
+            (Purpose::Heartbeat | Purpose::AskBack | Purpose::Association, None) => {}
         }
     }
 

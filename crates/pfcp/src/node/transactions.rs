@@ -13,6 +13,8 @@ pub(super) enum Purpose {
     Owner(u64),
     /// A heartbeat of ours.
     Heartbeat,
+    /// A heartbeat to a peer whose name somebody else claims.
+    AskBack,
     /// An association set-up of ours, which the peer need not have answered yet.
     Associate,
     /// An association update or release of ours.
