@@ -203,9 +203,6 @@ impl World {
                 match order {
                     Order::Shard(shard, command) => self.plane.post(shard, command),
                     Order::All(change) => self.plane.announce(change),
-                    Order::Find { teid, peer } => {
-                        self.plane.broadcast(|| datapath::Command::FindTunnel { peer, teid });
-                    }
                     Order::Fence(token) => fenced.push(token),
                 }
             }

@@ -8,6 +8,7 @@ use packet::gtpu::MessageType as GtpuType;
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::{BarId, Cause, FarId, PdrId, Seid, UrrId};
+use tables::Nanos;
 
 type Volumes = (u64, u64, u64, u64);
 
@@ -534,10 +535,23 @@ fn an_error_indication_names_the_tunnel() {
     assert_eq!(reports.len(), 1);
     let expected = FTeid::Given { teid: Teid(0x77), ipv4: Some(GNB), ipv6: None };
     assert_eq!(reports[0].error_indications, [expected]);
+    // With every packet that comes through the tunnel it says so again: that is no news for a second.
+    bench.from_gnb(GNB, |packet| packet.gtpu_message(GtpuType::ERROR_INDICATION, Teid(0)).build(&ies));
+    assert!(bench.smfs[0].take_reports().is_empty());
+    bench.now = bench.now.plus(Nanos::SECOND);
+    bench.from_gnb(GNB, |packet| packet.gtpu_message(GtpuType::ERROR_INDICATION, Teid(0)).build(&ies));
+    assert_eq!(bench.smfs[0].take_reports().len(), 1);
     // A tunnel that nobody sends into.
     let ies = [&[16, 0, 0, 0, 0x78][..], &[133, 0, 4], &GNB.octets()].concat();
     bench.from_gnb(GNB, |packet| packet.gtpu_message(GtpuType::ERROR_INDICATION, Teid(0)).build(&ies));
     assert!(bench.smfs[0].take_reports().is_empty());
+    assert_eq!(bench.n4.counters().errors_unmatched, 1);
+    // The session sends into another tunnel: the former is nobody's, though it was the same session's.
+    bench.change(0, session.seid, &activate(GNB, 0x79));
+    let ies = [&[16, 0, 0, 0, 0x77][..], &[133, 0, 4], &GNB.octets()].concat();
+    bench.from_gnb(GNB, |packet| packet.gtpu_message(GtpuType::ERROR_INDICATION, Teid(0)).build(&ies));
+    assert!(bench.smfs[0].take_reports().is_empty());
+    assert_eq!(bench.n4.counters().errors_unmatched, 2);
     bench.delete(0, session.seid);
     bench.assert_empty();
 }

@@ -75,14 +75,6 @@ pub enum Command {
         /// Its session; `None`: no longer.
         session: Option<SessionRef>,
     },
-    /// Sent to every worker after one of them raised [`Event::UnmatchedErrorIndication`]: whoever owns a session that sends
-    /// into this tunnel answers with [`Event::ErrorIndication`].
-    FindTunnel {
-        /// The far end's address.
-        peer: IpAddr,
-        /// The far end's TEID.
-        teid: Teid,
-    },
     /// Sent to every worker: the network around us changed.
     Net(Arc<crate::net::NetView>),
     /// Sent to every worker after one of them raised [`Event::Neighbour`].
@@ -112,7 +104,6 @@ impl Command {
             }
             Self::Directory { .. }
             | Self::AddressDirectory { .. }
-            | Self::FindTunnel { .. }
             | Self::Net(_)
             | Self::Neighbour { .. }
             | Self::Mirror(_)
@@ -158,18 +149,9 @@ pub enum Event {
         /// The packet's DSCP.
         dscp: packet::Dscp,
     },
-    /// The far end of a tunnel doesn't know it (GTP-U Error Indication): ERIR.
+    /// The far end of a tunnel says that it doesn't know it (GTP-U Error Indication): ERIR, if a session sends into it. Rate
+    /// limited.
     ErrorIndication {
-        /// The session that sends into the tunnel.
-        seid: Seid,
-        /// The far end's TEID and address.
-        teid: Teid,
-        /// The far end's address.
-        peer: IpAddr,
-    },
-    /// The same for a tunnel that none of this worker's sessions sends into. With several workers the control side sends
-    /// [`Command::FindTunnel`] to the others; it is rate limited.
-    UnmatchedErrorIndication {
         /// The far end's TEID.
         teid: Teid,
         /// The far end's address.

@@ -60,7 +60,8 @@ pub struct Config {
     pub marking: Marking,
     /// GTP-U echo responses a second.
     pub echo_rate: u32,
-    /// GTP-U error indications and supported extension headers notifications a second.
+    /// GTP-U error indications and supported extension headers notifications a second; and error indications of far ends that
+    /// are believed.
     pub error_rate: u32,
     /// ICMP answers and errors, and neighbour advertisements, a second.
     pub icmp_rate: u32,

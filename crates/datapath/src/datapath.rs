@@ -38,11 +38,14 @@ const ROUNDS: usize = 4;
 /// Shards whose flows one tick looks over: all of them in sixteen.
 const SWEPT: usize = SHARDS / 16;
 
-/// Rate limits of the answers that a worker gives.
+/// Rate limits of the answers that a worker gives, and of what it tells control on a stranger's word.
 #[derive(Debug)]
 pub(crate) struct Limits {
     pub echo: RateLimiter,
     pub error: RateLimiter,
+    /// Error Indications that far ends of sessions here send us, and those of others.
+    pub indicated: RateLimiter,
+    pub indicated_by_strangers: RateLimiter,
     pub icmp: RateLimiter,
 }
 
@@ -116,6 +119,8 @@ impl<F: Frame> Datapath<F> {
             limits: Limits {
                 echo: limiter(config.echo_rate),
                 error: limiter(config.error_rate),
+                indicated: limiter(config.error_rate),
+                indicated_by_strangers: limiter(config.error_rate.div_ceil(10)),
                 icmp: limiter(config.icmp_rate),
             },
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
@@ -674,9 +679,6 @@ impl<F: Frame> Datapath<F> {
             }
             Command::Directory { teid, place } => self.directory.set_teid(teid, place),
             Command::AddressDirectory { prefix, session } => self.directory.set_prefix(prefix, session),
-            Command::FindTunnel { peer, teid } => {
-                self.error_indicated(cx.out, peer, teid);
-            }
             Command::Mirror(order) => self.change_mirrors(&mut cx, order),
             Command::FlowMarks(marks) => self.set_marks(marks),
             Command::Neighbour { interface, address, mac, confirmed } => {

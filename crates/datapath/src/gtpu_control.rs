@@ -4,7 +4,6 @@ use crate::Reason;
 use crate::command::Event;
 use crate::datapath::Datapath;
 use crate::network::Context;
-use crate::outbox::Outbox;
 use crate::parse::Meta;
 use crate::record::flag;
 use io::{Frame, FramePool};
@@ -38,16 +37,7 @@ impl<F: Frame> Datapath<F> {
                 }
             }
             MessageType::ERROR_INDICATION => match ErrorIndication::parse(message.payload()) {
-                Ok(ErrorIndication { teid, peer }) => {
-                    if self.error_indicated(cx.out, peer, teid) {
-                        self.counters.consumed += 1;
-                    } else {
-                        if self.limits.error.allow(cx.now) {
-                            cx.out.events.push(Event::UnmatchedErrorIndication { teid, peer });
-                        }
-                        self.counters.drop(Reason::UnknownTunnel);
-                    }
-                }
+                Ok(error) => self.error_indicated(cx, meta, bytes, error),
                 Err(_) => self.counters.drop(Reason::Malformed),
             },
             MessageType::END_MARKER => self.end_marker_received(cx, meta),
@@ -58,14 +48,28 @@ impl<F: Frame> Datapath<F> {
         }
     }
 
-    /// A far end doesn't know a tunnel: tells the control side, if one of our sessions sends into it.
-    pub(crate) fn error_indicated(&mut self, out: &mut Outbox<F>, peer: IpAddr, teid: Teid) -> bool {
-        let mut shards = self.shards.iter().flatten();
-        let Some(session) = shards.find_map(|shard| shard.by_remote(peer, teid.0)) else {
-            return false;
-        };
-        out.events.push(Event::ErrorIndication { seid: session.rules.seid, teid, peer });
-        true
+    /// A far end doesn't know a tunnel: tells the control side, which knows who sends into it. Only the far end itself is believed,
+    /// and who is one of ours has a limit of its own, which strangers can't use up.
+    fn error_indicated<P>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: &[u8],
+        ErrorIndication { teid, peer }: ErrorIndication,
+    ) {
+        if outer(frame, meta).is_none_or(|(source, ..)| source != peer) {
+            self.counters.drop(Reason::ForeignErrorIndication);
+            return;
+        }
+        // A far end of other workers' sessions only is a stranger here.
+        let known = self.network.peers.number(peer).is_some();
+        let limit = if known { &mut self.limits.indicated } else { &mut self.limits.indicated_by_strangers };
+        if limit.allow(cx.now) {
+            cx.out.events.push(Event::ErrorIndication { teid, peer });
+            self.counters.consumed += 1;
+        } else {
+            self.counters.drop(Reason::ErrorRateLimited);
+        }
     }
 
     /// The last packet of an old path: goes on to the next leg of the tunnel, if there is one (§5.1, TS 23.501 §5.8.2.9).

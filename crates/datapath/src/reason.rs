@@ -59,8 +59,9 @@ reasons! {
     GtpuUnknownType = "gtpu-unknown-type", "A GTP-U message type that a UPF does not handle (TS 29.281 §6.1).";
     GtpuUnknownExtension = "gtpu-unknown-extension", "A GTP-U extension header that must be understood and is not; answered by Supported Extension Headers Notification.";
     UnknownTeid = "unknown-teid", "No tunnel with this TEID; answered by an Error Indication. Common after a restart or a released session; otherwise the peer is out of step with the SMF.";
-    UnknownTunnel = "unknown-tunnel", "An Error Indication or End Marker for a tunnel that no session has.";
-    ErrorRateLimited = "error-rate-limited", "An answer (echo, error indication, ICMP, ND) was not sent because its rate limit was reached.";
+    UnknownTunnel = "unknown-tunnel", "An End Marker for a tunnel that no session has.";
+    ForeignErrorIndication = "foreign-error-indication", "An Error Indication that doesn't come from the far end whose tunnel it names: not believed.";
+    ErrorRateLimited = "error-rate-limited", "An answer (echo, error indication, ICMP, ND) was not sent, or a far end's Error Indication not passed on, because its rate limit was reached.";
     // Finding the session.
     UnknownUe = "unknown-ue", "A packet from the data network to an address of a UE pool that no session has.";
     NotN6 = "not-n6", "A plain IP packet on an interface without the N6 role. Give the interface the role, or fix the routing of its neighbours.";

@@ -2,7 +2,7 @@
 
 use crate::Reason;
 use crate::account::{self, Books};
-use crate::compile::{compile, remote, rule_record, tunnel_of};
+use crate::compile::{compile, remote, rule_record};
 use crate::export::{self, End, Formers, Ledger};
 use crate::flow::{self, Flow, Key, Lookup};
 use crate::forward::enforce;
@@ -134,8 +134,6 @@ pub struct Shard<F> {
     pub(crate) by_ipv4: BulkMap<u32, u32>,
     /// Upper halves of UE prefixes.
     pub(crate) by_prefix: BulkMap<u64, u32, 5>,
-    /// By far end and TEID of a tunnel that a session sends into.
-    by_remote: HashMap<(IpAddr, u32), u32>,
     /// How many FARs use each peer, by its number.
     peers: HashMap<u16, u32>,
     /// While the shard is between two workers.
@@ -175,7 +173,6 @@ impl<F> Shard<F> {
             sessions: Vec::new(),
             by_ipv4: BulkMap::new(seed),
             by_prefix: BulkMap::new(seed.rotate_left(32)),
-            by_remote: HashMap::new(),
             peers: HashMap::new(),
             luggage: None,
             buffered: 0,
@@ -387,11 +384,6 @@ impl<F> Shard<F> {
     /// The same, to be changed.
     pub(crate) fn session_of_mut(&mut self, key: &Key) -> Option<&mut Session<F>> {
         self.session_mut(self.slot_of(key)?)
-    }
-
-    /// The session that sends into this tunnel.
-    pub fn by_remote(&self, peer: IpAddr, teid: u32) -> Option<&Session<F>> {
-        self.session(*self.by_remote.get(&(peer, teid))?)
     }
 
     /// Opens the books: enters what the session's records counted by themselves.
@@ -676,9 +668,6 @@ impl<F> Shard<F> {
         {
             let _ = self.by_prefix.insert(upper_half(prefix.network()), slot);
         }
-        for tunnel in rules.fars.iter().filter_map(|far| tunnel_of(far.action)) {
-            self.by_remote.insert(tunnel, slot);
-        }
     }
 
     fn unlink(&mut self, slot: u32, session: &Session<F>) {
@@ -694,11 +683,6 @@ impl<F> Shard<F> {
             && self.by_prefix.get(&upper_half(prefix.network())) == Some(slot)
         {
             self.by_prefix.remove(&upper_half(prefix.network()));
-        }
-        for tunnel in rules.fars.iter().filter_map(|far| tunnel_of(far.action)) {
-            if self.by_remote.get(&tunnel) == Some(&slot) {
-                self.by_remote.remove(&tunnel);
-            }
         }
         for tunnel in &session.tunnels {
             if let Some(record) = self.tunnels.get_mut(*tunnel as usize)

@@ -371,24 +371,6 @@ fn gtpu_control_messages() {
     assert_eq!((udp.source_port(), udp.destination_port()), (2152, 3333));
     assert_eq!(udp.payload(), [0x32, 2, 0, 6, 0, 0, 0, 0, 0x12, 0x34, 0, 0, 14, 0]);
 
-    let mut indication = Vec::new();
-    let error = packet::gtpu_message::ErrorIndication { teid: Teid(77), peer: GNB_IP.into() };
-    packet::gtpu_message::emit_error_indication(&mut indication, 0, &error, None);
-    let udp = || PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(2152, 2152);
-    worker.process(0, &[udp().build(&indication)]);
-    let seid = place(UE).seid(1);
-    assert!(
-        matches!(worker.events()[..], [Event::ErrorIndication { seid: s, teid: Teid(77), .. }] if s == seid)
-    );
-    indication.clear();
-    let other = packet::gtpu_message::ErrorIndication { teid: Teid(78), peer: GNB_IP.into() };
-    packet::gtpu_message::emit_error_indication(&mut indication, 0, &other, None);
-    worker.process(0, &[udp().build(&indication)]);
-    assert_eq!(worker.dropped(Reason::UnknownTunnel), 1);
-    assert!(matches!(worker.events()[..], [Event::UnmatchedErrorIndication { teid: Teid(78), .. }]));
-    worker.apply(Command::FindTunnel { peer: GNB_IP.into(), teid: Teid(77) });
-    assert!(matches!(worker.events()[..], [Event::ErrorIndication { .. }]));
-
     // An extension header that must be understood and isn't.
     let strange =
         gtpu(MessageType::G_PDU, teid(UE)).gtpu_extension(packet::gtpu::ExtensionType(0x99), &[1, 2]);

@@ -70,10 +70,10 @@ impl Rules {
         Some(best.0)
     }
 
-    /// The far ends of the tunnels that it forwards into.
-    pub fn far_ends(&self) -> impl Iterator<Item = IpAddr> + '_ {
+    /// The tunnels that it forwards into, each FAR's.
+    pub fn tunnels(&self) -> impl Iterator<Item = OuterHeader> + '_ {
         self.fars.iter().filter_map(|far| match far.action {
-            Action::Forward(Forward { outer_header: Some(outer), .. }) => Some(outer.peer),
+            Action::Forward(Forward { outer_header, .. }) => outer_header,
             _ => None,
         })
     }

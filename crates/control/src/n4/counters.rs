@@ -48,6 +48,8 @@ counters! {
     reports_unanswered = "reports-unanswered",
     /// Sessions dropped because the SMF said that it doesn't know them.
     unknown_to_smf = "sessions-unknown-to-smf",
+    /// Error Indications of far ends for tunnels that no session sends into.
+    errors_unmatched = "error-indications-unmatched",
     /// Timers that found no room: a period, a time quota or a silence is not watched.
     timers_full = "timers-full",
 }

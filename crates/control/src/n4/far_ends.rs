@@ -1,18 +1,54 @@
-//! How many gNBs and other UPFs sessions send to: each costs every worker a place in its table of header templates.
+//! How many gNBs and other UPFs sessions send to: each costs every worker a place in its table of header templates. And which session
+//! sends into which of their tunnels, for when one of them doesn't know it.
 //!
 //! The workers' tables are as large as this limit, so that a request that passes here finds room there.
 
+use packet::Teid;
+use pfcp::Seid;
 use pfcp::ie::OuterHeaderCreation;
-use session::dialect::is_far_end;
-use session::rules::Rules;
+use session::rules::{OuterHeader, Rules};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::IpAddr;
+use tables::Nanos;
 
-/// Far ends by address, with the number of FARs that send to them.
+/// A far end says that it doesn't know a tunnel with every packet that comes through it; once in this time is enough for the SMF.
+const TELL_AGAIN: u64 = Nanos::SECOND;
+
+/// Far ends by address.
 #[derive(Debug)]
 pub(super) struct FarEnds {
-    known: HashMap<IpAddr, u32>,
+    known: HashMap<IpAddr, FarEnd>,
     limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct FarEnd {
+    /// FARs that send to it.
+    users: u32,
+    tunnels: HashMap<Teid, Tunnel>,
+}
+
+/// A tunnel that a session sends into.
+#[derive(Debug)]
+pub(super) struct Tunnel {
+    /// The session. Two with one tunnel are an SMF's mistake; the later one counts.
+    pub seid: Seid,
+    /// When its far end last was heard not to know it.
+    told: Option<Nanos>,
+    /// FARs that send into it.
+    users: u32,
+}
+
+impl Tunnel {
+    /// Whether it is time to tell the SMF that the far end doesn't know it.
+    pub fn is_news(&mut self, now: Nanos) -> bool {
+        let news = self.told.is_none_or(|told| told.plus(TELL_AGAIN) <= now);
+        if news {
+            self.told = Some(now);
+        }
+        news
+    }
 }
 
 impl FarEnds {
@@ -41,27 +77,42 @@ impl FarEnds {
         self.known.len()
     }
 
+    /// The tunnel of a far end, if a session sends into it.
+    pub fn tunnel(&mut self, peer: IpAddr, teid: Teid) -> Option<&mut Tunnel> {
+        self.known.get_mut(&peer)?.tunnels.get_mut(&teid)
+    }
+
     /// A session has these rules from now on.
     pub fn acquire(&mut self, rules: &Rules) {
-        for address in rules.far_ends() {
-            *self.known.entry(address).or_default() += 1;
+        for OuterHeader { teid, peer } in rules.tunnels() {
+            let far_end = self.known.entry(peer).or_default();
+            far_end.users += 1;
+            let fresh = || Tunnel { seid: rules.seid, told: None, users: 0 };
+            let tunnel = far_end.tunnels.entry(teid).or_insert_with(fresh);
+            tunnel.seid = rules.seid;
+            tunnel.users += 1;
         }
     }
 
     /// A session no longer has these rules.
     pub fn release(&mut self, rules: &Rules) {
-        for address in rules.far_ends() {
-            if let Some(count) = self.known.get_mut(&address) {
-                *count -= 1;
-                if *count == 0 {
-                    self.known.remove(&address);
+        for OuterHeader { teid, peer } in rules.tunnels() {
+            let Entry::Occupied(mut known) = self.known.entry(peer) else { continue };
+            if let Entry::Occupied(mut tunnel) = known.get_mut().tunnels.entry(teid) {
+                tunnel.get_mut().users -= 1;
+                if tunnel.get().users == 0 {
+                    tunnel.remove();
                 }
+            }
+            known.get_mut().users -= 1;
+            if known.get().users == 0 {
+                known.remove();
             }
         }
     }
 }
 
-/// The far end that an Outer Header Creation names, if it does: where an SMF doesn't know the gNB yet, it may write 0.0.0.0.
+/// The far end that an Outer Header Creation names.
 pub(super) fn far_end(header: &OuterHeaderCreation) -> Option<IpAddr> {
-    header.ipv4.map(IpAddr::V4).or(header.ipv6.map(IpAddr::V6)).filter(is_far_end)
+    header.ipv4.map(IpAddr::V4).or(header.ipv6.map(IpAddr::V6))
 }

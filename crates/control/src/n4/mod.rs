@@ -62,13 +62,6 @@ pub enum Order {
     Shard(ShardId, Command),
     /// For every worker.
     All(DirectoryChange),
-    /// For every worker: who sends into this tunnel? Its far end doesn't know it.
-    Find {
-        /// The far end's TEID.
-        teid: packet::Teid,
-        /// The far end's address.
-        peer: IpAddr,
-    },
     /// After the orders before it: [`N4::directory_known`] is to be called with this token when every worker has carried them out.
     Fence(Token),
 }
@@ -279,8 +272,7 @@ impl N4 {
             }
             Event::Usage { seid, usage } => self.usage(now, seid, &usage),
             Event::DownlinkData { seid, pdr, qfi, dscp } => self.downlink_data(now, seid, pdr, qfi, dscp),
-            Event::ErrorIndication { seid, teid, peer } => self.error_indication(now, seid, teid, peer),
-            Event::UnmatchedErrorIndication { teid, peer } => self.orders.push(Order::Find { teid, peer }),
+            Event::ErrorIndication { teid, peer } => self.error_indication(now, teid, peer),
             Event::Snapshot { token, session } => {
                 if let (Some(Pending::Activity(asked)), Some(seen)) = (self.pending.remove(&token), session) {
                     self.activity(now, asked, &seen);

@@ -209,9 +209,14 @@ impl N4 {
         }
     }
 
-    /// The far end of a tunnel doesn't know it (§5.2.4).
-    pub(super) fn error_indication(&mut self, now: Nanos, seid: Seid, teid: Teid, peer: IpAddr) {
-        if self.store.get(seid).is_none() {
+    /// The far end of a tunnel says that it doesn't know it (§5.2.4).
+    pub(super) fn error_indication(&mut self, now: Nanos, teid: Teid, peer: IpAddr) {
+        let Some(told) = self.far_ends.tunnel(peer, teid) else {
+            self.counters.errors_unmatched += 1;
+            return;
+        };
+        let seid = told.seid;
+        if self.store.get(seid).is_none() || !told.is_news(now) {
             return;
         }
         let fteid = match peer {

@@ -378,9 +378,6 @@ impl Upf {
                 Order::All(DirectoryChange::Address { prefix, session }) => {
                     self.engine.broadcast(|| Command::AddressDirectory { prefix, session });
                 }
-                // With one worker, whoever raised it has looked everywhere.
-                Order::Find { .. } if self.engine.workers() == 1 => {}
-                Order::Find { teid, peer } => self.engine.broadcast(|| Command::FindTunnel { peer, teid }),
                 Order::Fence(token) => fenced.push(token),
             }
         }

@@ -233,7 +233,6 @@ impl Bench {
             Order::All(DirectoryChange::Address { prefix, session }) => {
                 Command::AddressDirectory { prefix, session }
             }
-            Order::Find { teid, peer } => Command::FindTunnel { peer, teid },
             Order::Fence(token) if self.others_are_slow => return self.fences.push(token),
             Order::Fence(token) => return self.n4.directory_known(self.now, token),
         };

@@ -244,10 +244,7 @@ impl Offload {
             // Copies are made in software.
             Command::Mirror(_) => self.withdraw_all(now, datapath, out, TakenBack::Asked),
             // A TEID changes hands only when the session that had it is changed or removed; a neighbour's move is seen by the check.
-            Command::Directory { .. }
-            | Command::FindTunnel { .. }
-            | Command::FlowMarks(_)
-            | Command::Neighbour { .. } => {}
+            Command::Directory { .. } | Command::FlowMarks(_) | Command::Neighbour { .. } => {}
         }
     }
 

@@ -3,11 +3,13 @@
 use super::{downlink_from, gtpu, inner, net, rules};
 use crate::rig::*;
 use datapath::Reason;
-use datapath::command::Transition;
-use packet::PacketBuilder;
+use datapath::command::{Event, Transition};
 use packet::gtpu::MessageType;
+use packet::gtpu_message::{self, ErrorIndication};
+use packet::{PacketBuilder, Teid};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tables::Nanos;
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -175,4 +177,53 @@ fn users_are_kept_apart_where_the_pool_says_so() {
         worker.process(1, &[downlink_from(HOST.into(), UE2.into(), 10)]);
         assert_eq!((worker.sent(1).len(), worker.sent(0).len()), (1, 1));
     }
+}
+
+/// An Error Indication from `source` about a tunnel to `peer`.
+fn indication(source: IpAddr, peer: IpAddr, tunnel: u32) -> Vec<u8> {
+    let mut message = Vec::new();
+    let error = ErrorIndication { teid: Teid(tunnel), peer };
+    gtpu_message::emit_error_indication(&mut message, 0, &error, None);
+    let own = if source.is_ipv4() { N3_IP.into() } else { ip("2001:db8:3::1") };
+    PacketBuilder::new().ethernet(N3, GNB).ip(source, own).udp(2152, 2152).build(&message)
+}
+
+#[test]
+fn only_the_far_end_itself_says_that_it_does_not_know_a_tunnel() {
+    let mut worker = worker(None);
+    worker.events();
+    for (n, forger) in ["192.0.2.8", "8.8.8.8", "2001:db8:3::7"].iter().enumerate() {
+        worker.process(0, &[indication(ip(forger), GNB_IP.into(), 77)]);
+        assert!(worker.events().is_empty(), "{forger}");
+        assert_eq!(worker.dropped(Reason::ForeignErrorIndication), n as u64 + 1);
+    }
+    worker.process(0, &[indication(GNB_IP.into(), GNB_IP.into(), 77)]);
+    let told = worker.events();
+    assert!(
+        matches!(told[..], [Event::ErrorIndication { teid: Teid(77), peer }] if peer == IpAddr::from(GNB_IP))
+    );
+}
+
+#[test]
+fn error_indications_reach_control_at_a_bounded_rate_and_strangers_take_nobodys() {
+    let mut worker = worker(None);
+    worker.events();
+    let (mut far_ends, mut strangers) = (0, 0);
+    for second in 0..3000u32 {
+        worker.now = worker.now.plus(Nanos::SECOND / 1000);
+        let strange = |n| indication(ip("192.0.2.66"), ip("192.0.2.66"), second * 20 + n);
+        let mut burst: Vec<_> = (0..20).map(strange).collect();
+        burst.extend((0..20).map(|n| indication(GNB_IP.into(), GNB_IP.into(), n)));
+        worker.process(0, &burst);
+        for event in worker.events() {
+            let Event::ErrorIndication { peer, .. } = event else { panic!("{event:?}") };
+            if peer == IpAddr::from(GNB_IP) { far_ends += 1 } else { strangers += 1 }
+        }
+    }
+    // Of 60,000 each in three seconds, with what a limiter lets through at once.
+    assert!((2_900..=3_200).contains(&far_ends), "{far_ends}");
+    assert!((280..=330).contains(&strangers), "{strangers}");
+    let counters = worker.datapath.counters();
+    assert_eq!(counters.consumed, far_ends + strangers);
+    assert_eq!(worker.dropped(Reason::ErrorRateLimited), 120_000 - far_ends - strangers);
 }
