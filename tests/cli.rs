@@ -146,7 +146,8 @@ impl CtlBackend for Fake {
         let sessions = vec![SessionLine { seid: SeidText(0x1234), ..SessionLine::default() }];
         Ok(SessionPage { total: 1, offset: 0, sessions })
     }
-    fn session(&self, seid: SeidText) -> Result<SessionDetail, CtlError> {
+    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError> {
+        let seid = selector.seid.unwrap_or_default();
         Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")))
     }
     fn ports(&self) -> Result<Vec<PortLine>, CtlError> {

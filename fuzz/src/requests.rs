@@ -459,6 +459,7 @@ pub fn establishment<'a>(input: &mut Input<'a>) -> SessionEstablishmentRequest<'
         apn_dnn: None,
         inactivity_timer: None,
         s_nssai: None,
+        user_id: None,
     };
     request.s_nssai = (request.cp_fseid.seid.0 & 4 != 0).then_some(SLICE);
     let shape = input.below(4);

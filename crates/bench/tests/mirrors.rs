@@ -4,7 +4,7 @@
 use control::config;
 use control::ctl::{
     CtlBackend, ErrorCode, FlowMarksRequest, MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection,
-    SessionQuery,
+    SessionQuery, SessionSelector,
 };
 use control::upf::{Backend, Options, Upf};
 use io::Frame;
@@ -190,6 +190,52 @@ impl Rig {
         }
         frames.iter().map(|frame| frame.bytes().to_vec()).collect()
     }
+}
+
+/// By whatever one knows of it, in a UPF whose configuration names no Network Instance.
+#[test]
+fn a_session_is_found_by_what_its_smf_said() {
+    let rig = Rig::start("found", 1);
+    let by = |query: SessionQuery| rig.backend.sessions(&query).unwrap();
+    let all = by(SessionQuery::default());
+    assert_eq!((all.total, all.sessions.len()), (1, 1));
+    let line = all.sessions[0].clone();
+    assert_eq!((line.network_instance.as_str(), line.ue_ipv4), ("internet", Some(rig.ue())));
+    let teid = control::ctl::TeidText(rig.session.ul_teid.0);
+    let found = [
+        SessionQuery { network_instance: Some("Internet".into()), ..SessionQuery::default() },
+        SessionQuery { teid: Some(teid), ..SessionQuery::default() },
+        SessionQuery { ue: Some(rig.ue().into()), ..SessionQuery::default() },
+        SessionQuery { peer: Some(line.peer.clone()), ..SessionQuery::default() },
+    ];
+    for query in found {
+        assert_eq!(by(query.clone()).sessions, std::slice::from_ref(&line), "{query:?}");
+    }
+    let not_found = [
+        SessionQuery { network_instance: Some("intern".into()), ..SessionQuery::default() },
+        SessionQuery { teid: Some(control::ctl::TeidText(7)), ..SessionQuery::default() },
+        SessionQuery { ue: Some(HOST.into()), ..SessionQuery::default() },
+        SessionQuery { user: Some(String::new()), ..SessionQuery::default() },
+        SessionQuery { peer: Some("smf.example.org".into()), ..SessionQuery::default() },
+    ];
+    for query in not_found {
+        assert_eq!(by(query.clone()).total, 0, "{query:?}");
+    }
+    let one = |selector: SessionSelector| rig.backend.session(&selector);
+    let whole = one(SessionSelector { teid: Some(teid), ..SessionSelector::default() }).unwrap();
+    assert_eq!(whole.session, line);
+    assert!(whole.pdrs.iter().any(|pdr| pdr.qfis == [9] || pdr.teid == Some(teid)));
+    assert_eq!(
+        one(SessionSelector { ue: Some(rig.ue().into()), ..SessionSelector::default() }).unwrap(),
+        whole
+    );
+    let code = |selector| one(selector).unwrap_err().code;
+    assert_eq!(code(SessionSelector::default()), ErrorCode::BadRequest);
+    assert_eq!(
+        code(SessionSelector { user: Some("1".into()), ..SessionSelector::default() }),
+        ErrorCode::NotFound
+    );
+    std::fs::remove_dir_all(rig.stop()).unwrap();
 }
 
 fn left(packet: &[u8]) -> Vec<u8> {

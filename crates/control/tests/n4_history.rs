@@ -216,3 +216,21 @@ fn an_association_that_is_refused_is_told() {
     assert!(lines[1].contains("address=198.51.100.102:8805") && lines[1].contains("cause=75"), "{lines:#?}");
     assert_eq!(refusals(&bench).len(), 2);
 }
+
+/// Counters begin anew with each report; what was taken of a quota does not.
+#[test]
+fn what_is_left_of_a_quota_is_known_also_after_it_was_reported() {
+    let mut bench = Bench::new(1);
+    let request = measured(1, vec![urr(1, pfcp::ie::ReportingTriggers::VOLQU, quota(1_000))]);
+    let session = bench.establish(0, &request);
+    bench.down(&session, 400);
+    let snapshot = bench.inspect(session.seid).unwrap();
+    assert_eq!((snapshot.urrs[0].1.downlink_bytes, snapshot.consumed[0].1.downlink_bytes), (400, 400));
+    for _ in 0..3 {
+        bench.down(&session, 400);
+    }
+    bench.settle();
+    assert_eq!(bench.smfs[0].take_reports().len(), 1);
+    let snapshot = bench.inspect(session.seid).unwrap();
+    assert_eq!((snapshot.urrs[0].1.downlink_bytes, snapshot.consumed[0].1.downlink_bytes), (0, 1_200));
+}

@@ -187,6 +187,11 @@ impl Books {
         rules.urrs.iter().zip(&self.urrs).map(|(rule, state)| (rule.id, state.volume))
     }
 
+    /// What each rule took of its quota. The records must have been folded in.
+    pub fn consumed<'a>(&'a self, rules: &'a Rules) -> impl Iterator<Item = (pfcp::UrrId, Volume)> + 'a {
+        rules.urrs.iter().zip(&self.urrs).map(|(rule, state)| (rule.id, state.consumed))
+    }
+
     /// Enters what a record counted by itself, and copies its meter back to the session's `meters`.
     pub fn fold(&mut self, rules: &Rules, meters: &mut [Meters], record: &mut Record) {
         let uplink = record.has(flag::UPLINK);

@@ -225,6 +225,8 @@ pub struct SessionSnapshot {
     pub pdrs: Vec<(pfcp::PdrId, u64, u64)>,
     /// What each URR measured since its last report, in the rules' order.
     pub urrs: Vec<(pfcp::UrrId, session::usage::Volume)>,
+    /// What each URR measured since its quota was given, in the rules' order.
+    pub consumed: Vec<(pfcp::UrrId, session::usage::Volume)>,
     /// Drops of this session's packets, reasons that occurred only.
     pub drops: Vec<(crate::Reason, u64)>,
     /// Packets waiting.

@@ -767,6 +767,7 @@ impl<F: Frame> Datapath<F> {
             shard: id,
             pdrs: pdrs.map(|(pdr, state)| (pdr.id, state.packets, state.bytes)).collect(),
             urrs: session.books.measured(&session.rules).collect(),
+            consumed: session.books.consumed(&session.rules).collect(),
             drops: session.drops(),
             buffered: session.waiting.len() as u32,
             last_packet,

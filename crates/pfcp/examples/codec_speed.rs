@@ -111,6 +111,7 @@ fn usual_request() -> SessionEstablishmentRequest<'static> {
         apn_dnn: Some(b"\x08internet"),
         inactivity_timer: None,
         s_nssai: None,
+        user_id: None,
     }
 }
 

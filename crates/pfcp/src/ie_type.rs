@@ -115,6 +115,7 @@ ie_types! {
     FRAMED_IPV6_ROUTE = 155, "Framed-IPv6-Route";
     AVERAGING_WINDOW = 157, "Averaging Window";
     PAGING_POLICY_INDICATOR = 158, "Paging Policy Indicator";
+    USER_ID = 141, "User ID";
     APN_DNN = 159, "APN/DNN";
     INTERFACE_TYPE = 160, "3GPP Interface Type";
     QUOTA_VALIDITY_TIME = 181, "Quota Validity Time";

@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn unknown_ies_and_other_enterprises_change_nothing(
         message in support::message(),
-        kind in prop_oneof![Just(258u16), Just(275), Just(141), 0x8000u16..],
+        kind in prop_oneof![Just(258u16), Just(275), Just(152), 0x8000u16..],
         value in proptest::collection::vec(any::<u8>(), 0..20),
     ) {
         let mut body = Vec::new();

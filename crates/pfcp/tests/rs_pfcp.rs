@@ -198,6 +198,7 @@ fn establishment() {
         apn_dnn: Some(b"\x08internet"),
         inactivity_timer: Some(600),
         s_nssai: None,
+        user_id: None,
     });
     agrees(SessionEstablishmentResponse {
         node_id: NodeId::Fqdn("upf.example.org".into()),

@@ -168,6 +168,7 @@ fn everyday() -> SessionEstablishmentRequest<'static> {
         apn_dnn: Some(b"\x08internet"),
         inactivity_timer: None,
         s_nssai: None,
+        user_id: None,
     }
 }
 

@@ -97,6 +97,7 @@ impl<'a> Plan<'a> {
         let mut plan = Self::default();
         plan.model.inactivity_timer = sane(request.inactivity_timer);
         plan.model.slice = config.slice(request);
+        plan.model.about = crate::about::pack(request);
         plan.model.pdrs.reserve_exact(request.create_pdrs.len().min(config.limits.pdrs));
         plan.model.fars.reserve_exact(request.create_fars.len().min(config.limits.fars));
         plan.model.qers.reserve_exact(request.create_qers.len().min(config.limits.qers));

@@ -70,6 +70,7 @@
 //!     apn_dnn: None,
 //!     inactivity_timer: None,
 //!     s_nssai: None,
+//!     user_id: None,
 //! };
 //! let established = store.establish(&request, smf)?;
 //! let address = established.rules.ue_ipv4.ok_or("no address")?;
@@ -111,6 +112,7 @@
 //! | [`addresses`], [`pool`], [`columns`], [`teid`], `slots` | what sessions hold |
 #![forbid(unsafe_code)]
 
+pub mod about;
 pub mod addresses;
 mod change;
 pub mod classifier;

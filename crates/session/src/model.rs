@@ -16,6 +16,8 @@ use std::net::Ipv4Addr;
 /// Everything that an SMF said of one session.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Model {
+    /// What [`crate::about::About`] reads.
+    pub about: Box<[u8]>,
     /// The UE's IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
     /// The UE's IPv6 prefix.

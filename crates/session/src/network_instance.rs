@@ -34,6 +34,11 @@ impl Name {
         same && rest.next().is_none()
     }
 
+    /// Its octets.
+    pub const fn octets(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Whether this is the default instance's.
     pub fn is_default(&self) -> bool {
         self.0.is_empty()

@@ -8,6 +8,7 @@
 //! The octets are written and read by this process only. Reading nevertheless never panics: octets that are not a model
 //! are `None`.
 
+use crate::about::About;
 use crate::model::{Apply, Bar, Endpoint, Far, Filter, Model, Outer, Pdr, Qer, Triggers, Urr};
 use crate::rules::{Destination, OuterHeader, Prefix, Source, Tunnel, VolumeLimit};
 use crate::sdf::{Extras, Flow, Side};
@@ -26,6 +27,12 @@ pub fn freeze(model: &Model, out: &mut Vec<u8>) {
 /// Unpacks a model.
 pub fn thaw(mut octets: &[u8]) -> Option<Model> {
     Model::unpack(&mut octets).filter(|_| octets.is_empty())
+}
+
+/// What a packed model says of whom the session is for, without unpacking it.
+pub fn about(mut octets: &[u8]) -> About<'_> {
+    // It is the first.
+    counted(&mut octets).map(About::new).unwrap_or_default()
 }
 
 /// Something that can be packed.
@@ -138,6 +145,24 @@ impl<T: Pack> Pack for Vec<T> {
     }
 }
 
+impl Pack for Box<[u8]> {
+    fn pack(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).pack(out);
+        out.extend_from_slice(self);
+    }
+    fn unpack(from: &mut &[u8]) -> Option<Self> {
+        counted(from).map(Into::into)
+    }
+}
+
+/// Octets with their number before them.
+fn counted<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u64::unpack(from)?;
+    let (octets, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
+    *from = rest;
+    Some(octets)
+}
+
 impl<A: Pack, B: Pack> Pack for (A, B) {
     fn pack(&self, out: &mut Vec<u8>) {
         self.0.pack(out);
@@ -167,7 +192,7 @@ macro_rules! pack_struct {
     )*};
 }
 pack_struct! {
-    Model { ipv4, ipv6, tunnels, pdrs, fars, qers, urrs, bars, quotas, inactivity_timer, slice }
+    Model { about, ipv4, ipv6, tunnels, pdrs, fars, qers, urrs, bars, quotas, inactivity_timer, slice }
     Endpoint { tunnel, choose_id }
     Tunnel { teid, place }
     TeidRef { shard, slot }

@@ -7,6 +7,7 @@
 //!
 //! `examples/establish.rs` measures what that costs.
 
+use crate::about::About;
 use crate::addresses::{AddressError, PoolUsage, shard_of_ipv4, shard_of_ipv6};
 use crate::change::{Plan, framed_routes, host};
 use crate::compile::compile;
@@ -22,12 +23,13 @@ use crate::rules::Rules;
 use crate::slots::Slots;
 use crate::teid::TunnelError;
 use crate::timing::{Sequences, UrrTiming, timings};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use packet::Teid;
 use pfcp::ie::FSeid;
 use pfcp::message::{CreatedPdr, SessionEstablishmentRequest, SessionModificationRequest};
 use pfcp::{FarId, PdrId, Seid, UrrId};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Session slots of one shard.
@@ -64,9 +66,22 @@ impl Session {
         &self.rest
     }
 
+    /// Whom and what it is for.
+    pub fn about(&self) -> About<'_> {
+        crate::rest::about(&self.rest)
+    }
+
     /// The session at its SMF.
     pub const fn cp_fseid(&self) -> FSeid {
         self.cp
+    }
+
+    /// Whether its UE uses this address.
+    pub fn has_address(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.rules.ue_ipv4 == Some(address),
+            IpAddr::V6(address) => self.rules.ue_ipv6.is_some_and(|prefix| prefix.contains(&address)),
+        }
     }
 
     /// The association it belongs to.
@@ -312,6 +327,48 @@ impl Store {
     /// All sessions, shard by shard.
     pub fn iter(&self) -> impl Iterator<Item = &Session> {
         self.shards.iter().flat_map(|shard| shard.sessions.iter().filter_map(Option::as_deref))
+    }
+
+    /// Shows some sessions, shard by shard, beginning with the one at `from`, and looks at no more than `most` places. Where to go on;
+    /// `None`: these were the last.
+    pub fn look<'a>(
+        &'a self,
+        from: SessionRef,
+        most: usize,
+        mut visit: impl FnMut(&'a Session),
+    ) -> Option<SessionRef> {
+        let mut left = most.max(1);
+        let mut slot = from.slot as usize;
+        for (shard, id) in self.shards.iter().zip(ShardId::all()).skip(from.shard.index()) {
+            let places = shard.sessions.get(slot..).unwrap_or_default();
+            places.iter().take(left).filter_map(Option::as_deref).for_each(&mut visit);
+            if places.len() > left {
+                return Some(SessionRef { shard: id, slot: (slot + left) as u32 });
+            }
+            // An empty shard is a look too.
+            left = left.saturating_sub(places.len().max(1));
+            slot = 0;
+            if left == 0 {
+                return ShardId::all().nth(id.index() + 1).map(|shard| SessionRef { shard, slot: 0 });
+            }
+        }
+        None
+    }
+
+    /// The session of the UE that uses this address. Where the address says where it lives that takes a look at one shard, else at
+    /// all of them.
+    pub fn by_address(&self, address: IpAddr) -> Option<&Session> {
+        let shard = self.shard_of(address).and_then(|shard| self.shards.get(shard.index()));
+        let near = shard.into_iter().flat_map(|shard| shard.sessions.iter().filter_map(Option::as_deref));
+        near.chain(self.iter()).find(|session| session.has_address(address))
+    }
+
+    /// Where sessions of this address live, unless it is their second one.
+    pub fn shard_of(&self, address: IpAddr) -> Option<ShardId> {
+        match address {
+            IpAddr::V4(address) => Some(shard_of_ipv4(address)),
+            IpAddr::V6(address) => Ipv6Net::new(address, 64).ok().map(|prefix| shard_of_ipv6(prefix.trunc())),
+        }
     }
 
     /// All that a worker must be told who begins now: every change that is in force.

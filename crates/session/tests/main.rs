@@ -1,6 +1,7 @@
 //! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod about;
 mod common;
 mod interop;
 mod random;

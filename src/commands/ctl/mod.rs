@@ -46,18 +46,24 @@ enum Command {
         /// Only those of the UE with this address.
         #[arg(long, value_name = "ADDRESS")]
         ue: Option<IpAddr>,
+        /// Only those of this user: IMSI, MSISDN, NAI, …
+        #[arg(long, value_name = "ID")]
+        user: Option<String>,
+        /// Only those with this DNN or APN.
+        #[arg(long, value_name = "NAME")]
+        dnn: Option<String>,
+        /// Only the one with this tunnel of the UPF.
+        #[arg(long)]
+        teid: Option<TeidText>,
         /// Only those of the SMF with this Node ID.
         #[arg(long, value_name = "NODE-ID")]
         peer: Option<String>,
-        /// Only those with this Network Instance.
+        /// Only those with this Network Instance, as their SMF named it.
         #[arg(long, value_name = "NAME")]
         network_instance: Option<String>,
     },
     /// Show all about a session.
-    Session {
-        /// Its UP SEID, as `sessions` prints it.
-        seid: SeidText,
-    },
+    Session(sessions::Which),
     /// Show ports and their counters.
     Ports,
     /// Show dropped packets by reason.
@@ -116,14 +122,19 @@ impl Command {
     fn request(&self) -> Request {
         match self {
             Self::Version => Request::Version,
-            Self::Sessions { offset, limit, ue, peer, network_instance } => Request::Sessions(SessionQuery {
-                offset: *offset,
-                limit: *limit,
-                ue: *ue,
-                peer: peer.clone(),
-                network_instance: network_instance.clone(),
-            }),
-            Self::Session { seid } => Request::Session { seid: *seid },
+            Self::Sessions { offset, limit, ue, user, dnn, teid, peer, network_instance } => {
+                Request::Sessions(SessionQuery {
+                    offset: *offset,
+                    limit: *limit,
+                    ue: *ue,
+                    user: user.clone(),
+                    dnn: dnn.clone(),
+                    teid: *teid,
+                    peer: peer.clone(),
+                    network_instance: network_instance.clone(),
+                })
+            }
+            Self::Session(which) => Request::Session(which.selector()),
             Self::Ports => Request::Ports,
             Self::Drops => Request::Drops,
             Self::Workers => Request::Workers,

@@ -1,6 +1,7 @@
 //! The side that asks.
 
 use super::protocol::*;
+use super::sessions::{SessionDetail, SessionPage, SessionQuery, SessionSelector};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,9 @@ impl CtlClient {
 
     /// All about one session.
     pub fn session(&mut self, seid: SeidText) -> Result<SessionDetail, CtlClientError> {
-        match self.ask(&Request::Session { seid })? {
+        match self
+            .ask(&Request::Session(SessionSelector { seid: Some(seid), ..SessionSelector::default() }))?
+        {
             Answer::Session(session) => Ok(*session),
             _ => Err(self.unexpected("an answer to another question")),
         }

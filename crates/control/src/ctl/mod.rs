@@ -32,6 +32,7 @@ mod protocol;
 mod qos;
 mod scale;
 mod server;
+mod sessions;
 
 pub use client::{CtlClient, CtlClientError};
 pub use flows::FlowMarksRequest;
@@ -43,6 +44,7 @@ pub use protocol::*;
 pub use qos::{ClassLine, QosReport, ReceiveLine};
 pub use scale::{ScaleRequest, ScaleStatus};
 pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};
+pub use sessions::*;
 
 #[cfg(test)]
 mod tests;

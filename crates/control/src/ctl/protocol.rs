@@ -4,9 +4,10 @@ use super::mirror::{MirrorLine, MirrorRequest};
 use super::n4::{N4Log, N4LogQuery, N4Status};
 use super::nat::NatStatus;
 use super::qos::QosReport;
+use super::sessions::{SessionDetail, SessionPage, SessionQuery, SessionSelector};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 /// The longest request line in bytes, its newline included.
 pub const MAX_REQUEST_BYTES: usize = 64 * 1024;
@@ -99,10 +100,7 @@ pub enum Request {
     /// Some of the sessions.
     Sessions(SessionQuery),
     /// All about one session.
-    Session {
-        /// The UP SEID.
-        seid: SeidText,
-    },
+    Session(SessionSelector),
     /// Ports and their counters.
     Ports,
     /// Dropped packets by reason.
@@ -133,31 +131,6 @@ pub enum Request {
     Offload,
     /// Stop: as SIGTERM does.
     Stop,
-}
-
-/// Which sessions.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SessionQuery {
-    /// How many of those that match to pass over, in order of SEID.
-    pub offset: u64,
-    /// The most to tell, at most [`MAX_PAGE`].
-    pub limit: u32,
-    /// Only the sessions of the UE that uses this address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ue: Option<IpAddr>,
-    /// Only the sessions of this SMF (its Node ID).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peer: Option<String>,
-    /// Only sessions with this Network Instance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network_instance: Option<String>,
-}
-
-impl Default for SessionQuery {
-    fn default() -> Self {
-        Self { offset: 0, limit: 100, ue: None, peer: None, network_instance: None }
-    }
 }
 
 /// What comes back.
@@ -271,149 +244,6 @@ pub struct Version {
     pub node_id: String,
     /// Its sessions.
     pub sessions: u64,
-}
-
-/// Some sessions, in order of SEID.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct SessionPage {
-    /// How many sessions match.
-    pub total: u64,
-    /// How many were passed over.
-    pub offset: u64,
-    /// Those after them.
-    pub sessions: Vec<SessionLine>,
-}
-
-/// A session in brief.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct SessionLine {
-    /// UP SEID.
-    pub seid: SeidText,
-    /// CP SEID: the SMF's.
-    pub cp_seid: SeidText,
-    /// The SMF's Node ID.
-    pub peer: String,
-    /// The UE's IPv4 address.
-    pub ue_ipv4: Option<Ipv4Addr>,
-    /// The UE's IPv6 prefix.
-    pub ue_ipv6: Option<String>,
-    /// Network Instance; empty: none was given.
-    pub network_instance: String,
-    /// The shard that owns it.
-    pub shard: u16,
-    /// How many PDRs, FARs, QERs and URRs it has.
-    pub rules: RuleCounts,
-}
-
-/// Numbers of rules.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct RuleCounts {
-    /// Packet Detection Rules.
-    pub pdrs: u16,
-    /// Forwarding Action Rules.
-    pub fars: u16,
-    /// QoS Enforcement Rules.
-    pub qers: u16,
-    /// Usage Reporting Rules.
-    pub urrs: u16,
-}
-
-/// All about a session.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct SessionDetail {
-    /// In brief.
-    pub session: SessionLine,
-    /// Packet Detection Rules, in the order in which they are tried.
-    pub pdrs: Vec<PdrLine>,
-    /// Forwarding Action Rules.
-    pub fars: Vec<FarLine>,
-    /// QoS Enforcement Rules.
-    pub qers: Vec<QerLine>,
-    /// Usage Reporting Rules.
-    pub urrs: Vec<UrrLine>,
-    /// Why packets of this session were dropped; reasons that occurred only.
-    pub drops: Vec<DropLine>,
-    /// Packets that wait for the UE.
-    pub buffered: u32,
-}
-
-/// A PDR.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct PdrLine {
-    /// PDR ID.
-    pub id: u16,
-    /// Lower is tried first.
-    pub precedence: u32,
-    /// Source Interface: `access`, `core`, `n6-lan`, `cp-function`.
-    pub source: String,
-    /// The tunnel that its packets come from.
-    pub teid: Option<TeidText>,
-    /// Its filters as text, written for the packet's own direction.
-    pub filters: Vec<String>,
-    /// FAR ID.
-    pub far: u32,
-    /// QER IDs.
-    pub qers: Vec<u32>,
-    /// URR IDs.
-    pub urrs: Vec<u32>,
-    /// Packets that matched and were forwarded.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-/// A FAR.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct FarLine {
-    /// FAR ID.
-    pub id: u32,
-    /// `forward`, `drop`, `buffer`, `buffer and notify`.
-    pub action: String,
-    /// Destination Interface, if it forwards.
-    pub destination: Option<String>,
-    /// The tunnel that it forwards into.
-    pub tunnel: Option<TunnelEnd>,
-}
-
-/// The far end of a tunnel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct TunnelEnd {
-    /// Its TEID.
-    pub teid: TeidText,
-    /// Its address.
-    pub peer: IpAddr,
-}
-
-/// A QER.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct QerLine {
-    /// QER ID.
-    pub id: u32,
-    /// Uplink gate open.
-    pub uplink_open: bool,
-    /// Downlink gate open.
-    pub downlink_open: bool,
-    /// Maximum bit rate uplink in bit/s; none: not limited.
-    pub uplink_mbr: Option<u64>,
-    /// Maximum bit rate downlink in bit/s.
-    pub downlink_mbr: Option<u64>,
-    /// QoS Flow Identifier.
-    pub qfi: Option<u8>,
-}
-
-/// A URR with what it measured since its last report.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct UrrLine {
-    /// URR ID.
-    pub id: u32,
-    /// Bytes from the UE.
-    pub uplink_bytes: u64,
-    /// Bytes to the UE.
-    pub downlink_bytes: u64,
-    /// Report at these bytes in total.
-    pub threshold: Option<u64>,
-    /// Stop at these bytes in total.
-    pub quota: Option<u64>,
 }
 
 /// A port with its device's own counters.

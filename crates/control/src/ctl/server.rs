@@ -6,6 +6,7 @@ use super::n4::{N4Log, N4LogQuery, N4Status};
 use super::nat::NatStatus;
 use super::protocol::*;
 use super::qos::QosReport;
+use super::sessions::{SessionDetail, SessionPage, SessionQuery, SessionSelector};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -23,7 +24,7 @@ pub trait CtlBackend: Send + Sync + 'static {
     /// Sessions that match, in order of SEID. `limit` is at most [`MAX_PAGE`].
     fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError>;
     /// One session; [`ErrorCode::NotFound`] if there is none.
-    fn session(&self, seid: SeidText) -> Result<SessionDetail, CtlError>;
+    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError>;
     /// All ports.
     fn ports(&self) -> Result<Vec<PortLine>, CtlError>;
     /// Reasons that occurred.
@@ -271,7 +272,7 @@ impl Server {
                 query.limit = query.limit.min(MAX_PAGE);
                 Answer::Sessions(backend.sessions(&query)?)
             }
-            Request::Session { seid } => Answer::Session(Box::new(backend.session(seid)?)),
+            Request::Session(selector) => Answer::Session(Box::new(backend.session(&selector)?)),
             Request::Ports => Answer::Ports { ports: backend.ports()? },
             Request::Drops => Answer::Drops { drops: backend.drops()? },
             Request::Workers => Answer::Workers { workers: backend.workers()? },

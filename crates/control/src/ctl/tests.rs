@@ -29,7 +29,8 @@ impl CtlBackend for Fake {
             (1..=25_000).skip(query.offset as usize).take(query.limit as usize).map(line).collect();
         Ok(SessionPage { total: 25_000, offset: query.offset, sessions })
     }
-    fn session(&self, seid: SeidText) -> Result<SessionDetail, CtlError> {
+    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError> {
+        let seid = selector.seid.unwrap_or_default();
         if !(1..=25_000).contains(&seid.0) {
             return Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")));
         }

@@ -1,10 +1,11 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
+use super::describe_sessions::{self, Search};
 use super::{Upf, describe, describe_n4, describe_qos, flow_log, mirrors, scale};
 use crate::ctl::{
     CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, MirrorLine, MirrorRequest,
     N4Log, N4LogQuery, N4Status, NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, ScaleRequest,
-    ScaleStatus, SeidText, SessionDetail, SessionPage, SessionQuery, SliceLine, Version, WorkerLine,
+    ScaleStatus, SessionDetail, SessionPage, SessionQuery, SessionSelector, SliceLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -86,12 +87,40 @@ impl CtlBackend for Backend {
     }
 
     fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError> {
-        let query = query.clone();
-        self.ask(move |upf| Ok(describe::sessions(upf, &query)))
+        let mut search = Search::new(query.clone());
+        while !search.is_done() {
+            search = self.ask(move |upf| {
+                search.go_on(upf);
+                Ok(search)
+            })?;
+        }
+        Ok(search.page)
     }
 
-    fn session(&self, seid: SeidText) -> Result<SessionDetail, CtlError> {
-        self.ask(move |upf| describe::session(upf, pfcp::Seid(seid.0)))
+    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError> {
+        let SessionSelector { seid, ue, teid, user } = selector.clone();
+        let seid = match (seid, ue.is_some() || teid.is_some() || user.is_some()) {
+            (Some(seid), _) => seid,
+            (None, false) => {
+                let message = "which session? Name it by seid, ue, teid or user";
+                return Err(CtlError::new(ErrorCode::BadRequest, message));
+            }
+            (None, true) => {
+                let page =
+                    self.sessions(&SessionQuery { limit: 2, ue, teid, user, ..SessionQuery::default() })?;
+                match page.sessions.as_slice() {
+                    [] => return Err(CtlError::new(ErrorCode::NotFound, "there is no such session")),
+                    [one] => one.seid,
+                    [..] => {
+                        let total = page.total;
+                        let message =
+                            format!("{total} sessions are like that: list them, and choose one by its SEID");
+                        return Err(CtlError::new(ErrorCode::BadRequest, message));
+                    }
+                }
+            }
+        };
+        self.ask(move |upf| describe_sessions::session(upf, pfcp::Seid(seid.0)))
     }
 
     fn ports(&self) -> Result<Vec<PortLine>, CtlError> {

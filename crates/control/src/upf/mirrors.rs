@@ -197,12 +197,7 @@ fn scope(upf: &Upf, selection: &MirrorSelection) -> Result<Scope, CtlError> {
             store.get(seid).ok_or_else(|| not_found(format!("no session has the SEID {seid}")))?
         }
         (Some(ue), None, false) => {
-            let mut found = store.iter().filter(|session| describe::has_address(session, ue));
-            let first = found.next();
-            if found.next().is_some() {
-                return Err(bad(format!("several sessions have the address {ue}: choose one by its SEID")));
-            }
-            first.ok_or_else(|| not_found(format!("no session has the address {ue}")))?
+            store.by_address(ue).ok_or_else(|| not_found(format!("no session has the address {ue}")))?
         }
         _ => return Err(bad("say whose packets by exactly one of `ue`, `seid` and `all`")),
     };

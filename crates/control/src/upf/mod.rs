@@ -13,6 +13,7 @@ pub mod cores;
 mod describe;
 mod describe_n4;
 mod describe_qos;
+mod describe_sessions;
 mod flow_log;
 mod journal;
 mod mirrors;

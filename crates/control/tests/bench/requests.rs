@@ -155,6 +155,7 @@ pub fn establishment(cp: u64) -> SessionEstablishmentRequest<'static> {
         apn_dnn: None,
         inactivity_timer: None,
         s_nssai: None,
+        user_id: None,
     }
 }
 

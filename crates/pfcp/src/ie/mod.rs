@@ -6,6 +6,7 @@ mod node;
 mod pfd;
 mod qos;
 mod usage;
+mod user;
 pub(crate) mod wire;
 
 pub use access::*;
@@ -14,4 +15,5 @@ pub use node::*;
 pub use pfd::*;
 pub use qos::*;
 pub use usage::*;
+pub use user::*;
 pub use wire::MAX_LIST;

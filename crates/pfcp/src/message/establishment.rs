@@ -21,6 +21,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
         let (mut create_pdrs, mut create_fars, mut create_urrs) = (Vec::new(), Vec::new(), Vec::new());
         let (mut create_qers, mut create_bars) = (Vec::new(), Vec::new());
         let (mut pdn_type, mut apn_dnn, mut inactivity_timer, mut s_nssai) = (None, None, None, None);
+        let mut user_id = None;
         for ie in Ies::new(body) {
             let ie = ie?;
             match ie.kind {
@@ -35,6 +36,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
                 ie_type::APN_DNN => ie.mandatory(&mut apn_dnn)?,
                 ie_type::USER_PLANE_INACTIVITY_TIMER => ie.optional(&mut inactivity_timer)?,
                 ie_type::S_NSSAI => ie.optional(&mut s_nssai)?,
+                ie_type::USER_ID => ie.optional(&mut user_id)?,
                 _ => {}
             }
         }
@@ -59,6 +61,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
             apn_dnn,
             inactivity_timer,
             s_nssai,
+            user_id,
         })
     }
 
@@ -75,6 +78,7 @@ impl<'a> SessionEstablishmentRequest<'a> {
         put_option(out, ie_type::PDN_TYPE, self.pdn_type.as_ref());
         put_option(out, ie_type::USER_PLANE_INACTIVITY_TIMER, self.inactivity_timer.as_ref());
         put_option(out, ie_type::APN_DNN, self.apn_dnn.as_ref());
+        put_option(out, ie_type::USER_ID, self.user_id.as_ref());
         put_option(out, ie_type::S_NSSAI, self.s_nssai.as_ref());
     }
 }

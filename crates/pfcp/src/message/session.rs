@@ -3,7 +3,7 @@
 use super::rules::*;
 use crate::cause::{Cause, RuleId};
 use crate::ids::{BarId, FarId, PdrId, QerId, UrrId};
-use crate::ie::{FSeid, FTeid, NodeId, PdnType, SNssai, SmReqFlags, UeIpAddress, UsageReport};
+use crate::ie::{FSeid, FTeid, NodeId, PdnType, SNssai, SmReqFlags, UeIpAddress, UsageReport, UserId};
 use packet::{Dscp, Qfi};
 
 /// Session Establishment Request (§7.5.2).
@@ -31,6 +31,8 @@ pub struct SessionEstablishmentRequest<'a> {
     pub inactivity_timer: Option<u32>,
     /// S-NSSAI: the network slice.
     pub s_nssai: Option<SNssai>,
+    /// User ID.
+    pub user_id: Option<UserId<'a>>,
 }
 
 /// Session Establishment Response (§7.5.3).

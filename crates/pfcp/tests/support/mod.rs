@@ -378,13 +378,13 @@ pub fn establishment_request() -> impl Strategy<Value = SessionEstablishmentRequ
     (
         (node_id(), fseid(), vec(create_pdr(), 1..4), vec(create_far(), 1..4)),
         (vec(create_urr(), 0..3), vec(create_qer(), 0..3), vec(create_bar(), 0..2)),
-        (of((0u8..8).prop_map(PdnType)), name(), any::<Option<u32>>(), of(s_nssai())),
+        (of((0u8..8).prop_map(PdnType)), name(), any::<Option<u32>>(), of(s_nssai()), name()),
     )
         .prop_map(
             |(
                 (node_id, cp_fseid, create_pdrs, create_fars),
                 (create_urrs, create_qers, create_bars),
-                (pdn_type, apn_dnn, inactivity_timer, s_nssai),
+                (pdn_type, apn_dnn, inactivity_timer, s_nssai, user),
             )| SessionEstablishmentRequest {
                 node_id,
                 cp_fseid,
@@ -397,6 +397,8 @@ pub fn establishment_request() -> impl Strategy<Value = SessionEstablishmentRequ
                 apn_dnn,
                 inactivity_timer,
                 s_nssai,
+                // An empty one is none.
+                user_id: user.filter(|octets| !octets.is_empty()).map(UserId),
             },
         )
 }

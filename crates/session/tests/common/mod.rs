@@ -177,6 +177,7 @@ pub fn establish() -> SessionEstablishmentRequest<'static> {
         apn_dnn: None,
         inactivity_timer: None,
         s_nssai: None,
+        user_id: None,
     }
 }
 

@@ -1,0 +1,119 @@
+//! Whom sessions are for: kept as their SMF said it, found again, and small.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::common::*;
+use pfcp::ie::*;
+use pfcp::message::*;
+use session::SessionRef;
+use session::store::Session;
+use std::net::IpAddr;
+
+/// IMSI 001010000000001 and MSISDN 49171234567.
+const USER: UserId<'_> = UserId(&[5, 8, 0, 1, 1, 0, 0, 0, 0, 0xf1, 6, 0x94, 0x71, 0x21, 0x43, 0x65, 0xf7]);
+
+fn told() -> SessionEstablishmentRequest<'static> {
+    let mut request = everyday();
+    request.user_id = Some(USER);
+    request.apn_dnn = Some(b"\x08INTERNET");
+    request.s_nssai = Some(SNssai { sst: 1, sd: Some(123) });
+    for pdr in &mut request.create_pdrs {
+        let access = pdr.pdi.source_interface == Interface::ACCESS;
+        pdr.pdi.network_instance = Some(if access { b"radio" } else { b"nobody.configured.this" });
+    }
+    request
+}
+
+fn octets(change: impl FnOnce(&mut SessionEstablishmentRequest<'static>)) -> usize {
+    let (mut store, peer) = store();
+    let mut request = everyday();
+    change(&mut request);
+    let seid = store.establish(&request, peer).unwrap().rules.seid;
+    store.get(seid).unwrap().octets().len()
+}
+
+#[test]
+fn what_an_smf_said_of_a_session_is_kept_whether_it_is_configured_or_not() {
+    let (mut store, peer) = store();
+    let seid = store.establish(&told(), peer).unwrap().rules.seid;
+    let check = |session: &Session| {
+        let about = session.about();
+        let user: Vec<_> = about.user().unwrap().texts().collect();
+        assert_eq!(user, ["imsi-001010000000001", "msisdn-49171234567"]);
+        assert_eq!(
+            (about.dnn(), about.s_nssai()),
+            (&b"internet"[..], Some(SNssai { sst: 1, sd: Some(123) }))
+        );
+        assert_eq!(about.instances().collect::<Vec<_>>(), [&b"nobody.configured.this"[..], b"radio"]);
+    };
+    check(store.get(seid).unwrap());
+    // A modification says nothing of it, and takes nothing away.
+    let request = SessionModificationRequest { update_fars: vec![update_far(2)], ..modification() };
+    store.modify(seid, &request).unwrap();
+    check(store.get(seid).unwrap());
+}
+
+#[test]
+fn it_costs_one_octet_where_nothing_is_said_and_its_length_where_something_is() {
+    let mut about = Vec::new();
+    let nothing = octets(|request| {
+        request.user_id = None;
+        request.apn_dnn = None;
+        request.create_pdrs.iter_mut().for_each(|pdr| pdr.pdi.network_instance = None);
+    });
+    for change in [
+        (|request: &mut SessionEstablishmentRequest<'static>| request.apn_dnn = Some(b"internet"))
+            as fn(&mut _),
+        |request| request.user_id = Some(USER),
+        |request| request.s_nssai = Some(SNssai { sst: 1, sd: None }),
+        |request| *request = told(),
+    ] {
+        about.push(octets(change) - nothing);
+    }
+    // Four fields' lengths beside what they hold; two names in the last.
+    assert_eq!(about, [3 + 8, 3 + 17, 3 + 4, 3 + 17 + 8 + 4 + 1 + 22 + 1 + 5]);
+    // What nobody needs is not kept, however much of it is sent.
+    let long: &'static [u8] = &[b'x'; 255];
+    assert_eq!(
+        octets(|request| (request.apn_dnn, request.user_id) = (Some(long), Some(UserId(long)))),
+        nothing + 3
+    );
+}
+
+#[test]
+fn all_sessions_are_seen_once_in_bites_of_any_size() {
+    let (mut store, peer) = store();
+    let mut all: Vec<_> = (0..300).map(|_| store.establish(&everyday(), peer).unwrap().rules.seid).collect();
+    for seid in all.iter().step_by(3) {
+        store.delete(*seid).unwrap();
+    }
+    let mut at = 0;
+    all.retain(|_| {
+        at += 1;
+        at % 3 != 1
+    });
+    all.sort_unstable();
+    for most in [1, 2, 7, 100, 10_000] {
+        let mut seen = Vec::new();
+        let mut from = Some(SessionRef { shard: session::ShardId::from_hash(0), slot: 0 });
+        while let Some(place) = from {
+            let before = seen.len();
+            from = store.look(place, most, |session| seen.push(session.rules().seid));
+            assert!(seen.len() - before <= most);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, all);
+    }
+}
+
+#[test]
+fn a_session_is_found_by_its_address() {
+    let (mut store, peer) = store();
+    for _ in 0..100 {
+        let seid = store.establish(&everyday(), peer).unwrap().rules.seid;
+        let address = store.get(seid).unwrap().rules().ue_ipv4.unwrap();
+        assert_eq!(store.by_address(address.into()).unwrap().rules().seid, seid);
+        let shard = store.get(seid).unwrap().rules().place.shard;
+        assert_eq!(store.shard_of(address.into()), Some(shard));
+    }
+    assert!(store.by_address(IpAddr::from([203, 0, 113, 7])).is_none());
+}
