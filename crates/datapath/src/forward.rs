@@ -6,6 +6,7 @@
 use crate::Reason;
 use crate::counters::Traffic;
 use crate::datapath::{Datapath, destination6};
+use crate::ecn::Ecn;
 use crate::egress::Egress;
 use crate::export::Ledger;
 use crate::flow::Lookup;
@@ -272,6 +273,7 @@ impl<F: Frame> Datapath<F> {
         };
         let (network, marking) = (&self.network, &self.config.marking);
         let uplink = record.flags & flag::UPLINK != 0;
+        let ecn = Ecn::of(frame.bytes(), meta)?;
         let colour;
         let egress = if record.flags & flag::OUTER != 0 {
             let mut way = Encapsulation::of(record, meta, marking.carried(frame.bytes(), meta));
@@ -286,7 +288,8 @@ impl<F: Frame> Datapath<F> {
                 return None;
             }
             colour = enforce(record, &mut policers, meta.len, now)?;
-            way.tos = marking.outer(way.tos, record.has(flag::DSCP_BY_QFI), way.qfi(), colour);
+            way.tos = marking.outer(way.tos, record.has(flag::DSCP_BY_QFI), way.qfi(), colour) | ecn.field();
+            ecn.enter(frame.bytes_mut(), meta);
             if routed {
                 decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
             }
@@ -317,6 +320,7 @@ impl<F: Frame> Datapath<F> {
                 None => None,
             };
             colour = enforce(record, &mut policers, meta.len, now)?;
+            ecn.enter(frame.bytes_mut(), meta);
             marking.inner(frame.bytes_mut(), meta, colour);
             decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
             if let Some(outward) = &outward

@@ -107,6 +107,7 @@ mod config;
 pub mod counters;
 mod datapath;
 mod directory;
+mod ecn;
 mod egress;
 pub mod export;
 mod flow;

@@ -5,7 +5,8 @@
 //! a packet from the data network whose rules name no QFI gets one by its DSCP.
 //!
 //! A packet that its meters found yellow leaves with the second drop precedence of its class, if its class is an assured
-//! forwarding one (RFC 2597 §2): whoever has to drop drops it first.
+//! forwarding one (RFC 2597 §2), whoever chose that class: whoever has to drop drops it first. Other code points stay, since nothing is
+//! defined for them (RFC 2698 §4: the colour is coded as the PHB says).
 
 use crate::parse::{Kind, Meta, NO_QFI};
 use packet::{Dscp, Qfi};
@@ -89,16 +90,16 @@ impl Marking {
     /// Marks the UE's own packet, on its way to the data network.
     #[inline(always)]
     pub(crate) fn inner(&self, frame: &mut [u8], meta: &Meta, colour: Colour) {
-        if self.inner {
+        if self.inner || colour != Colour::Green {
             self.mark(frame, meta, colour);
         }
     }
 
     #[inline(never)]
     fn mark(&self, frame: &mut [u8], meta: &Meta, colour: Colour) {
-        let Some(own) = said(&self.own, meta.qfi) else { return };
         let before = tos(frame, meta);
-        let mut after = own | before & 3;
+        // Of what no table speaks, the sender's own code point says how it may be dropped.
+        let mut after = said(&self.own, meta.qfi).map_or(before, |own| own | before & 3);
         if colour != Colour::Green {
             after = demoted(after);
         }

@@ -9,6 +9,7 @@ use crate::classify::classify;
 use crate::command::Event;
 use crate::compile::candidates;
 use crate::datapath::Datapath;
+use crate::ecn::Ecn;
 use crate::egress::Egress;
 use crate::export::Ledger;
 use crate::flow::Lookup;
@@ -156,6 +157,10 @@ impl<F: Frame> Datapath<F> {
             Exit::Plain(_) => true,
             Exit::Ue => false,
         };
+        let Some(ecn) = Ecn::of(frame.bytes(), meta) else {
+            self.refuse(meta, Reason::CongestionNotEct);
+            return;
+        };
         if routed && !forward::ttl_allows(frame.bytes(), meta.inner, meta.v6) {
             self.refuse(meta, Reason::TtlExpired);
             self.complain(cx, meta, &frame, Trouble::TimeExceeded);
@@ -175,10 +180,11 @@ impl<F: Frame> Datapath<F> {
             }
         };
         self.learn(cx.now, meta, lookup, &frame, shard, pdr_index);
+        ecn.enter(frame.bytes_mut(), meta);
         let marking = &self.config.marking;
         match &mut exit {
             Exit::Tunnel { way, dscp_by_qfi } => {
-                way.tos = marking.outer(way.tos, *dscp_by_qfi, way.qfi(), colour);
+                way.tos = marking.outer(way.tos, *dscp_by_qfi, way.qfi(), colour) | ecn.field();
             }
             Exit::Plain(_) => marking.inner(frame.bytes_mut(), meta, colour),
             Exit::Ue => {}

@@ -130,7 +130,7 @@ impl Bench {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
             buffered_packets: 20,
-            flows: FLOWS,
+            flows: FLOWS * SESSIONS as u32 / 2,
             flows_per_session: flows,
             flow_idle: 1,
             ..Config::new(view)
@@ -153,19 +153,10 @@ impl Bench {
             }
         }
         let mark_inner = mark_inner && !dscp_by_qfi.is_empty();
-        // One slice is limited in one direction, the other only counted. Two of each: nobody draws on the other's.
-        let limited = || {
-            let meter = |rate_bps| MeterConfig { rate_bps, burst_bytes: 3000 };
-            [
-                Slice {
-                    uplink: Some(Arc::new(SharedMarker::new(meter(4_000), meter(40_000)))),
-                    downlink: None,
-                },
-                Slice::default(),
-            ]
-        };
-        let slices = limited();
-        config.slices = limited().into();
+        // One slice is limited in one direction, the other only counted.
+        let meter = |rate_bps| MeterConfig { rate_bps, burst_bytes: 3000 };
+        let limited = Some(Arc::new(SharedMarker::new(meter(4_000), meter(40_000))));
+        config.slices = vec![Slice { uplink: limited, downlink: None }, Slice::default()];
         let v4 = |text: &str| text.parse::<Ipv4Addr>().unwrap();
         let v6 = |text: &str| text.parse::<Ipv6Addr>().unwrap();
         let own = ["192.0.2.1", "2001:db8:3::1", "203.0.113.1", "2001:db8:6::1", "192.0.2.100"];
@@ -190,7 +181,7 @@ impl Bench {
             dscp_by_qfi,
             qfi_by_dscp,
             mark_inner,
-            slices: slices.map(|slice| [slice.uplink, slice.downlink]).into(),
+            slices: vec![[Some([(4_000, 3000), (40_000, 3000)]), None], [None, None]],
         };
         let mut fast = Datapath::new(config);
         for id in ShardId::all() {
@@ -522,7 +513,8 @@ impl Bench {
             if self.chance(8) { self.rng.random_range(1300..1500) } else { self.rng.random_range(0..200) };
         let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
         let ttl = self.pick(&[64, 64, 64, 64, 2, 1]);
-        let tos = self.pick(&[0, 0, 0x20, 0xb8]);
+        // AF11 and AF41 among it, and every ECN field.
+        let tos = self.pick(&[0, 0, 0x20, 0xb8, 10 << 2, 34 << 2]) | self.pick(&[0, 0, 0, 1, 2, 3]);
         let builder = match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 PacketBuilder::new().ipv4_header(packet::ipv4::Ipv4Header {
@@ -733,7 +725,25 @@ impl Bench {
         let (from, to) =
             if self.chance(30) { ("2001:db8:3::7", "2001:db8:3::1") } else { ("192.0.2.7", "192.0.2.1") };
         let from = if self.chance(2) { self.strange_source(ip(to).is_ipv4()) } else { ip(from) };
-        let mut builder = PacketBuilder::new().ethernet(N3, GNB).ip(from, ip(to)).udp(2152, 2152).gtpu(teid);
+        // What routers on the way said of congestion.
+        let ecn = self.pick(&[0, 0, 0, 0, 1, 2, 3]);
+        let outer = PacketBuilder::new().ethernet(N3, GNB);
+        let outer = match (from, ip(to)) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => outer.ipv4_header(packet::ipv4::Ipv4Header {
+                source,
+                destination,
+                tos: 0xb8 | ecn,
+                ..Default::default()
+            }),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => outer.ipv6_header(packet::ipv6::Ipv6Header {
+                source,
+                destination,
+                traffic_class: 0xb8 | ecn,
+                ..Default::default()
+            }),
+            _ => unreachable!(),
+        };
+        let mut builder = outer.udp(2152, 2152).gtpu(teid);
         if self.chance(10) {
             builder = builder.gtpu_sequence(77);
         }
@@ -834,7 +844,9 @@ fn normal(frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     if frame[12..14] == [8, 0] {
         let ip = packet::Ipv4View::parse(&frame[14..]).unwrap();
-        let tunnel = packet::UdpView::parse(ip.payload()).is_ok_and(|u| u.destination_port() == 2152);
+        // A UE may send to this port, too, and what it says of its header is its own affair.
+        let ours = IpAddr::V4(ip.source()) == self::ip("192.0.2.1");
+        let tunnel = ours && packet::UdpView::parse(ip.payload()).is_ok_and(|u| u.destination_port() == 2152);
         if ip.protocol() == packet::IpProtocol::UDP && tunnel {
             assert!(ip.checksum_ok());
             frame[18..20].fill(0);
@@ -853,7 +865,7 @@ fn what_flows_serve_is_what_the_slow_path_would_have_done() {
         for _ in 0..2 * SESSIONS {
             bench.modify();
         }
-        for step in 0..400 {
+        for step in 0..600 {
             if step % 25 == 0 {
                 bench.modify();
             }

@@ -1,6 +1,7 @@
 //! Which flow is this packet's? Asked of one packet in many, so that the heavy flows are those that are met often.
 
 use crate::datapath::{Datapath, destination6};
+use crate::ecn::Ecn;
 use crate::flow::Key;
 use crate::forward::{admits, inner_destination, inner_source};
 use crate::parse::{Kind, Meta, NO_QFI};
@@ -33,6 +34,9 @@ pub(crate) struct Sighting {
 /// What identifies a flow to a device: the port that it arrives at, and its pattern.
 pub(crate) type FlowName = (u16, Pattern);
 
+/// A packet's congestion marks, in its ToS octet or traffic class.
+const ECN: u8 = 3;
+
 impl Sighting {
     pub const fn name(&self) -> FlowName {
         (self.port, self.pattern)
@@ -46,6 +50,8 @@ impl<F: Frame> Datapath<F> {
         if meta.internal || !matches!(meta.kind, Kind::Tunnel | Kind::Plain) {
             return None;
         }
+        // Devices copy no congestion marks between headers: packets that may carry any stay here.
+        Ecn::of(frame, &meta).filter(|ecn| ecn.field() == 0)?;
         self.locate(&mut meta, frame)?;
         let shard = self.shards.get(meta.shard as usize)?.as_deref()?;
         let record = shard.record(&meta)?;
@@ -94,7 +100,7 @@ impl<F: Frame> Datapath<F> {
 fn name(pattern: Pattern, record: &Record, meta: &Meta, frame: &[u8]) -> Option<Pattern> {
     let pattern = Pattern { v6: meta.v6, destination: Some(inner_destination(frame, meta)), ..pattern };
     if meta.kind == Kind::Plain && !record.has(flag::FLOWS) {
-        return Some(pattern);
+        return Some(Pattern { tos: Some((0, ECN)), ..pattern });
     }
     let packet = frame.get(meta.inner as usize..meta.inner as usize + meta.len as usize)?;
     let (protocol, tos, transport) = if meta.v6 {
@@ -115,7 +121,7 @@ fn name(pattern: Pattern, record: &Record, meta: &Meta, frame: &[u8]) -> Option<
         IpProtocol::ICMPV6 if meta.v6 => None,
         _ => return None,
     };
-    let mask = if record.has(flag::FLOWS) { record.tos_mask() } else { 0 };
+    let mask = ECN | if record.has(flag::FLOWS) { record.tos_mask() } else { 0 };
     let tunnel = match meta.kind {
         Kind::Tunnel => Some(TunnelMatch {
             destination: outer_destination(frame, meta)?,
@@ -129,7 +135,7 @@ fn name(pattern: Pattern, record: &Record, meta: &Meta, frame: &[u8]) -> Option<
         source: Some(inner_source(frame, meta)),
         protocol: Some(protocol),
         ports,
-        tos: (mask != 0).then_some((tos & mask, mask)),
+        tos: Some((tos & mask, mask)),
         ..pattern
     })
 }

@@ -1,14 +1,16 @@
 //! The same user plane once more, as plainly as it can be said: one packet at a time, hash maps, the `packet` crate's
-//! views and builders, nothing shared with the fast one but the contract (rules, reasons) and the meter's arithmetic.
+//! views and builders, nothing shared with the fast one but the contract (rules, reasons, colours) and the parsers of single headers.
 
+mod bucket;
+
+use bucket::{Maximum, Slice, TwoRate, burst};
 use datapath::Reason;
-use datapath::record::Meter;
 use packet::gtpu_message::{self, ErrorIndication};
 use packet::icmpv4::{self, Icmpv4Error};
 use packet::icmpv6::{self, Icmpv6Error};
 use packet::{
-    EtherType, EthernetView, GtpuView, IpPacket, IpProtocol, Ipv4View, Ipv6View, MacAddr, PacketBuilder,
-    PduSession, Qfi, Teid, UdpView, pdu_session,
+    EtherType, EthernetView, GtpuView, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi, Teid,
+    UdpView, pdu_session,
 };
 use pfcp::{FarId, PdrId, QerId, Seid, UrrId};
 use session::SessionRef;
@@ -17,7 +19,7 @@ use session::usage::{Trigger, Usage, Volume};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use tables::{Colour, Lease, Marker, MarkerConfig, MeterConfig, Nanos, SharedMarker};
+use tables::{Colour, Nanos};
 
 /// The fixed network of the comparison.
 pub struct World {
@@ -47,9 +49,12 @@ pub struct World {
     pub dscp_by_qfi: HashMap<u8, u8>,
     pub qfi_by_dscp: HashMap<u8, u8>,
     pub mark_inner: bool,
-    /// By slice: uplink, downlink.
-    pub slices: Vec<[Option<Arc<SharedMarker>>; 2]>,
+    /// By slice: uplink and downlink.
+    pub slices: Vec<[Option<Rates>; 2]>,
 }
+
+/// Rate and burst that are guaranteed, and that are the most.
+pub type Rates = [(u64, u32); 2];
 
 /// Something a worker would tell the control side.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +77,9 @@ struct Measured {
 struct Subscriber {
     rules: Arc<Rules>,
     pdrs: HashMap<PdrId, (u64, u64)>,
-    meters: HashMap<(QerId, bool), Meter>,
-    /// Of QERs that promise a rate: with the rates that it was made of.
-    markers: HashMap<(QerId, bool), Marker>,
+    meters: HashMap<(QerId, bool), Maximum>,
+    /// Of QERs that promise a rate.
+    markers: HashMap<(QerId, bool), TwoRate>,
     urrs: HashMap<UrrId, Measured>,
     waiting: VecDeque<Arrival>,
     notified: Vec<PdrId>,
@@ -85,6 +90,8 @@ struct Subscriber {
 #[derive(Clone)]
 struct Arrival {
     packet: Vec<u8>,
+    /// ECN field of the tunnel's IP header; 0 without one.
+    met: u8,
     tunnel: Option<(Teid, Option<PduSession>)>,
     /// From where, for answers: interface (0: N3, 1: N6) and the whole frame; `None`: from a UE, or from ourselves.
     from: Option<Vec<u8>>,
@@ -100,8 +107,8 @@ pub struct Reference {
     pub uplink: (u64, u64),
     pub downlink: (u64, u64),
     pub yellow: u64,
-    /// By slice and direction: what is left of its lease, and the packets of each colour.
-    pub slices: BTreeMap<(u16, bool), (Lease, [u64; 3])>,
+    /// By slice and direction: its rates, and the packets of each colour.
+    pub slices: BTreeMap<(u16, bool), (Option<Slice>, [u64; 3])>,
     arisen: VecDeque<Arrival>,
 }
 
@@ -113,6 +120,13 @@ enum Way {
 
 impl Reference {
     pub fn new(world: World) -> Self {
+        let mut slices = BTreeMap::new();
+        for (number, both) in (0..).zip(&world.slices) {
+            for (rates, uplink) in both.iter().zip([true, false]) {
+                let slice = rates.map(|[committed, peak]| Slice::new(committed, peak));
+                slices.insert((number, uplink), (slice, [0; 3]));
+            }
+        }
         Self {
             world,
             now: Nanos(0),
@@ -123,7 +137,7 @@ impl Reference {
             uplink: (0, 0),
             downlink: (0, 0),
             yellow: 0,
-            slices: BTreeMap::new(),
+            slices,
             arisen: VecDeque::new(),
         }
     }
@@ -179,19 +193,20 @@ impl Reference {
         };
         for qer in &rules.qers {
             for (uplink, rate) in [(true, qer.uplink_mbr), (false, qer.downlink_mbr)] {
-                let fresh = rate.map_or_else(Meter::default, Meter::new);
+                let depth = self.world.meter_burst;
                 let old = before.as_ref().and_then(|b| b.meters.get(&(qer.id, uplink)));
-                next.meters.insert((qer.id, uplink), old.map_or(fresh, |old| fresh.resume(*old)));
+                let meter =
+                    old.map_or_else(|| Maximum::new(rate, depth, now), |old| old.changed(rate, depth, now));
+                next.meters.insert((qer.id, uplink), meter);
             }
         }
         for qer in &rules.qers {
             for (uplink, promise) in [(true, promise(qer, true)), (false, promise(qer, false))] {
                 let Some((gbr, mbr)) = promise else { continue };
-                let meter = |rate| MeterConfig::with_burst_time(rate, self.world.meter_burst, 10_000);
-                let config = MarkerConfig::TwoRate { committed: meter(gbr), peak: meter(mbr) };
+                let burst = |rate| burst(rate, self.world.meter_burst, 10_000);
+                let full = TwoRate::new(burst(gbr), burst(mbr), now);
                 let old = before.as_ref().and_then(|b| b.markers.get(&(qer.id, uplink)));
-                let marker = old.map_or_else(|| Marker::new(config), |old| old.reconfigured(config, now));
-                next.markers.insert((qer.id, uplink), marker);
+                next.markers.insert((qer.id, uplink), old.map_or(full, |old| old.changed(full, now)));
             }
         }
         for urr in &rules.urrs {
@@ -336,7 +351,7 @@ impl Reference {
             if !to_us && self.world.pools.iter().any(|pool| pool.contains(&source)) {
                 return self.drop(None, Reason::UeSourceOutside);
             }
-            return self.towards_ue(Arrival { packet, tunnel: None, from: Some(frame.to_vec()) });
+            return self.towards_ue(Arrival { packet, met: 0, tunnel: None, from: Some(frame.to_vec()) });
         }
         if !self.world.own.contains(&destination) {
             return self.drop(None, Reason::NotN6);
@@ -355,10 +370,7 @@ impl Reference {
         let Ok(gtpu) = GtpuView::parse(udp.payload()) else { return self.drop(None, Reason::Malformed) };
         let Ok(container) = gtpu.pdu_session() else { return self.drop(None, Reason::Malformed) };
         let packet = gtpu.payload();
-        if IpPacket::parse(packet).is_err()
-            && Ipv4View::parse(packet).is_err()
-            && Ipv6View::parse(packet).is_err()
-        {
+        if Ipv4View::parse(packet).is_err() && Ipv6View::parse(packet).is_err() {
             return self.drop(None, Reason::Malformed);
         }
         let on_link = matches!(source, IpAddr::V6(source) if is_link_local(source));
@@ -377,8 +389,12 @@ impl Reference {
             let answer = PacketBuilder::new().ip(destination, source).udp(2152, 2152).build(&message);
             return self.emit(0, ethernet.source(), &answer);
         }
-        let arrival =
-            Arrival { packet: whole(packet), tunnel: Some((teid, container)), from: Some(frame.to_vec()) };
+        let arrival = Arrival {
+            packet: whole(packet),
+            met: tos(l3) & 3,
+            tunnel: Some((teid, container)),
+            from: Some(frame.to_vec()),
+        };
         self.user_packet(arrival, key, true);
     }
 
@@ -457,7 +473,7 @@ impl Reference {
                 continue;
             }
             if !pdr.filters.is_empty() {
-                let Ok(ip) = IpPacket::parse(packet) else { return self.drop(key, Reason::Malformed) };
+                let Some(ip) = Five::of(packet) else { return self.drop(key, Reason::Malformed) };
                 if !pdr.filters.iter().any(|f| filter_matches(f, &ip)) {
                     continue;
                 }
@@ -476,7 +492,7 @@ impl Reference {
                 if wanted && notify && !subscriber.notified.contains(&pdr.id) {
                     subscriber.notified.push(pdr.id);
                     let marked = mark(&rules, pdr);
-                    let dscp = IpPacket::parse(packet).map_or_else(|_| tos(packet) >> 2, |ip| ip.tos >> 2);
+                    let dscp = tos(packet) >> 2;
                     self.said.push(Said::DownlinkData(rules.seid, pdr.id, marked.or(qfi), dscp));
                 }
                 if subscriber.waiting.len() >= packets as usize {
@@ -567,6 +583,14 @@ impl Reference {
             Way::Network => true,
             Way::Ue => false,
         };
+        // A mark that the sender would not understand is a drop; every other one it gets to see.
+        let mut ecn = tos(packet) & 3;
+        match (arrival.met, ecn) {
+            (3, 0) => return self.drop(key, Reason::CongestionNotEct),
+            (3, _) => ecn = 3,
+            (1, 2) => ecn = 1,
+            _ => {}
+        }
         if routed && ttl(packet) <= 1 {
             self.drop(key, Reason::TtlExpired);
             return self.complain(&arrival, None);
@@ -587,25 +611,26 @@ impl Reference {
         self.yellow += u64::from(colour == Colour::Yellow);
         // Transformation.
         let mut packet = arrival.packet.clone();
-        let by_qfi = qfi.and_then(|qfi| self.world.dscp_by_qfi.get(&qfi.get()));
-        if let (true, Way::Network, Some(octet)) = (self.world.mark_inner, &way, by_qfi) {
-            let marked = octet | tos(&packet) & 3;
-            let octet = if colour == Colour::Yellow { lesser(marked) } else { marked };
-            packet::rewrite::set_tos(&mut packet, octet).unwrap();
+        let mut octet = tos(&packet) & !3 | ecn;
+        if matches!(way, Way::Network) {
+            let by_qfi = qfi.and_then(|qfi| self.world.dscp_by_qfi.get(&qfi.get()));
+            octet = by_qfi.filter(|_| self.world.mark_inner).map_or(octet, |own| own | ecn);
+            octet = if colour == Colour::Yellow { lesser(octet) } else { octet };
         }
+        packet::rewrite::set_tos(&mut packet, octet).unwrap();
         if routed {
             packet::rewrite::decrement_ttl(&mut packet).unwrap();
         }
         let parts = if packet.len() > room { cut(&packet, room) } else { vec![packet] };
         for part in parts {
             match &way {
-                Way::Ue => self.arisen.push_back(Arrival { packet: part, tunnel: None, from: None }),
+                Way::Ue => self.arisen.push_back(Arrival { packet: part, met: 0, tunnel: None, from: None }),
                 Way::Network => {
                     let next = self.world.hosts.get(&destination).unwrap_or(&self.world.router);
                     self.emit(1, *next, &part);
                 }
                 Way::Tunnel(outer, container, tos) => {
-                    let tos = if colour == Colour::Yellow { lesser(*tos) } else { *tos };
+                    let tos = if colour == Colour::Yellow { lesser(*tos) } else { *tos } | ecn;
                     let own = self.own(outer.peer);
                     let builder = match (own, outer.peer) {
                         (IpAddr::V4(source), IpAddr::V4(destination)) => PacketBuilder::new()
@@ -641,7 +666,6 @@ impl Reference {
 
     fn enforce(&mut self, id: (usize, u32), pdr: &Pdr, bytes: u64) -> Result<Colour, Reason> {
         let now = self.now;
-        let depth = self.world.meter_burst;
         let subscriber = self.subscribers.get_mut(&id).unwrap();
         let rules = Arc::clone(&subscriber.rules);
         let uplink = pdr.source == Source::Access;
@@ -665,24 +689,22 @@ impl Reference {
             .collect();
         // Each marker sees what the one before it made of the packet; a plain meter only says yes or no.
         let mut colour = Colour::Green;
+        let mut given = Vec::new();
         for qer in &limited {
-            colour = match subscriber.markers.get(&(*qer, uplink)) {
-                Some(marker) => marker.colour(now, bytes as u32, colour),
-                None if subscriber.meters[&(*qer, uplink)].conforms(now, depth) => colour,
+            colour = match subscriber.markers.get_mut(&(*qer, uplink)) {
+                Some(marker) => marker.colour(now, bytes, colour),
+                None if subscriber.meters.get_mut(&(*qer, uplink)).unwrap().conforms(now) => colour,
                 None => Colour::Red,
             };
+            given.push(colour);
         }
         // The slice is asked last, and only about what is let through so far.
-        let mut slice = rules.slice.map(|slice| {
-            let marker = self.world.slices[slice as usize][usize::from(!uplink)].as_ref();
-            (marker, self.slices.entry((slice, uplink)).or_default())
-        });
-        if let Some((marker, (lease, counts))) = &mut slice
+        if let Some(slice) = rules.slice
             && open
             && colour != Colour::Red
         {
-            colour = marker.map_or(colour, |marker| lease.colour(marker, now, bytes as u32, colour));
-            lease.spend(if marker.is_some() { bytes as u32 } else { 0 }, colour);
+            let (slice, counts) = self.slices.get_mut(&(slice, uplink)).unwrap();
+            colour = slice.as_mut().map_or(colour, |slice| slice.spend(now, bytes, colour));
             counts[colour as usize] += 1;
         }
         let mut verdict = Ok(colour);
@@ -691,11 +713,10 @@ impl Reference {
         } else if colour == Colour::Red {
             verdict = Err(Reason::RateExceeded);
         } else {
-            let mut colour = Colour::Green;
-            for qer in limited {
-                match subscriber.markers.get_mut(&(qer, uplink)) {
-                    Some(marker) => colour = marker.mark(now, bytes as u32, colour),
-                    None => subscriber.meters.get_mut(&(qer, uplink)).unwrap().take(now, bytes as u16),
+            for (qer, colour) in limited.iter().zip(given) {
+                match subscriber.markers.get_mut(&(*qer, uplink)) {
+                    Some(marker) => marker.charge(bytes, colour),
+                    None => subscriber.meters.get_mut(&(*qer, uplink)).unwrap().take(bytes),
                 }
             }
             let counts = subscriber.pdrs.entry(pdr.id).or_default();
@@ -772,7 +793,7 @@ impl Reference {
             return;
         }
         if to_ue {
-            self.arisen.push_back(Arrival { packet: answer, tunnel: None, from: None });
+            self.arisen.push_back(Arrival { packet: answer, met: 0, tunnel: None, from: None });
         } else if let Some(frame) = &arrival.from {
             let back = EthernetView::parse(frame).unwrap().source();
             self.emit(1, back, &answer);
@@ -834,15 +855,39 @@ fn mark(rules: &Rules, pdr: &Pdr) -> Option<Qfi> {
     Some(qfi)
 }
 
-fn filter_matches(filter: &SdfFilter, ip: &IpPacket) -> bool {
+/// What filters look at.
+struct Five {
+    protocol: u8,
+    source: IpAddr,
+    destination: IpAddr,
+    ports: Option<(u16, u16)>,
+    tos: u8,
+}
+
+impl Five {
+    /// Of a packet without options, extension headers or fragments. `None`: it lacks ports that it should have.
+    fn of(packet: &[u8]) -> Option<Self> {
+        let (protocol, transport) =
+            if packet[0] >> 4 == 4 { (packet[9], &packet[20..]) } else { (packet[6], &packet[40..]) };
+        let mut ports = None;
+        if matches!(protocol, 6 | 17) {
+            let [s0, s1, d0, d1] = *transport.first_chunk::<4>()?;
+            ports = Some((u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1])));
+        }
+        let (source, destination) = addresses(packet);
+        Some(Self { protocol, source, destination, ports, tos: tos(packet) })
+    }
+}
+
+fn filter_matches(filter: &SdfFilter, ip: &Five) -> bool {
     let ranges = |ranges: &[(u16, u16)], port: Option<u16>| {
         ranges.is_empty() || port.is_some_and(|port| ranges.iter().any(|r| r.0 <= port && port <= r.1))
     };
-    filter.protocol.is_none_or(|p| IpProtocol(p) == ip.key.protocol)
-        && filter.source.is_none_or(|p| p.contains(ip.key.source))
-        && filter.destination.is_none_or(|p| p.contains(ip.key.destination))
-        && ranges(&filter.source_ports, ip.key.ports.map(|p| p.source))
-        && ranges(&filter.destination_ports, ip.key.ports.map(|p| p.destination))
+    filter.protocol.is_none_or(|p| p == ip.protocol)
+        && filter.source.is_none_or(|p| p.contains(ip.source))
+        && filter.destination.is_none_or(|p| p.contains(ip.destination))
+        && ranges(&filter.source_ports, ip.ports.map(|p| p.0))
+        && ranges(&filter.destination_ports, ip.ports.map(|p| p.1))
         && filter.tos.is_none_or(|(value, mask)| ip.tos & mask == value & mask)
 }
 
