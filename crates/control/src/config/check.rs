@@ -557,6 +557,19 @@ impl Check<'_> {
                     self.wrong_with(&path, Wrong::TwoSlices { what }, &first, "the other");
                 }
             }
+            for (excess, maximum, guaranteed, name) in [
+                (slice.uplink_excess_burst, slice.uplink, slice.uplink_guaranteed, "uplink-excess-burst"),
+                (
+                    slice.downlink_excess_burst,
+                    slice.downlink,
+                    slice.downlink_guaranteed,
+                    "downlink-excess-burst",
+                ),
+            ] {
+                if excess.is_some() && (maximum.is_none() || guaranteed.is_some()) {
+                    self.wrong(&key(name), Wrong::ExcessOfNoSingleRate { key: name });
+                }
+            }
             for (guaranteed, maximum, name) in [
                 (slice.uplink_guaranteed, slice.uplink, "uplink-guaranteed"),
                 (slice.downlink_guaranteed, slice.downlink, "downlink-guaranteed"),

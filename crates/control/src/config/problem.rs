@@ -140,6 +140,12 @@ pub enum Wrong {
         /// The key.
         key: &'static str,
     },
+    /// An excess burst without a rate, or beside two.
+    #[error("`{key}` goes with one rate")]
+    ExcessOfNoSingleRate {
+        /// The key.
+        key: &'static str,
+    },
     /// A QFI or a DSCP with two meanings.
     #[error("{what} is marked twice")]
     MarkedTwice {
@@ -481,6 +487,10 @@ impl Wrong {
             Self::TwoSlices { .. } => "leave it to one of them".to_owned(),
             Self::GuaranteeBeyondMaximum { key } => {
                 format!("give `{}` too, at least as much", key.trim_end_matches("-guaranteed"))
+            }
+            Self::ExcessOfNoSingleRate { key } => {
+                let rate = key.trim_end_matches("-excess-burst");
+                format!("give `{rate}` too, and no `{rate}-guaranteed`")
             }
             Self::MarkedTwice { .. } => {
                 "write one section for each QFI, and each DSCP that it accepts in one of them".to_owned()

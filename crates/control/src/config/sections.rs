@@ -337,6 +337,10 @@ pub struct SliceSection {
     #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<BitRate>>")]
     pub uplink_guaranteed: Option<BitRate>,
+    /// Beyond `uplink` this many bytes more may pass at once, as packets that are the first to be dropped further on (RFC 2697), instead of
+    /// a guaranteed rate below it (RFC 2698).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink_excess_burst: Option<u32>,
     /// What all its sessions may receive together. Default: no limit.
     #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<BitRate>>")]
@@ -345,6 +349,13 @@ pub struct SliceSection {
     #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<BitRate>>")]
     pub downlink_guaranteed: Option<BitRate>,
+    /// As `uplink-excess-burst`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub downlink_excess_burst: Option<u32>,
+    /// Packets beyond what their own rules guarantee count as any other (colour-blind), instead of staying the first to be dropped
+    /// (colour-aware).
+    #[serde(default)]
+    pub colour_blind: bool,
 }
 
 /// How a QFI and DSCPs stand for each other.

@@ -197,6 +197,10 @@ fn slices_are_told_apart() {
             "slice.1.downlink=1kbit/s",
             "slice.1.downlink-guaranteed=1001bit/s",
             "slice.2.name=a",
+            "slice.2.uplink-excess-burst=1000",
+            "slice.2.downlink=1Mbit/s",
+            "slice.2.downlink-guaranteed=1Mbit/s",
+            "slice.2.downlink-excess-burst=1000",
         ])
         .unwrap_err()
         .to_string()

@@ -255,13 +255,25 @@ pub(super) fn datapath(
 /// The rates of slices, which all workers share.
 fn slices(config: &Config, burst: u64) -> Vec<Slice> {
     let meter = |rate: BitRate| MeterConfig::with_burst_time(rate.0, burst, SLICE_BURST);
-    let marker = |guaranteed: Option<BitRate>, maximum: Option<BitRate>| {
+    let marker = |blind, guaranteed: Option<BitRate>, maximum: Option<BitRate>, excess: Option<u32>| {
         let maximum = maximum?;
-        Some(Arc::new(SharedMarker::new(meter(guaranteed.unwrap_or(maximum)), meter(maximum))))
+        let marker = match excess {
+            Some(excess) => SharedMarker::single_rate(meter(maximum), excess),
+            None => SharedMarker::new(meter(guaranteed.unwrap_or(maximum)), meter(maximum)),
+        };
+        Some(Arc::new(marker.blind(blind)))
     };
-    let slice = |section: &SliceSection| Slice {
-        uplink: marker(section.uplink_guaranteed, section.uplink),
-        downlink: marker(section.downlink_guaranteed, section.downlink),
+    let slice = |section: &SliceSection| {
+        let blind = section.colour_blind;
+        Slice {
+            uplink: marker(blind, section.uplink_guaranteed, section.uplink, section.uplink_excess_burst),
+            downlink: marker(
+                blind,
+                section.downlink_guaranteed,
+                section.downlink,
+                section.downlink_excess_burst,
+            ),
+        }
     };
     config.slices.iter().map(slice).collect()
 }
