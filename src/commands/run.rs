@@ -181,8 +181,8 @@ fn has_tags(config: &Config, port: &control::config::Port) -> bool {
 
 #[cfg(feature = "dpdk")]
 fn bond(bond: &control::config::Bond) -> dpdk::bond::Bond {
-    use control::config::{BondMode, BondTransmit};
-    use dpdk::bond::{Mode, Transmit};
+    use control::config::{BondMode, BondTimeout, BondTransmit};
+    use dpdk::bond::{Mode, Timeout, Transmit};
 
     dpdk::bond::Bond {
         mode: match bond.mode {
@@ -198,6 +198,10 @@ fn bond(bond: &control::config::Bond) -> dpdk::bond::Bond {
             BondTransmit::L34 => Transmit::L34,
         },
         primary: bond.primary,
+        timeout: match bond.timeout {
+            BondTimeout::Short => Timeout::Short,
+            BondTimeout::Long => Timeout::Long,
+        },
     }
 }
 

@@ -8,10 +8,11 @@
 #include <rte_eth_bond.h>
 #include <rte_eth_bond_8023ad.h>
 #include <rte_ethdev.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-enum { MR_MEMBERS = 8 };
+enum { MR_MEMBERS = 8, MR_HURRIES = 256 /* queues of a member */ };
 
 struct mr_bond_config {
 	uint8_t mode; /* BONDING_MODE_... */
@@ -21,8 +22,9 @@ struct mr_bond_config {
 	uint16_t primary;
 	uint16_t poll_ms; /* between two looks at the link of a member that can't tell by itself */
 	uint16_t ports[MR_MEMBERS];
+	uint16_t silence_ms; /* LACP: after which a partner is given up, and to send more often than which it is asked; 0: the driver's own */
 };
-_Static_assert(sizeof(struct mr_bond_config) == 24, "mirrored in src/ffi.rs");
+_Static_assert(sizeof(struct mr_bond_config) == 26, "mirrored in src/ffi.rs");
 _Static_assert(BONDING_MODE_ROUND_ROBIN == 0 && BONDING_MODE_ACTIVE_BACKUP == 1 && BONDING_MODE_BALANCE == 2 &&
 	       BONDING_MODE_8023AD == 4, "as in src/bond.rs");
 _Static_assert(BALANCE_XMIT_POLICY_LAYER2 == 0 && BALANCE_XMIT_POLICY_LAYER23 == 1 && BALANCE_XMIT_POLICY_LAYER34 == 2,
@@ -61,6 +63,23 @@ static int lacp_fits(const struct mr_bond_config *config, uint32_t descriptors, 
 	return fits;
 }
 
+/*
+ * The driver asks partners for an LACPDU every 30 s and waits for 90 s: it never sets its LACP_Timeout bit, and so uses nothing but
+ * the timeout called long. That is made short here, and the bit set in what is sent (hurry).
+ */
+static int lacp_silence(uint16_t bond, uint16_t silence_ms)
+{
+	struct rte_eth_bond_8023ad_conf conf;
+
+	int rc = rte_eth_bond_8023ad_conf_get(bond, &conf);
+	if (rc != 0)
+		return rc;
+	conf.long_timeout_ms = silence_ms;
+	/* What an expired partner is waited for; the driver wants it to be shorter. */
+	conf.short_timeout_ms = silence_ms - 1u;
+	return rte_eth_bond_8023ad_setup(bond, &conf);
+}
+
 /* Makes a port of the ports in `config`; 0 or a positive errno, and in `step` what failed. The port exists once `bond` is set. */
 int mr_bond_create(const char *name, const struct mr_bond_config *config, uint32_t descriptors, int socket,
 		   uint16_t *bond, const char **step)
@@ -75,6 +94,12 @@ int mr_bond_create(const char *name, const struct mr_bond_config *config, uint32
 	if (rc < 0)
 		return -rc;
 	*bond = (uint16_t)rc;
+	*step = "setting LACP's timeouts";
+	if (config->mode == BONDING_MODE_8023AD && config->silence_ms > 1) {
+		rc = lacp_silence(*bond, config->silence_ms);
+		if (rc != 0)
+			return -rc;
+	}
 	*step = "choosing how it spreads packets";
 	if (config->mode == BONDING_MODE_BALANCE || config->mode == BONDING_MODE_8023AD) {
 		rc = rte_eth_bond_xmit_policy_set(*bond, config->policy);
@@ -114,7 +139,53 @@ static struct watch {
 	uint8_t up[MR_MEMBERS];
 	uint8_t members;
 	uint64_t poll_us;
+	const struct rte_eth_rxtx_callback *hurries[MR_MEMBERS][MR_HURRIES];
 } watches[RTE_MAX_ETHPORTS];
+
+/* Sees all that leaves by a queue of a member: asks for short timeouts in LACPDUs (IEEE 802.1AX 6.4.2.3). */
+static uint16_t hurry(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n, void *argument)
+{
+	(void)port, (void)queue, (void)argument;
+	for (uint16_t i = 0; i < n; i++) {
+		struct lacpdu_header *pdu = rte_pktmbuf_mtod(packets[i], struct lacpdu_header *);
+		if (likely(pdu->eth_hdr.ether_type != RTE_BE16(RTE_ETHER_TYPE_SLOW)) ||
+		    rte_pktmbuf_data_len(packets[i]) < sizeof(*pdu) || pdu->lacpdu.subtype != SLOW_SUBTYPE_LACP)
+			continue;
+		pdu->lacpdu.actor.state |= STATE_LACP_SHORT_TIMEOUT;
+	}
+	return n;
+}
+
+/* LACPDUs leave by whichever queue a worker polls. 0 or a positive errno. */
+static int hurry_begins(struct watch *w)
+{
+	for (unsigned int i = 0; i < w->members; i++) {
+		struct rte_eth_dev_info info;
+		int rc = rte_eth_dev_info_get(w->ports[i], &info);
+		if (rc != 0)
+			return -rc;
+		if (info.nb_tx_queues > MR_HURRIES)
+			return ENOBUFS;
+		for (uint16_t q = 0; q < info.nb_tx_queues; q++) {
+			w->hurries[i][q] = rte_eth_add_tx_callback(w->ports[i], q, hurry, NULL);
+			if (w->hurries[i][q] == NULL)
+				return ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Nobody sends any more. */
+static void hurry_ends(struct watch *w)
+{
+	for (unsigned int i = 0; i < MR_MEMBERS; i++)
+		for (uint16_t q = 0; q < MR_HURRIES; q++) {
+			const struct rte_eth_rxtx_callback *callback = w->hurries[i][q];
+			if (callback != NULL && rte_eth_remove_tx_callback(w->ports[i], q, callback) == 0)
+				rte_free((void *)(uintptr_t)callback);
+			w->hurries[i][q] = NULL;
+		}
+}
 
 static void look(void *argument)
 {
@@ -147,6 +218,11 @@ int mr_bond_watch(uint16_t bond, const struct mr_bond_config *config)
 	memcpy(w->ports, config->ports, sizeof(w->ports));
 	w->members = config->members < MR_MEMBERS ? config->members : MR_MEMBERS;
 	w->poll_us = config->poll_ms * 1000ull;
+	if (config->mode == BONDING_MODE_8023AD && config->silence_ms > 1) {
+		int rc = hurry_begins(w);
+		if (rc != 0)
+			return rc;
+	}
 	return -rte_eal_alarm_set(w->poll_us, look, w);
 }
 
@@ -154,6 +230,7 @@ int mr_bond_watch(uint16_t bond, const struct mr_bond_config *config)
 void mr_bond_unwatch(uint16_t bond)
 {
 	(void)rte_eal_alarm_cancel(look, &watches[bond]);
+	hurry_ends(&watches[bond]);
 }
 
 /* How one member of a running port fares. */

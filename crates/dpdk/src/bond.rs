@@ -11,10 +11,12 @@
 //! LACP (IEEE 802.1AX) finds out more: whether the other end agrees, and whether it still answers. The driver's part of
 //! that happens within receive and transmit calls, 10 times a second at least; a worker that has nothing to send makes none. So the
 //! receive half of queue 0 makes the transmit call in its place every [`PUMP`], and a flag that it shares with the transmit
-//! half keeps the two apart, for they may be on different threads.
+//! half keeps the two apart, for they may be on different threads. A partner that falls silent is given up after 3 seconds, or
+//! after 90 ([`Timeout`]).
 //!
 //! **The cost.** The driver's own: a look-up of the active members per burst, and per packet a hash of its headers where
-//! packets are spread by it. For LACP two uncontended atomic operations per transmit burst more.
+//! packets are spread by it. For LACP two uncontended atomic operations per transmit burst more, and with a short timeout a look at
+//! each packet's type.
 //!
 //! **When not to use it.** For kernel interfaces: `net_af_packet` and `net_af_xdp` never report a link that is down, so that
 //! only LACP notices, and slowly. Let the kernel bond them (`ip link add bond0 type bond`) and open the bond.
@@ -66,6 +68,26 @@ pub enum Transmit {
     L34 = 2,
 }
 
+/// How long LACP waits for a silent partner (IEEE 802.1AX 6.4.2.3). A partner is asked to send three times as often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timeout {
+    /// 3 seconds.
+    #[default]
+    Short,
+    /// 90 seconds.
+    Long,
+}
+
+impl Timeout {
+    /// For the shim: milliseconds, or 0 for what the driver does by itself.
+    const fn silence_ms(self) -> u16 {
+        match self {
+            Self::Short => 3_000,
+            Self::Long => 0,
+        }
+    }
+}
+
 /// Several devices that are one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bond {
@@ -78,6 +100,8 @@ pub struct Bond {
     /// The member, by its place, that carries packets whenever its link is up ([`Mode::ActiveBackup`]). `None`: who carries
     /// them goes on to.
     pub primary: Option<usize>,
+    /// After which silence a partner is given up ([`Mode::Lacp`]).
+    pub timeout: Timeout,
 }
 
 impl Bond {
@@ -177,6 +201,7 @@ pub(crate) fn create(
         primary: 0,
         poll_ms: POLL_MS,
         ports: [0; MAX_MEMBERS],
+        silence_ms: bond.timeout.silence_ms(),
     };
     for (place, port) in config.ports.iter_mut().zip(ports) {
         *place = *port;
@@ -289,6 +314,7 @@ mod tests {
             members: members.iter().map(|&member| member.into()).collect(),
             transmit: Transmit::L34,
             primary,
+            timeout: Timeout::Short,
         };
         let good = bond(&["0000:01:00.0", "0000:01:00.1"], Some(1));
         assert_eq!(check("net_bonding0", &good), Ok(()));

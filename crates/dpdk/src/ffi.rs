@@ -114,8 +114,9 @@ pub(crate) struct BondConfig {
     pub(crate) primary: u16,
     pub(crate) poll_ms: u16,
     pub(crate) ports: [u16; crate::bond::MAX_MEMBERS],
+    pub(crate) silence_ms: u16,
 }
-const _: () = assert!(std::mem::size_of::<BondConfig>() == 24);
+const _: () = assert!(std::mem::size_of::<BondConfig>() == 26);
 
 /// `struct mr_member`.
 #[repr(C)]

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::common::{Peer, against_af_packet, alone, open, sh, start, veth};
-use dpdk::bond::{Bond, Mode, Transmit};
+use dpdk::bond::{Bond, Mode, Timeout, Transmit};
 use dpdk::{DeviceSpec, DpdkError, DpdkPort, Eal, EalConfig, Memory};
 use io::conformance::{self, Expect, FarSide, Wiring};
 use io::{Frame, FramePool, Port, RxQueue, TxQueue};
@@ -147,7 +147,7 @@ fn tap_body() {
 /// A port of several devices.
 fn bonded(number: u8, mode: Mode, primary: Option<usize>, members: &[&str]) -> DeviceSpec {
     let members = members.iter().map(|&member| member.to_owned()).collect();
-    let bond = Bond { mode, members, transmit: Transmit::L34, primary };
+    let bond = Bond { mode, members, transmit: Transmit::L34, primary, timeout: Timeout::Short };
     DeviceSpec { bond: Some(bond), ..DeviceSpec::new("lag", &format!("net_bonding{number}")) }
 }
 
@@ -177,7 +177,7 @@ fn carries(port: &DpdkPort) -> Vec<bool> {
 fn until_carried_by(port: &DpdkPort, expected: &[bool], mut poll: impl FnMut()) -> Duration {
     let start = Instant::now();
     while carries(port) != expected {
-        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", port.members());
+        assert!(start.elapsed() < Duration::from_secs(45), "{:?}", port.members());
         poll();
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -410,6 +410,127 @@ fn bond_lacp_body() {
     println!("a pulled cable was left out after {took:?}");
     assert_eq!(exchange(64), 64);
     assert!(near.members()[1].link_up && !near.members()[0].link_up && near.link_up());
+}
+
+#[test]
+fn bond_lacp_gives_a_silent_partner_up() {
+    alone("bond_lacp_silence_body", true);
+}
+
+/// The other end of one cable, as IEEE 802.1AX has it: an LACPDU when one came, and then as often as it is asked to.
+struct Partner {
+    cable: Peer,
+    number: u8,
+    /// What came last: the port's own part of it, and when.
+    heard: Option<([u8; 18], Instant)>,
+    sent: Option<Instant>,
+}
+
+impl Partner {
+    fn new(eal: &Eal, number: u8, iface: &str) -> Self {
+        let device = format!("net_af_packet{number},iface={iface}");
+        let cable = Peer::new(open(eal, &DeviceSpec::new("far", &device)));
+        Self { cable, number, heard: None, sent: None }
+    }
+
+    /// Whether the port asks for short timeouts: the second bit of the actor's state.
+    fn is_hurried(&self) -> Option<bool> {
+        self.heard.map(|(actor, _)| actor[14] & 0x02 != 0)
+    }
+
+    fn turn(&mut self) {
+        let slow = |frame: &Vec<u8>| frame.len() >= 124 && frame[12..16] == [0x88, 0x09, 1, 1];
+        let news = self.cable.collect().into_iter().rfind(slow);
+        if let Some(frame) = &news {
+            // Behind type and length of the actor's part.
+            self.heard = Some((frame[18..36].try_into().unwrap(), Instant::now()));
+        }
+        let period = Duration::from_secs(if self.is_hurried() == Some(true) { 1 } else { 30 });
+        let due = self.sent.is_none_or(|sent| sent.elapsed() >= period);
+        if let Some((actor, _)) = self.heard.filter(|_| news.is_some() || due) {
+            let mut pdu = vec![0x01, 0x80, 0xc2, 0, 0, 2, 2, 0, 0, 0, 0, 0xbb, 0x88, 0x09, 1, 1];
+            // Active, aggregating, in sync, collecting and distributing, with short timeouts of its own.
+            pdu.extend([
+                1,
+                20,
+                0xff,
+                0xff,
+                2,
+                0,
+                0,
+                0,
+                0,
+                0xbb,
+                0,
+                1,
+                0,
+                0xff,
+                0,
+                self.number,
+                0x3f,
+                0,
+                0,
+                0,
+            ]);
+            pdu.extend([2, 20]);
+            pdu.extend(actor);
+            pdu.extend([3, 16]);
+            pdu.resize(124, 0);
+            self.cable.inject(&pdu);
+            self.sent = Some(Instant::now());
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by `bond_lacp_gives_a_silent_partner_up` in a namespace of its own"]
+fn bond_lacp_silence_body() {
+    let taps = ["net_tap0,iface=left", "net_tap1,iface=right"];
+    let eal = start(&taps);
+    for timeout in [Timeout::Short, Timeout::Long] {
+        let mut spec = bonded(0, Mode::Lacp, None, &taps);
+        spec.bond.as_mut().unwrap().timeout = timeout;
+        let mut port = match DpdkPort::open(&eal, &spec) {
+            Ok(port) => port,
+            Err(error) => {
+                println!("skipped bond_lacp_gives_a_silent_partner_up: {error}");
+                return;
+            }
+        };
+        sh(
+            "for i in left right; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; ip link set $i up; done",
+        );
+        let mut partners = [Partner::new(&eal, 8, "left"), Partner::new(&eal, 9, "right")];
+        let (mut rx, _tx) = port.take_queue(0).unwrap();
+        let mut frames = Vec::new();
+        let mut poll = || {
+            rx.rx_burst(&mut frames, 64);
+            frames.clear();
+        };
+        let took = until_carried_by(&port, &[true, true], || {
+            poll();
+            partners.iter_mut().for_each(Partner::turn);
+        });
+        println!("{timeout:?}: agreed after {took:?}");
+        let hurried = Some(timeout == Timeout::Short);
+        assert!(partners.iter().all(|partner| partner.is_hurried() == hurried), "{timeout:?}");
+        if timeout == Timeout::Long {
+            continue;
+        }
+        // One falls silent, the other answers on: the one is left out, the other is not.
+        let [left, right] = &mut partners;
+        let took = until_carried_by(&port, &[false, true], || {
+            poll();
+            right.turn();
+        });
+        println!("a silent partner was left out after {took:?}");
+        let back = until_carried_by(&port, &[true, true], || {
+            poll();
+            left.turn();
+            right.turn();
+        });
+        println!("and was back after {back:?}");
+    }
 }
 
 #[test]

@@ -146,12 +146,17 @@ fn bond_of_taps() {
 #[test]
 #[ignore = "run by `bond_of_taps` in a namespace of its own"]
 fn bond_of_taps_body() {
-    use dpdk::bond::{Bond, Mode, Transmit};
+    use dpdk::bond::{Bond, Mode, Timeout, Transmit};
 
     let members = ["net_tap0,iface=one".to_owned(), "net_tap1,iface=two".to_owned()];
     let eal = start(&[&members[0]]);
-    let bond =
-        Bond { mode: Mode::ActiveBackup, members: members.into(), transmit: Transmit::L34, primary: None };
+    let bond = Bond {
+        mode: Mode::ActiveBackup,
+        members: members.into(),
+        transmit: Transmit::L34,
+        primary: None,
+        timeout: Timeout::Short,
+    };
     let mut port = match DpdkPort::open(&eal, &DeviceSpec { bond: Some(bond), ..spec("lag", "net_bonding0") })
     {
         Ok(port) => port,

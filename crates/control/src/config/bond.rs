@@ -31,6 +31,17 @@ pub enum BondTransmit {
     L34,
 }
 
+/// How long LACP waits for a silent partner (IEEE 802.1AX).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BondTimeout {
+    /// 3 seconds; the partner is asked to send every second.
+    #[default]
+    Short,
+    /// 90 seconds; the partner is asked to send every 30 seconds.
+    Long,
+}
+
 /// Several devices that are one port (link aggregation).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -48,6 +59,9 @@ pub struct BondSection {
     #[serde(default, with = "units::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Text<DeviceName>>")]
     pub primary: Option<DeviceName>,
+    /// How long a silent partner is waited for (`lacp`). Default: short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<BondTimeout>,
 }
 
 /// Several devices that are one port; examined.
@@ -61,6 +75,8 @@ pub struct Bond {
     pub transmit: BondTransmit,
     /// Position in `members` of the one that is preferred.
     pub primary: Option<usize>,
+    /// How long a silent partner is waited for.
+    pub timeout: BondTimeout,
 }
 
 /// The most devices of one port.
@@ -69,7 +85,7 @@ pub const MAX_MEMBERS: usize = 8;
 impl BondSection {
     /// The port, or what is wrong with it and what would be right.
     pub(crate) fn examined(&self) -> Result<Bond, (&'static str, &'static str)> {
-        let Self { mode, members, transmit, primary } = self;
+        let Self { mode, members, transmit, primary, timeout } = self;
         if members.is_empty() || members.len() > MAX_MEMBERS {
             return Err((
                 "no members, or too many",
@@ -94,6 +110,13 @@ impl BondSection {
             let help = "drop it: where all carry packets, none is preferred";
             return Err(("a primary, which only `active-backup` has", help));
         }
-        Ok(Bond { mode: *mode, members: members.clone(), transmit: *transmit, primary: at })
+        if timeout.is_some() && *mode != BondMode::Lacp {
+            return Err((
+                "a timeout, which only `lacp` has",
+                "drop it: without LACP there is nobody to wait for",
+            ));
+        }
+        let (members, timeout) = (members.clone(), timeout.unwrap_or_default());
+        Ok(Bond { mode: *mode, members, transmit: *transmit, primary: at, timeout })
     }
 }

@@ -44,7 +44,7 @@ mod tree;
 mod typed;
 pub mod units;
 
-pub use bond::{Bond, BondMode, BondSection, BondTransmit};
+pub use bond::{Bond, BondMode, BondSection, BondTimeout, BondTransmit};
 pub use flow_log::FlowLogSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use offload::{OffloadMode, OffloadSection};

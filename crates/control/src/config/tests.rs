@@ -131,6 +131,14 @@ fn several_devices_are_one_port() {
     let primary = |mode, primary| said(&format!("bond={{mode='{mode}', {two}, primary='{primary}'}}"));
     assert_eq!(primary("active-backup", "0000:09:00.0"), "a primary that is none of its members");
     assert_eq!(primary("balance", "0000:01:00.0"), "a primary, which only `active-backup` has");
+    assert_eq!(
+        said(&format!("bond={{mode='balance', {two}, timeout='long'}}")),
+        "a timeout, which only `lacp` has"
+    );
+    let lacp = |more: &str| {
+        with(&[&port(&format!("bond={{mode='lacp', {two}{more}}}"))]).unwrap().ports[1].bond.clone().unwrap()
+    };
+    assert_eq!((lacp("").timeout, lacp(", timeout='long'").timeout), (BondTimeout::Short, BondTimeout::Long));
     // A kernel interface that another port has, by its device's name.
     assert_eq!(said("bond={mode='balance', members=['net_af_packet0,iface=veth1']}"), "net_af_packet0");
 }
