@@ -34,6 +34,9 @@ struct LabArgs {
     /// The UPF's workers: threads that forward.
     #[arg(long, global = true, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=8))]
     workers: u16,
+    /// How many UEs there are, at most 16. The first is in NAME-ran, the others in NAME-ue1 and on; `ue0`, `ue1`, … name them.
+    #[arg(long, global = true, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    ues: u8,
     /// Translate addresses on N6 (NAT44 and NPTv6).
     #[arg(long, global = true)]
     nat: bool,
@@ -71,12 +74,13 @@ impl From<LabError> for Failure {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| Failure::new(Exit::Failed, format!("can't find the program itself: {error}")))?;
-    let LabArgs { name, driver, smf, workers, nat, capture } = &args.lab;
+    let LabArgs { name, driver, smf, workers, ues, nat, capture } = &args.lab;
     let options = Options {
         name: name.clone(),
         driver: *driver,
         smf: *smf,
         workers: *workers,
+        ues: *ues,
         nat: *nat,
         capture: capture.clone(),
         binary,

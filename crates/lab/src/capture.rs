@@ -152,7 +152,7 @@ mod tests {
             println!("skipped: no dumpcap and no tcpdump");
             return;
         }
-        let names = Namespaces::named(Some(&format!("c{}", std::process::id()))).unwrap();
+        let names = Namespaces::named(Some(&format!("c{}", std::process::id())), 1).unwrap();
         let directory = std::env::temp_dir().join(format!("millrace-capture-{}", std::process::id()));
         let capture = || -> Result<Vec<u8>, LabError> {
             names.create(|_| Ok(()))?;

@@ -7,8 +7,8 @@ use crate::process::{code, send, watch};
 use crate::reaper::Reaper;
 use crate::signals::Signals;
 use crate::smf::SmfThread;
-use crate::topology::{Namespaces, address};
-use crate::ue::{self, Ue};
+use crate::topology::{MAX_UES, Namespaces, address, ue_name};
+use crate::ue::Ue;
 use crate::upf::Upf;
 use crate::{LabError, Tool};
 use loadgen::facts::SessionFacts;
@@ -33,6 +33,8 @@ pub struct Options {
     pub smf: Habit,
     /// The UPF's workers.
     pub workers: u16,
+    /// UEs, 1 to [`MAX_UES`].
+    pub ues: u8,
     /// Whether the UPF translates addresses on N6.
     pub nat: bool,
     /// Where to put captures of N3, N4 and N6 and the UPF's log.
@@ -45,7 +47,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Lab {
     smf: SmfThread,
-    ue: Ue,
+    ues: Vec<Ue>,
     upf: Upf,
     dn: DataNetwork,
     captures: Option<Captures>,
@@ -53,17 +55,18 @@ pub struct Lab {
     signals: Signals,
     options: Options,
     namespaces: Namespaces,
-    facts: SessionFacts,
+    /// Of each UE, the first first.
+    facts: Vec<SessionFacts>,
     directory: PathBuf,
 }
 
 impl Lab {
-    /// Builds everything, and returns when the UE has its session. From here on SIGINT, SIGTERM and SIGHUP are the lab's.
+    /// Builds everything, and returns when the UEs have their sessions. From here on SIGINT, SIGTERM and SIGHUP are the lab's.
     ///
     /// Errors: not root, a tool or a kernel feature is missing, the namespaces' names are taken, the UPF did not start or did not
     /// take the session. Nothing is left behind then.
     pub fn start(options: &Options) -> Result<Self, LabError> {
-        let namespaces = Namespaces::named(options.name.as_deref())?;
+        let namespaces = Namespaces::named(options.name.as_deref(), options.ues)?;
         if !rustix::process::geteuid().is_root() {
             return Err(LabError::NotRoot);
         }
@@ -101,10 +104,13 @@ impl Lab {
             upf.check()?;
             if interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
         };
-        let (smf, facts) = SmfThread::start(&namespaces.upf, options.smf, check)?;
-        let ue = Ue::start(&namespaces.ran, &facts)?;
+        let count = options.ues.clamp(1, MAX_UES);
+        let (smf, facts) = SmfThread::start(&namespaces.upf, options.smf, count, check)?;
+        namespaces.name_ues(&facts)?;
+        let ues = namespaces.ues().zip(&facts).map(|(ue, facts)| Ue::start(&namespaces.ran, ue, facts));
+        let ues = ues.collect::<Result<Vec<_>, _>>()?;
         let options = options.clone();
-        Ok(Self { smf, ue, upf, dn, captures, reaper, signals, options, namespaces, facts, directory })
+        Ok(Self { smf, ues, upf, dn, captures, reaper, signals, options, namespaces, facts, directory })
     }
 
     /// Where `millrace ctl --socket` reaches the UPF.
@@ -112,12 +118,12 @@ impl Lab {
         self.directory.join("ctl.sock")
     }
 
-    /// The session of the UE.
-    pub const fn session(&self) -> &SessionFacts {
+    /// The sessions of the UEs.
+    pub fn sessions(&self) -> &[SessionFacts] {
         &self.facts
     }
 
-    /// Runs a command as the UE, with this process's standard input, output and error; says its exit code (128 and the
+    /// Runs a command as the first UE, with this process's standard input, output and error; says its exit code (128 and the
     /// signal's number if a signal ended it). [`can_run`](crate::can_run) knows beforehand whether there is such a command.
     ///
     /// SIGTERM and SIGHUP are passed on. SIGINT is not: a terminal sends it to the command too. But the second one, as
@@ -126,6 +132,9 @@ impl Lab {
         let mut line = Command::new("ip");
         line.args(["netns", "exec", &self.namespaces.ran]).args(command);
         line.env("MILLRACE_CTL__SOCKET", self.socket());
+        if let Some(path) = self.path() {
+            line.env("PATH", path);
+        }
         let mut child = line.spawn().map_err(|source| LabError::Tool { program: "ip", source })?;
         let end = watch(&child)?;
         let mut interrupts = 0;
@@ -151,6 +160,13 @@ impl Lab {
                 Some(signal) => send(&mut child, signal),
             }
         }
+    }
+
+    /// Where commands find programs: before all else `millrace`, the one that the lab runs.
+    fn path(&self) -> Option<OsString> {
+        let own = self.options.binary.parent()?.to_owned();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&path))).ok()
     }
 
     /// Returns when SIGINT, SIGTERM or SIGHUP comes.
@@ -179,9 +195,9 @@ impl Lab {
     ///
     /// Errors: the UPF had ended before, or did not end as it should. Nothing is left behind then either.
     pub fn finish(self) -> Result<(), LabError> {
-        let Self { smf, ue, mut upf, dn, captures, reaper, .. } = self;
+        let Self { smf, ues, mut upf, dn, captures, reaper, .. } = self;
         // The session is deleted and the association released while there is a UPF.
-        drop((smf, ue));
+        drop((smf, ues));
         let ended = upf.stop();
         drop((upf, dn, captures));
         drop(reaper);
@@ -189,20 +205,27 @@ impl Lab {
     }
 }
 
+/// A UE's addresses in words.
+fn addresses(facts: &SessionFacts) -> [String; 2] {
+    [
+        facts.ue_ipv4.map_or("no IPv4".into(), |address| address.to_string()),
+        facts.ue_ipv6_address().map_or("no IPv6".into(), |address| address.to_string()),
+    ]
+}
+
 impl fmt::Display for Lab {
     /// A picture of what was built, and what to try.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Namespaces { ran, upf, dn } = &self.namespaces;
-        let facts = &self.facts;
-        let v4 = facts.ue_ipv4.map_or("no IPv4".into(), |address| address.to_string());
-        let v6 = facts.ue_ipv6_address().map_or("no IPv6".into(), |address| address.to_string());
+        let Namespaces { ran, upf, dn, further_ues } = &self.namespaces;
+        let Some(facts) = self.facts.first() else { return Ok(()) };
+        let [v4, v6] = addresses(facts);
         let servers = if self.dn.has_iperf3() { "http, iperf3" } else { "http" };
         let (gap, n3, n6) = ("      ", "--n3--", "--n6--");
         let rows = [
             ([ran.clone(), upf.clone(), dn.clone()], [gap, gap]),
             (
                 [
-                    format!("UE {} (TUN)", ue::INTERFACE),
+                    format!("UE {} (TUN)", ue_name(0)),
                     format!("SMF ({}) on N4", self.options.smf.name()),
                     servers.into(),
                 ],
@@ -222,16 +245,26 @@ impl fmt::Display for Lab {
         write!(
             f,
             "{picture}\n\
-             The UE's packets leave by ue0 in GTP-U: TEID {} at {} up, TEID {} at {} down, QFI {}.\n\n\
-             Try in another terminal, as root (dn is the data network's host, IPv4 and IPv6):\n\
-             \x20 ip netns exec {ran} ping dn\n\
-             \x20 ip netns exec {ran} curl -o /dev/null http://dn/bytes/100000000\n",
+             The UE's packets leave by ue0 in GTP-U: TEID {} at {} up, TEID {} at {} down, QFI {}.\n",
             facts.ul_teid,
             facts.upf_n3,
             facts.dl_teid,
             facts.gnb,
             facts.qfi.get()
         )?;
+        for ((ue, namespace), facts) in self.namespaces.ues().zip(&self.facts).skip(1) {
+            let ([v4, v6], gnb) = (addresses(facts), facts.gnb);
+            writeln!(f, "Another UE is {} in {namespace}, behind the gNB {gnb}: {v4}, {v6}.", ue_name(ue))?;
+        }
+        write!(
+            f,
+            "\nTry in another terminal, as root (dn is the data network's host, IPv4 and IPv6):\n\
+             \x20 ip netns exec {ran} ping dn\n\
+             \x20 ip netns exec {ran} curl -o /dev/null http://dn/bytes/100000000\n",
+        )?;
+        if let Some(other) = further_ues.first() {
+            writeln!(f, "  ip netns exec {other} ping ue0             (from one UE to another)")?;
+        }
         if self.dn.has_iperf3() {
             writeln!(f, "  ip netns exec {ran} iperf3 -c dn       (-R: downlink, -u -b 50M: UDP)")?;
         }

@@ -2,7 +2,7 @@
 //!
 //! Three network namespaces of this machine, joined by veth pairs: `ran` with a UE and its gNB, `upf` with Millrace and
 //! an SMF, `dn` with a data network's servers ([`topology`] has the picture). Millrace is the real thing, `millrace run` with
-//! DPDK on the veth ends, configured over PFCP; the UE is a TUN interface, so every program that runs in `ran` is a program on a phone. What
+//! DPDK on the veth ends, configured over PFCP; the UE is a TUN interface, so every program that runs in `ran` is a program on a phone; further UEs have namespaces of their own. What
 //! is modelled is only what surrounds a UPF: SMF and gNB are those of crate `loadgen`.
 //!
 //! # Model
@@ -21,6 +21,8 @@
 //!     name: None,
 //!     driver: Driver::AfPacket,
 //!     smf: Habit::Open5gs,
+//!     workers: 1,
+//!     ues: 1,
 //!     nat: false,
 //!     capture: Some("/tmp/capture".into()),
 //!     binary: "/usr/local/bin/millrace".into(),

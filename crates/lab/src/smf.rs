@@ -25,18 +25,19 @@ pub(crate) struct SmfThread {
 }
 
 impl SmfThread {
-    /// Associates with the UPF and establishes one session, as IPv4v6 as the habit can. `check` is asked meanwhile whether that
-    /// still makes sense.
+    /// Associates with the UPF and establishes a session for each UE, as IPv4v6 as the habit can. `check` is asked meanwhile whether
+    /// that still makes sense.
     pub fn start(
         namespace: &str,
         habit: Habit,
+        ues: u8,
         mut check: impl FnMut() -> Result<(), LabError>,
-    ) -> Result<(Self, SessionFacts), LabError> {
-        let config = config(habit)?;
+    ) -> Result<(Self, Vec<SessionFacts>), LabError> {
+        let config = config(habit, ues)?;
         let (tell, told) = sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let (namespace, stopping) = (namespace.to_owned(), Arc::clone(&stop));
-        let life = move || serve(&namespace, config, &stopping, &tell);
+        let life = move || serve(&namespace, config, ues, &stopping, &tell);
         let thread = std::thread::Builder::new().name("smf".into()).spawn(life).map_err(LabError::Os)?;
         let this = Self { stop, thread: Some(thread) };
         loop {
@@ -60,7 +61,7 @@ impl Drop for SmfThread {
     }
 }
 
-fn config(habit: Habit) -> Result<SmfConfig, LabError> {
+fn config(habit: Habit, ues: u8) -> Result<SmfConfig, LabError> {
     let at = |ip| SocketAddr::new(ip, PFCP);
     let prefix = |_| LabError::Os(std::io::Error::other("the UE pools of the topology are no prefixes"));
     Ok(SmfConfig {
@@ -72,7 +73,7 @@ fn config(habit: Habit) -> Result<SmfConfig, LabError> {
             ipv4: address::UE_POOL.parse().map_err(prefix)?,
             ipv6: address::UE_POOL_V6.parse().map_err(prefix)?,
         },
-        gnbs: vec![address::GNB.into()],
+        gnbs: (0..ues).map(|ue| address::gnb(ue).into()).collect(),
         upf_n3: address::UPF_N3.into(),
         t1: Duration::from_millis(300),
         n1: 5,
@@ -85,10 +86,11 @@ fn config(habit: Habit) -> Result<SmfConfig, LabError> {
 fn serve(
     namespace: &str,
     config: SmfConfig,
+    ues: u8,
     stop: &AtomicBool,
-    tell: &SyncSender<Result<SessionFacts, LabError>>,
+    tell: &SyncSender<Result<Vec<SessionFacts>, LabError>>,
 ) {
-    let mut smf = match establish(namespace, config) {
+    let mut smf = match establish(namespace, config, ues) {
         Ok((smf, facts)) => {
             if tell.send(Ok(facts)).is_err() {
                 return;
@@ -111,13 +113,14 @@ fn serve(
     }
 }
 
-fn establish(namespace: &str, config: SmfConfig) -> Result<(Smf, SessionFacts), LabError> {
+fn establish(namespace: &str, config: SmfConfig, ues: u8) -> Result<(Smf, Vec<SessionFacts>), LabError> {
     Namespaces::enter(namespace)?;
     let mut smf = Smf::bind(config)?;
     smf.associate()?;
-    clean(&smf.establish(1)?)?;
+    clean(&smf.establish(ues.into())?)?;
     clean(&smf.activate_all()?)?;
-    let facts = smf.session(0).cloned().ok_or(LabError::Session("it vanished".into()))?;
+    let facts: Option<Vec<_>> = (0..u32::from(ues)).map(|ue| smf.session(ue).cloned()).collect();
+    let facts = facts.ok_or(LabError::Session("it vanished".into()))?;
     Ok((smf, facts))
 }
 

@@ -1,4 +1,5 @@
-//! Three network namespaces joined by veth pairs: `ran` and `dn`, and between them the one that the UPF runs in.
+//! Three network namespaces joined by veth pairs: `ran` and `dn`, and between them the one that the UPF runs in. Further UEs have
+//! one each, `ue1` and on, and gNBs at further addresses in `ran`.
 //!
 //! ```text
 //!   ran                    upf                     dn
@@ -9,7 +10,10 @@
 //! The interfaces in `upf` have no addresses: they belong to Millrace, and the kernel must not answer for them.
 
 use crate::LabError;
+use loadgen::facts::SessionFacts;
+use std::fmt::Write;
 use std::fs;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -25,6 +29,11 @@ pub mod address {
     pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
     /// The gNB, IPv6.
     pub const GNB_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 2);
+    /// The gNB of a UE: each has its own.
+    pub const fn gnb(ue: u8) -> Ipv4Addr {
+        let [a, b, c, d] = GNB.octets();
+        Ipv4Addr::new(a, b, c, d + ue)
+    }
     /// Millrace on N6.
     pub const UPF_N6: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
     /// Millrace on N6, IPv6.
@@ -50,11 +59,16 @@ pub mod address {
 /// MTU of the veth pairs. A downlink packet of 1,500 bytes does not fit with its tunnel headers: path MTU discovery has work to do.
 pub const MTU: u16 = 1_500;
 
+/// The most UEs of a lab.
+pub const MAX_UES: u8 = 16;
+
 /// The namespaces' names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespaces {
-    /// The radio side.
+    /// The radio side, where UE 0 is.
     pub ran: String,
+    /// UE 1 and on.
+    pub further_ues: Vec<String>,
     /// Where Millrace and the SMF model run.
     pub upf: String,
     /// The data network.
@@ -62,10 +76,11 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// `ran`, `upf` and `dn`; with a name, `NAME-ran` and so on, so that several labs run side by side.
+    /// `ran`, `upf` and `dn`, and `ue1` and on for UEs beyond the first; with a name, `NAME-ran` and so on, so that several labs run
+    /// side by side.
     ///
     /// Errors: the name is not made of letters, digits and hyphens, or is too long.
-    pub fn named(name: Option<&str>) -> Result<Self, LabError> {
+    pub fn named(name: Option<&str>, ues: u8) -> Result<Self, LabError> {
         let prefix = match name {
             None => String::new(),
             Some(name)
@@ -77,12 +92,19 @@ impl Namespaces {
             Some(name) => return Err(LabError::Name(name.to_owned())),
         };
         let full = |short: &str| format!("{prefix}{short}");
-        Ok(Self { ran: full("ran"), upf: full("upf"), dn: full("dn") })
+        let further_ues = (1..ues.clamp(1, MAX_UES)).map(|ue| full(&ue_name(ue))).collect();
+        Ok(Self { ran: full("ran"), further_ues, upf: full("upf"), dn: full("dn") })
     }
 
-    /// All three.
-    pub fn each(&self) -> [&str; 3] {
-        [&self.ran, &self.upf, &self.dn]
+    /// All of them.
+    pub fn each(&self) -> Vec<&str> {
+        let further = self.further_ues.iter().map(String::as_str);
+        [&*self.ran, &*self.upf, &*self.dn].into_iter().chain(further).collect()
+    }
+
+    /// UEs, each with the namespace that it is in.
+    pub fn ues(&self) -> impl Iterator<Item = (u8, &str)> {
+        (0..).zip(std::iter::once(&self.ran).chain(&self.further_ues).map(String::as_str))
     }
 
     /// The file that names a network namespace.
@@ -110,17 +132,36 @@ impl Namespaces {
             run("ip", &format!("netns add {name}"))?;
             claim(name)?;
             run("ip", &format!("-n {name} link set lo up"))?;
-            Self::name_hosts(name)?;
+            Self::name_hosts(name, "")?;
         }
         // Not 127.0.0.0/8: some SMFs name their address as a tunnel's end, and that can't be a loopback address.
         for n4 in [address::UPF_N4, address::SMF_N4] {
             run("ip", &format!("-n {} address add {n4}/32 dev lo", self.upf))?;
         }
-        self.join(&self.ran, "n3", &[&address::GNB, &address::GNB_V6])?;
+        let gnbs: Vec<_> = self.ues().map(|(ue, _)| address::gnb(ue)).collect();
+        let gnbs = gnbs.iter().map(|gnb| gnb as &dyn std::fmt::Display);
+        self.join(&self.ran, "n3", &gnbs.chain([&address::GNB_V6 as _]).collect::<Vec<_>>())?;
         self.join(&self.dn, "n6", &[&address::DN, &address::DN_V6])?;
         let dn = &self.dn;
         run("ip", &format!("-n {dn} route add {} via {}", address::UE_POOL, address::UPF_N6))?;
-        run("ip", &format!("-n {dn} -6 route add {} via {}", address::UE_POOL_V6, address::UPF_N6_V6))
+        // Nobody asks for public prefixes on the link, as for public addresses: they have to be routed to Millrace.
+        for prefix in [address::UE_POOL_V6, address::PUBLIC_V6] {
+            run("ip", &format!("-n {dn} -6 route add {prefix} via {}", address::UPF_N6_V6))?;
+        }
+        Ok(())
+    }
+
+    /// Makes UEs known by name in all namespaces.
+    pub fn name_ues(&self, sessions: &[SessionFacts]) -> Result<(), LabError> {
+        let mut lines = String::new();
+        for ((ue, _), facts) in self.ues().zip(sessions) {
+            let v4 = facts.ue_ipv4.map(IpAddr::V4);
+            for address in v4.into_iter().chain(facts.ue_ipv6_address().map(IpAddr::V6)) {
+                writeln!(lines, "{address} {}", ue_name(ue))
+                    .map_err(|error| LabError::Os(std::io::Error::other(error)))?;
+            }
+        }
+        self.each().into_iter().try_for_each(|name| Self::name_hosts(name, &lines))
     }
 
     /// A veth pair between `upf` and another namespace, of the same name at both ends; addresses at the far end only.
@@ -158,8 +199,8 @@ impl Namespaces {
         Ok(())
     }
 
-    /// What the names of the lab mean to programs that `ip netns exec` starts.
-    fn name_hosts(namespace: &str) -> Result<(), LabError> {
+    /// What the names of the lab mean to programs that `ip netns exec` starts; `further` are more lines of that.
+    fn name_hosts(namespace: &str, further: &str) -> Result<(), LabError> {
         let etc = Self::etc(namespace);
         let names: [(&dyn std::fmt::Display, &dyn std::fmt::Display, &str); 4] = [
             (&address::DN, &address::DN_V6, "dn"),
@@ -168,7 +209,7 @@ impl Namespaces {
             (&address::UPF_N6, &address::UPF_N6_V6, "upf-n6"),
         ];
         let lines = names.map(|(v4, v6, name)| format!("{v4} {name}\n{v6} {name}\n")).concat();
-        let hosts = format!("127.0.0.1 localhost\n::1 localhost\n{lines}");
+        let hosts = format!("127.0.0.1 localhost\n::1 localhost\n{lines}{further}");
         fs::create_dir_all(&etc)
             .and_then(|()| fs::write(etc.join("hosts"), hosts))
             .and_then(|()| {
@@ -230,6 +271,11 @@ impl Namespaces {
     }
 }
 
+/// A UE's name, and its interface's.
+pub(crate) fn ue_name(ue: u8) -> String {
+    format!("ue{ue}")
+}
+
 /// Runs a command line whose words hold no blanks.
 pub(crate) fn run(program: &'static str, line: &str) -> Result<(), LabError> {
     let output = Command::new(program).args(line.split_whitespace()).output();
@@ -248,10 +294,14 @@ pub(crate) mod tests {
 
     #[test]
     fn names() {
-        assert_eq!(Namespaces::named(None).unwrap().each(), ["ran", "upf", "dn"]);
-        assert_eq!(Namespaces::named(Some("a-1")).unwrap().ran, "a-1-ran");
+        assert_eq!(Namespaces::named(None, 1).unwrap().each(), ["ran", "upf", "dn"]);
+        let three = Namespaces::named(Some("a-1"), 3).unwrap();
+        assert_eq!(three.each(), ["a-1-ran", "a-1-upf", "a-1-dn", "a-1-ue1", "a-1-ue2"]);
+        assert_eq!(three.ues().collect::<Vec<_>>(), [(0, "a-1-ran"), (1, "a-1-ue1"), (2, "a-1-ue2")]);
+        assert_eq!(Namespaces::named(None, 255).unwrap().ues().count(), usize::from(MAX_UES));
+        assert_eq!(address::gnb(0), address::GNB);
         for bad in ["", "a/b", "..", "a b", &"x".repeat(33)] {
-            assert!(Namespaces::named(Some(bad)).is_err(), "{bad}");
+            assert!(Namespaces::named(Some(bad), 1).is_err(), "{bad}");
         }
     }
 
@@ -270,7 +320,7 @@ pub(crate) mod tests {
             println!("skipped: {what}");
             return;
         }
-        let names = Namespaces::named(Some(&format!("t{}", std::process::id()))).unwrap();
+        let names = Namespaces::named(Some(&format!("t{}", std::process::id())), 1).unwrap();
         let mut claimed = Vec::new();
         let made = names.create(|name| {
             claimed.push(name.to_owned());
