@@ -93,7 +93,7 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
         ..Options::default()
     };
     let upf = Upf::start(config, ports, options).map_err(|error| failure(&error))?;
-    let n4 = upf.n4_address().unwrap_or(config.n4.listen);
+    let n4 = upf.n4_address();
     tracing::info!(node = %config.node_id, %n4, workers = config.workers.workers(), "serving; stop with SIGINT or SIGTERM");
     if let Some(path) = upf.ctl_path() {
         tracing::info!(socket = %path.display(), "ask with `millrace ctl`");

@@ -86,7 +86,7 @@ impl Rig {
         let (n6_port, n6) = nic("n6", MacAddr([2, 0, 0, 0, 6, 1]))?;
         let options = Options { no_ctl: true, reply_to_source_port: true, ..Options::default() };
         let upf = Upf::start(&config, vec![n3_port, n6_port], options)?;
-        let (n4, backend) = (upf.n4_address()?, upf.backend());
+        let (n4, backend) = (upf.n4_address(), upf.backend());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         let thread = std::thread::Builder::new().name("control".into()).spawn(move || upf.run(&flag))?;

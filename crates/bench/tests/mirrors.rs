@@ -112,7 +112,7 @@ impl Rig {
         let (ports, wires): (Vec<_>, Vec<_>) = MACS.into_iter().map(nic).unzip();
         let options = Options { no_ctl: true, reply_to_source_port: true, ..Options::default() };
         let upf = Upf::start(&config, ports, options).unwrap();
-        let (n4, backend) = (upf.n4_address().unwrap(), upf.backend());
+        let (n4, backend) = (upf.n4_address(), upf.backend());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {

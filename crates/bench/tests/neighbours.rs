@@ -88,7 +88,7 @@ fn everybody_is_found(workers: u16) {
     let (ports, mut wires): (Vec<_>, Vec<_>) = MACS.into_iter().map(nic).unzip();
     let options = Options { no_ctl: true, reply_to_source_port: true, ..Options::default() };
     let upf = Upf::start(&config, ports, options).unwrap();
-    let n4 = upf.n4_address().unwrap();
+    let n4 = upf.n4_address();
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     let thread = std::thread::spawn(move || upf.run(&flag).unwrap());

@@ -24,7 +24,7 @@ pub fn shared_addresses(config: &Config, proc_net: &Path) -> Vec<IpAddr> {
 }
 
 /// The kernel's addresses; none where it doesn't say.
-fn addresses(proc_net: &Path) -> Vec<IpAddr> {
+pub fn addresses(proc_net: &Path) -> Vec<IpAddr> {
     let read = |file| std::fs::read_to_string(proc_net.join(file)).unwrap_or_default();
     let mut addresses: Vec<IpAddr> = ipv4(&read("fib_trie")).into_iter().map(IpAddr::V4).collect();
     addresses.extend(ipv6(&read("if_inet6")).map(IpAddr::V6));

@@ -337,12 +337,14 @@ impl Net {
         self.changed();
     }
 
-    /// An address beside the interfaces' that UEs must not reach: the N4 address.
-    pub fn protect(&mut self, address: IpAddr) {
-        if !self.protected.contains(&address) {
+    /// An address beside the interfaces' that UEs must not reach: the N4 address. Whether they could before.
+    pub fn protect(&mut self, address: IpAddr) -> bool {
+        let new = !self.protected.contains(&address);
+        if new {
             self.protected.push(address);
             self.changed();
         }
+        new
     }
 
     /// Packets whose rule names this network instance (by its index, from 1) may leave through this interface. One of which

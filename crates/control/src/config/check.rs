@@ -469,6 +469,13 @@ impl Check<'_> {
                 }
             }
         }
+        for (i, peers) in file.n4.peers.iter().flatten().enumerate() {
+            // Everybody is let in on purpose, which is warned of.
+            if peers.prefix_len() > 0 && (prefix.contains(peers) || peers.contains(&prefix)) {
+                let wrong = Wrong::PoolHasPeers { pool: prefix, peers: *peers };
+                self.wrong_with(path, wrong, &way!["n4", "peers", i], "who may speak N4");
+            }
+        }
         if prefix.contains(&file.n4.listen.ip()) {
             let wrong = Wrong::PoolHasOwnAddress {
                 pool: prefix,

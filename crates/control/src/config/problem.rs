@@ -279,6 +279,14 @@ pub enum Wrong {
         /// The address.
         address: IpAddr,
     },
+    /// UEs that may speak N4.
+    #[error("the pool {pool} and the SMFs' addresses {peers} overlap: a UE could delete sessions")]
+    PoolHasPeers {
+        /// The pool.
+        pool: IpNet,
+        /// The entry of `n4.peers`.
+        peers: IpNet,
+    },
     /// What is translated on N6 can't be.
     #[error("{error}")]
     Nat {
@@ -539,6 +547,7 @@ impl Wrong {
             Self::OneTable { section } => format!("write [{section}], once for each"),
             Self::HostBits { prefix } => format!("write {}", prefix.trunc()),
             Self::EmptyPool => "add ipv4 = [\"10.45.0.0/16\"] or ipv6 = [\"2001:db8:45::/48\"]".to_owned(),
+            Self::PoolHasPeers { .. } => "name the SMFs' own addresses in n4.peers, and nobody else's".to_owned(),
             Self::PoolHasOwnAddress { .. } => {
                 "UEs need addresses of their own: move one of the two".to_owned()
             }

@@ -430,6 +430,16 @@ fn n4_in_the_open_needs_peers_and_a_name() {
 }
 
 #[test]
+fn no_ue_may_speak_n4() {
+    for peers in ["10.45.7.0/24", "10.45.0.0/16", "10.0.0.0/8"] {
+        let found = wrong(&[&format!("n4.peers=['192.0.2.0/24', '{peers}']")]);
+        let (pool, peers) = ("10.45.0.0/16".parse().unwrap(), peers.parse().unwrap());
+        assert_eq!(found, [Wrong::PoolHasPeers { pool, peers }]);
+    }
+    assert!(with(&["n4.peers=['10.46.0.0/16', '2001:db8::/32']"]).is_ok());
+}
+
+#[test]
 fn no_more_flows_are_reserved_than_there_may_be() {
     assert!(with(&["limits.flows=4096", "limits.flows-reserved=4096"]).is_ok());
     assert!(matches!(

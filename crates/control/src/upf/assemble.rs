@@ -68,9 +68,6 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
     }
     let plan = config.nat.plan().map_err(UpfError::Nat)?;
     net.translate(Arc::new(plan));
-    if !config.n4.listen.ip().is_unspecified() {
-        net.protect(config.n4.listen.ip());
-    }
     Ok(net)
 }
 
@@ -122,12 +119,11 @@ pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
         s_nssai: slice.s_nssai,
         names: slice.network_instances.iter().map(|name| Name::new(name.as_bytes())).collect(),
     });
-    let mut own: Vec<IpAddr> = config
+    let own: Vec<IpAddr> = config
         .interfaces
         .iter()
         .flat_map(|interface| interface.addresses.iter().map(|a| a.0.addr()))
         .collect();
-    own.push(config.n4.listen.ip());
     let rules = config.limits.rules_per_session as usize;
     let limits = session::config::Limits {
         sessions: config.limits.sessions as usize,

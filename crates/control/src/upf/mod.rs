@@ -17,6 +17,7 @@ mod describe_sessions;
 mod flow_log;
 mod journal;
 mod mirrors;
+mod n4_socket;
 mod offload;
 mod scale;
 
@@ -25,6 +26,7 @@ pub use backend::Backend;
 
 use crate::config::Config;
 use crate::ctl::{CtlBindError, CtlServer, PortLine, Timeouts};
+use crate::kernel;
 use crate::n4::{N4, Order};
 use bindings::Bindings;
 use datapath::command::{Command, Event, SessionSnapshot, Token};
@@ -33,11 +35,12 @@ use engine::topology::{NotEnoughCores, SYSFS};
 use engine::{Engine, EngineError, Fence, IdlePolicy, OnThreadStart, WorkerReport};
 use flow_log::FlowLog;
 use io::Port;
+use n4_socket::Sockets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use session::store::DirectoryChange;
 use session::{SessionRef, pool::PoolError};
 use std::collections::VecDeque;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -144,7 +147,7 @@ pub struct Upf {
     net: Net,
     n4: N4,
     engine: Engine,
-    socket: UdpSocket,
+    sockets: Sockets,
     ports: Box<dyn Fn() -> Vec<PortLine> + Send>,
     ctl: Option<CtlServer>,
     jobs: backend::Jobs,
@@ -190,10 +193,15 @@ impl Upf {
             flow_log::open(path, config.flow_log.max_bytes, assemble::epoch(&clock)).map_err(failed)
         });
         let flow_log = flow_log.transpose()?;
-        let socket = listen(config.n4.listen)?;
-        let address = assemble::n4_address(config, socket.local_addr()?.ip()).ok_or(UpfError::NoAddress)?;
-        let store =
-            session::store::Store::new(assemble::sessions(config, seed as u32)).map_err(UpfError::Pool)?;
+        let sockets = Sockets::listen(config.n4.listen, kernel::PROC_NET.into())?;
+        let address = assemble::n4_address(config, config.n4.listen.ip()).ok_or(UpfError::NoAddress)?;
+        let mut sessions = assemble::sessions(config, seed as u32);
+        // No UE gets to N4, nor has an address of it.
+        for local in sockets.local() {
+            net.protect(local);
+            sessions.own.push(local);
+        }
+        let store = session::store::Store::new(sessions).map_err(UpfError::Pool)?;
         let node = assemble::node(config, &options);
         let wall = assemble::wall_clock(&clock);
         let frames = ports.iter().filter_map(Port::frames).min();
@@ -217,7 +225,7 @@ impl Upf {
             net,
             n4,
             engine,
-            socket,
+            sockets,
             ports: Box::new(describe),
             ctl,
             jobs,
@@ -235,8 +243,8 @@ impl Upf {
     }
 
     /// Where SMFs reach it: the configured address, with the port that the system chose if port 0 was asked for.
-    pub fn n4_address(&self) -> std::io::Result<SocketAddr> {
-        self.socket.local_addr()
+    pub const fn n4_address(&self) -> SocketAddr {
+        self.sockets.address()
     }
 
     /// The control socket.
@@ -298,15 +306,15 @@ impl Upf {
     }
 
     fn receive(&mut self, now: Nanos) -> usize {
+        // The kernel has an address more, which N4 listens on.
+        let local = self.sockets.look(now);
+        if local.into_iter().fold(false, |new, address| new | self.net.protect(address)) {
+            let view = self.net.view();
+            self.engine.broadcast(|| Command::Net(view.clone()));
+        }
         for taken in 0..DATAGRAMS_PER_ROUND {
-            match self.socket.recv_from(&mut self.buffer) {
-                Ok((length, from)) => {
-                    self.n4.receive(now, from, self.buffer.get(..length).unwrap_or_default());
-                }
-                // An ICMP error for something that we sent: the retransmission timer takes care of it.
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {}
-                Err(_) => return taken,
-            }
+            let Some((length, from)) = self.sockets.receive(&mut self.buffer) else { return taken };
+            self.n4.receive(now, from, self.buffer.get(..length).unwrap_or_default());
         }
         DATAGRAMS_PER_ROUND
     }
@@ -394,8 +402,7 @@ impl Upf {
     fn send(&mut self) {
         let output = self.n4.output();
         for (to, datagram) in output.datagrams() {
-            // A full socket buffer or an unreachable peer: PFCP retransmits.
-            let _ = self.socket.send_to(datagram, to);
+            self.sockets.send(datagram, to);
         }
         output.clear();
     }
@@ -407,11 +414,9 @@ impl Upf {
         let longest = Duration::from_nanos(until).min(LONGEST_SLEEP);
         if self.engine.about_to_sleep() && !longest.is_zero() {
             let timeout = Timespec { tv_sec: 0, tv_nsec: longest.as_nanos() as _ };
-            let mut fds = [
-                PollFd::new(&self.socket, PollFlags::IN),
-                PollFd::new(self.engine.waker(), PollFlags::IN),
-                PollFd::new(&self.jobs, PollFlags::IN),
-            ];
+            let mut fds: Vec<PollFd<'_>> = self.sockets.poll_fds().collect();
+            fds.push(PollFd::new(self.engine.waker(), PollFlags::IN));
+            fds.push(PollFd::new(&self.jobs, PollFlags::IN));
             match poll(&mut fds, Some(&timeout)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(UpfError::Os(error.into())),
@@ -456,14 +461,4 @@ fn tell_what_is_not_steered<P: Port>(config: &Config, ports: &[P]) {
             tracing::info!("port {name} has no control queue");
         }
     }
-}
-
-fn listen(address: SocketAddr) -> Result<UdpSocket, UpfError> {
-    let socket = UdpSocket::bind(address).and_then(|socket| {
-        socket.set_nonblocking(true)?;
-        // The kernel grants what net.core.rmem_max allows; less is not an error.
-        let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
-        Ok(socket)
-    });
-    socket.map_err(|source| UpfError::Listen { address, source })
 }
