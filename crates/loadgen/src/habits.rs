@@ -31,7 +31,8 @@ pub enum Habit {
     /// CHOOSE ID 42; uplink rules only at first, downlink rules by the first modification, all removed when idle; own
     /// SEID in the establishment's header; a wrong source interface type; no QER; thresholds of 1,000 B.
     Oai,
-    /// TEIDs by the SMF; one-octet Apply Action; an empty SDF filter text.
+    /// TEIDs by the SMF; one-octet Apply Action; a filter that says everything; two QERs per PDR, the first of which has
+    /// QFI 0; DROP at first, with the outer header of nobody (TEID 0, 0.0.0.0).
     Pfcpsim,
 }
 
@@ -143,7 +144,12 @@ impl RuleIds {
     /// The IDs of session number `index` in its `generation`-th life (OAI creates its rules anew at each activation).
     pub const fn of(habit: Habit, index: u32, generation: u8) -> Self {
         let (pdr, far, qer, urr) = match habit {
-            Habit::Plain | Habit::Omec | Habit::Pfcpsim => (1, 1, 1, 1),
+            Habit::Plain | Habit::Omec => (1, 1, 1, 1),
+            // The session's QER is 0, the flow's 3.
+            Habit::Pfcpsim => {
+                let ids = Self::of(Habit::Plain, index, generation);
+                return Self { qer: QerId(3), ambr_qer: QerId(0), ..ids };
+            }
             // Downlink first.
             Habit::Open5gs => {
                 return Self {

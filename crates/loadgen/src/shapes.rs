@@ -3,8 +3,9 @@
 use crate::habits::*;
 use crate::imix::Family;
 use crate::wire::{S_NSSAI, USER_ID, UeIp, Writer};
-use packet::Teid;
+use packet::{Qfi, Teid};
 use pfcp::ie_type as ie;
+use std::net::Ipv4Addr;
 
 /// Where Open5GS's SMF answers router solicitations, as it tells the UPF: TEID of its own tunnel endpoint.
 const OPEN5GS_CP_TEID: Teid = Teid(0x1000_0000);
@@ -184,8 +185,9 @@ impl Context<'_> {
                     w.u8(ie::OUTER_HEADER_REMOVAL, 0);
                 }
                 w.u32(ie::FAR_ID, if uplink { ids.ul_far.0 } else { ids.dl_far.0 });
-                w.u32(ie::QER_ID, ids.qer.0);
+                // The session's stands first.
                 w.u32(ie::QER_ID, ids.ambr_qer.0);
+                w.u32(ie::QER_ID, ids.qer.0);
                 if self.shape.usage {
                     w.u32(ie::URR_ID, ids.urr.0);
                     w.u32(ie::URR_ID, ids.second_urr.0);
@@ -300,7 +302,7 @@ impl Context<'_> {
                     } else {
                         w.ue_ip(self.ue_ip(true));
                     }
-                    w.flow_description("");
+                    w.flow_description("permit out ip from any to assigned");
                 });
                 if uplink {
                     w.u8(ie::OUTER_HEADER_REMOVAL, 0);
@@ -311,8 +313,16 @@ impl Context<'_> {
             });
         }
         self.create_far(w, ids.ul_far, FORW, Some(CORE), false);
-        self.create_far(w, ids.dl_far, DROP, None, false);
-        create_qer(w, ids.ambr_qer, None, Some((1_000_000, 1_000_000)));
+        // The gNB isn't known, and is written as zeros.
+        w.group(ie::CREATE_FAR, |w| {
+            w.u32(ie::FAR_ID, ids.dl_far.0);
+            self.apply_action(w, DROP);
+            w.group(ie::FORWARDING_PARAMETERS, |w| {
+                w.u8(ie::DESTINATION_INTERFACE, ACCESS);
+                w.outer_header_creation(Teid(0), Ipv4Addr::UNSPECIFIED.into());
+            });
+        });
+        create_qer(w, ids.ambr_qer, Some(Qfi::from_wire(0)), Some((1_000_000, 1_000_000)));
         create_qer(w, ids.qer, Some(self.facts.qfi), self.shape.mbr_kbps);
     }
 }

@@ -77,6 +77,9 @@ fn report(cp_seid: Seid, sequence: u32, body: impl FnOnce(&mut Vec<u8>)) -> Vec<
     message(&Header::session(MessageType::SESSION_REPORT_REQUEST, cp_seid, SequenceNumber(sequence)), body)
 }
 
+/// No session's number.
+const HEARTBEATS: u64 = 0;
+
 fn serve(socket: &UdpSocket, script: Script, stop: &AtomicBool) -> HashMap<u64, Seen> {
     let mut sessions: HashMap<u64, Seen> = HashMap::new();
     let mut cp_seids: HashMap<u64, Seid> = HashMap::new();
@@ -97,6 +100,9 @@ fn serve(socket: &UdpSocket, script: Script, stop: &AtomicBool) -> HashMap<u64, 
             continue;
         }
         let response = kind.response().unwrap();
+        if kind == MessageType::HEARTBEAT_REQUEST {
+            sessions.entry(HEARTBEATS).or_default().bodies.push((kind, body.to_vec(), header));
+        }
         if header.seid.is_none() {
             let reply = message(&Header::node(response, header.sequence), |out| {
                 put(out, ie::NODE_ID, &[0, 127, 0, 0, 1]);
@@ -432,7 +438,33 @@ fn omec_oai_and_pfcpsim_have_their_oddities() {
 
     let pfcpsim = bodies_of(Habit::Pfcpsim, &[Operation::Activate]);
     assert_eq!(all(&pfcpsim[0].0, &[ie::CREATE_FAR, ie::APPLY_ACTION]), [[2], [1]]);
-    assert_eq!(all(&pfcpsim[0].0, &[ie::CREATE_PDR, ie::PDI, ie::SDF_FILTER]), [[1, 0, 0, 0], [1, 0, 0, 0]]);
+    let filters = all(&pfcpsim[0].0, &[ie::CREATE_PDR, ie::PDI, ie::SDF_FILTER]);
+    assert!(filters.iter().all(|filter| filter.ends_with(b"permit out ip from any to assigned")));
+    let header = [ie::CREATE_FAR, ie::FORWARDING_PARAMETERS, ie::OUTER_HEADER_CREATION];
+    assert_eq!(all(&pfcpsim[0].0, &header), [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]], "TEID 0 and 0.0.0.0");
+    assert_eq!(all(&pfcpsim[0].0, &[ie::CREATE_QER, ie::QER_ID]), [[0, 0, 0, 0], [0, 0, 0, 3]]);
+    assert_eq!(all(&pfcpsim[0].0, &[ie::CREATE_QER, ie::QFI])[0], [0]);
+}
+
+/// pfcpsim takes the time of each heartbeat for that of its start.
+#[test]
+fn a_restless_smf_is_another_in_each_heartbeat() {
+    for restless in [false, true] {
+        let upf = FakeUpf::start(Script::default());
+        let mut smf = Smf::bind(SmfConfig { restless, ..config(upf.address, Habit::Pfcpsim) }).unwrap();
+        smf.associate().unwrap();
+        for _ in 0..3 {
+            smf.heartbeat().unwrap();
+        }
+        let seen = upf.finish();
+        let stamps: Vec<_> = seen[&HEARTBEATS]
+            .bodies
+            .iter()
+            .map(|(_, body, _)| all(body, &[ie::RECOVERY_TIME_STAMP]))
+            .collect();
+        assert!(stamps.is_sorted() && stamps.len() == 3);
+        assert_eq!((stamps[0] != stamps[1], stamps[1] != stamps[2]), (restless, restless));
+    }
 }
 
 #[test]

@@ -35,6 +35,9 @@ pub struct SmfConfig {
     pub n1: u8,
     /// How often [`crate::smf::Smf::serve`] asks whether the UPF lives; `None`: never.
     pub heartbeat_every: Option<Duration>,
+    /// Every heartbeat, either way, has a later Recovery Time Stamp, as pfcpsim's have, which takes the time of each for that of its
+    /// start: to the UPF each is a restart.
+    pub restless: bool,
     /// Answer a downlink data report by activating the session, as paging would.
     pub reactivate: bool,
 }
@@ -57,6 +60,7 @@ impl SmfConfig {
             t1: Duration::from_secs(1),
             n1: 3,
             heartbeat_every: None,
+            restless: false,
             reactivate: false,
         }
     }

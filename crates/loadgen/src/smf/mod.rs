@@ -145,7 +145,7 @@ impl Smf {
     /// its sessions are gone, and so are they here (§6.2.2).
     pub fn heartbeat(&mut self) -> Result<Option<u32>, SmfError> {
         self.last_heartbeat = Instant::now();
-        let recovery = self.recovery;
+        let recovery = self.recovery();
         let body = |w: &mut Writer<'_>| w.u32(ie::RECOVERY_TIME_STAMP, recovery);
         let answer = self.ask(MessageType::HEARTBEAT_REQUEST, "a heartbeat", body)?.recovery;
         if let (Some(before), Some(now)) = (self.association.recovery, answer)
@@ -156,6 +156,13 @@ impl Smf {
             self.sessions.iter_mut().for_each(|entry| entry.established = false);
         }
         Ok(answer)
+    }
+
+    /// The Recovery Time Stamp of a heartbeat.
+    fn recovery(&mut self) -> u32 {
+        // As if a second had passed since the last.
+        self.recovery = self.recovery.wrapping_add(u32::from(self.config.restless));
+        self.recovery
     }
 
     /// What the UPF said of itself at association.
@@ -438,12 +445,14 @@ impl Smf {
             }
             MessageType::SESSION_REPORT_REQUEST => self.reported(&header, &answer),
             kind => {
-                let (local, recovery) = (self.local, self.recovery);
+                let local = self.local;
+                let beats = kind == MessageType::HEARTBEAT_REQUEST;
+                let recovery = if beats { self.recovery() } else { self.recovery };
                 let Some(response) = kind.response() else {
                     self.counters.stray_answers += 1;
                     return Ok(());
                 };
-                if kind == MessageType::HEARTBEAT_REQUEST {
+                if beats {
                     self.counters.heartbeats += 1;
                 } else {
                     self.counters.others += 1;
