@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
+use bench::scene::Scene;
 use bench::{
     Report, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan, port, profiles,
     seeds, svg,
@@ -25,6 +26,13 @@ pub struct Args {
     /// the first one: `profiles`, `ndr`, `flood`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     flows: Vec<u32>,
+    /// One gNB, router and server, and few buffers that stay in the core's cache, as figures were until 2026-11-22 (`forward`,
+    /// `flow-table`).
+    #[arg(long)]
+    simple: bool,
+    /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`).
+    #[arg(long)]
+    on_link: bool,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -83,6 +91,18 @@ enum Scenario {
     Seeds,
 }
 
+impl Args {
+    /// Where to measure, if that was said.
+    fn change(&self, scenes: &mut Vec<Scene>) {
+        if self.simple {
+            *scenes = vec![Scene::SIMPLE];
+        }
+        if self.on_link {
+            scenes.iter_mut().for_each(|scene| *scene = scene.on_link());
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let clock = Tsc::process();
@@ -114,6 +134,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             if !args.sessions.is_empty() {
                 config.sessions = args.sessions.iter().map(|&sessions| sessions as usize).collect();
             }
+            args.change(&mut config.scenes);
             forward::run(&config, clock, tell).map_err(|error| failed(&error))
         }
         Scenario::N4 => {
@@ -153,6 +174,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             if !args.flows.is_empty() {
                 config.flows = args.flows.iter().map(|&flows| flows as usize).collect();
             }
+            args.change(&mut config.scenes);
             let run = if args.scenario == Scenario::FlowTable { flows::run_table } else { flows::run_insert };
             run(&config, clock, &mut tell).map_err(|error| failed(&error))
         }

@@ -15,7 +15,7 @@
 
 use crate::arrivals::{self, Arrivals, DESCRIPTORS, Lane, Trace};
 use crate::flows;
-use crate::path::{self, Path, PathError, Subscriber};
+use crate::path::{self, Mix, Path, PathError, Subscriber};
 use crate::report::{Measured, Param, Report};
 use datapath::{Config, Counters};
 use io::replay::{ReplayRx, Stream};
@@ -226,7 +226,7 @@ impl Rig {
     fn without_end(&mut self, share: u64, packets: usize) -> Result<f64, PathError> {
         let (rx, flows) = self.mixed(share, packets as f64)?;
         let before = self.path.datapath.counters().clone();
-        let cycles = self.path.forward_lossy(rx, 0, packets);
+        let cycles = self.path.forward_lossy(&mut Mix::of(rx, 0), packets).median;
         self.expect_no_repetition(&before, packets as u64 * share / 100, flows)?;
         Ok(cycles)
     }

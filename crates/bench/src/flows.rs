@@ -6,12 +6,12 @@
 
 use crate::forward::rules;
 use crate::machine;
-use crate::path::{self, PAYLOAD, Path, PathError, SERVER, SERVER_PORT, Subscriber};
+use crate::path::{self, Costs, Mix, PAYLOAD, Path, PathError, SERVER_PORT, Subscriber};
 use crate::report::{Measured, Report};
+use crate::scene::Scene;
 use datapath::Config;
 use io::BURST;
 use io::replay::ReplayRx;
-use ipnet::Ipv4Net;
 use packet::IpProtocol;
 use pfcp::PdrId;
 use rand::SeedableRng;
@@ -48,19 +48,23 @@ pub struct FlowsConfig {
     pub flows: Vec<usize>,
     /// Runs of each.
     pub runs: usize,
-    /// Packets of each run.
+    /// Packets of each run; at least one of each flow.
     pub packets: usize,
+    /// Where known flows are measured.
+    pub scenes: Vec<Scene>,
 }
 
 impl FlowsConfig {
     /// From a thousand flows to sixteen million.
     pub fn full() -> Self {
-        Self { flows: vec![1 << 10, 1 << 16, 1 << 20, 8_388_608, 1 << 24], runs: 5, packets: 4_000_000 }
+        let flows = vec![1 << 10, 1 << 16, 1 << 20, 8_388_608, 1 << 24];
+        Self { flows, runs: 5, packets: 4_000_000, scenes: vec![Scene::MANY, Scene::MANY6] }
     }
 
     /// The smaller sizes, briefly.
     pub fn quick() -> Self {
-        Self { flows: vec![1 << 10, 1 << 16, 1 << 20], runs: 3, packets: 1_000_000 }
+        let flows = vec![1 << 10, 1 << 16, 1 << 20];
+        Self { flows, runs: 3, packets: 1_000_000, scenes: vec![Scene::MANY, Scene::MANY6] }
     }
 }
 
@@ -71,47 +75,11 @@ pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -
     if let Some(&most) = config.flows.iter().max() {
         resident_together(most, clock, &mut report, tell)?;
     }
-    for &flows in &config.flows {
-        for uplink in [true, false] {
-            let direction = if uplink { "uplink" } else { "downlink" };
-            tell(&format!("{flows} flows: {direction}: learning"));
-            let (mut path, packets) = prepare(flows, 0, clock)?;
-            learn(&mut path, uplink, &packets)?;
-            let live = path.datapath.counters().flows.live();
-            for distribution in ["uniform", "zipf"] {
-                tell(&format!("{flows} flows: {direction}: {distribution}"));
-                let sequence = match distribution {
-                    "zipf" => skewed(&packets),
-                    _ => packets.clone(),
-                };
-                let source = path::stream(uplink, sequence.into_iter())?;
-                let (mut whole, mut port) = (Vec::new(), Vec::new());
-                for run in 0..=config.runs {
-                    let own = path.port_alone(ReplayRx::new(source.clone()), config.packets);
-                    let rx = ReplayRx::new(source.clone());
-                    let cycles = path.forward(rx, u16::from(!uplink), config.packets)?;
-                    if run > 0 {
-                        whole.push(cycles);
-                        port.push(own);
-                    }
-                }
-                let params = [
-                    ("direction", direction.into()),
-                    ("distribution", distribution.into()),
-                    ("flows", (flows as u64).into()),
-                    ("payload", (PAYLOAD as u64).into()),
-                ];
-                report.results.push(Measured::of("cycles_per_packet", "cycles", &params, &whole));
-                report.results.push(Measured::of("port_cycles_per_packet", "cycles", &params, &port));
+    for &scene in &config.scenes {
+        for &flows in &config.flows {
+            for uplink in [true, false] {
+                known(&mut report, config, scene, (flows, uplink), clock, tell)?;
             }
-            // Whatever was measured was measured on known flows.
-            let now = path.datapath.counters().flows;
-            if now.live() != live || now.refused > 0 {
-                return Err(PathError::FlowsLost { expected: live, found: now.live() });
-            }
-            let bytes = path.datapath.flow_memory() as f64 / live as f64;
-            let params = [("direction", direction.into()), ("flows", (flows as u64).into())];
-            report.results.push(Measured::of("bytes_per_flow", "bytes", &params, &[bytes]));
         }
     }
     report.notes.push(
@@ -120,6 +88,71 @@ pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -
             .into(),
     );
     Ok(report)
+}
+
+/// So many known flows in one direction.
+fn known(
+    report: &mut Report,
+    config: &FlowsConfig,
+    scene: Scene,
+    (flows, uplink): (usize, bool),
+    clock: Tsc,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), PathError> {
+    let direction = if uplink { "uplink" } else { "downlink" };
+    let what = format!("IPv{}, {flows} flows: {direction}", scene.ip());
+    tell(&format!("{what}: learning"));
+    let (mut path, mut packets) = prepare(scene, flows, 0, clock)?;
+    learn(&mut path, uplink, &packets)?;
+    // Flows lie in memory in the order in which they were learned; packets come in another.
+    path::shuffle(&mut packets);
+    let live = path.datapath.counters().flows.live();
+    for distribution in ["uniform", "zipf"] {
+        tell(&format!("{what}: {distribution}"));
+        let sequence = match distribution {
+            "zipf" => skewed(&packets),
+            _ => packets.clone(),
+        };
+        let each = config.packets.max(sequence.len().min(flows));
+        let source = scene.stream(uplink, sequence.into_iter())?;
+        // Each run goes on where the last one ended.
+        let mix = || Mix::of(scene.receive(&source), u16::from(!uplink));
+        let (mut through, mut back) = (mix(), mix());
+        let (mut whole, mut port) = (Costs::default(), Vec::new());
+        for run in 0..=config.runs {
+            let own = path.port_alone(&mut back, each);
+            let cost = path.forward(&mut through, each)?;
+            if run > 0 {
+                whole.push(cost);
+                port.push(own);
+            }
+        }
+        let params = [
+            ("direction", direction.into()),
+            ("distribution", distribution.into()),
+            ("flows", (flows as u64).into()),
+            ("ip", scene.ip().into()),
+            ("payload", (PAYLOAD as u64).into()),
+            ("scene", scene.name.into()),
+            ("servers", scene.place().into()),
+        ];
+        whole.report(report, &params);
+        report.results.push(Measured::of("port_cycles_per_packet", "cycles", &params, &port));
+    }
+    // Whatever was measured was measured on known flows.
+    let now = path.datapath.counters().flows;
+    if now.live() != live || now.refused > 0 {
+        return Err(PathError::FlowsLost { expected: live, found: now.live() });
+    }
+    let bytes = path.datapath.flow_memory() as f64 / live as f64;
+    let params = [
+        ("direction", direction.into()),
+        ("flows", (flows as u64).into()),
+        ("ip", scene.ip().into()),
+        ("scene", scene.name.into()),
+    ];
+    report.results.push(Measured::of("bytes_per_flow", "bytes", &params, &[bytes]));
+    Ok(())
 }
 
 /// What so many flows take together with all that they need: sessions, their rules, and a meter for each sixteen flows.
@@ -218,7 +251,7 @@ pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) 
             for _ in 0..config.runs.min(3) {
                 // Twice as many, for those that come later; and subscribers don't fill all shards alike.
                 let reserved = if memory == RESERVED { 3 * flows.div_ceil(TABLES) } else { 0 };
-                let (mut path, packets) = prepare(flows, reserved as u32, clock)?;
+                let (mut path, packets) = prepare(Scene::SIMPLE, flows, reserved as u32, clock)?;
                 let (ticks, worst) = learn(&mut path, true, &packets)?;
                 learned.push(rate(flows, ticks));
                 stalls.push(worst as f64 * 1e6 / clock.hz() as f64);
@@ -310,11 +343,12 @@ fn insert_all(tables: &mut [FlowTable<Plain, Idle>], flows: usize, clock: &Tsc) 
 
 /// Sessions for so many flows, and their packets in the order in which they come.
 fn prepare(
+    scene: Scene,
     flows: usize,
     reserved_per_shard: u32,
     clock: Tsc,
 ) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
-    let mut path = Path::new(clock, |config| {
+    let mut path = Path::within(scene, clock, |config| {
         // Twice as many: `flow-insert` has others come later.
         room_for(2 * flows, config);
         config.flows_reserved_per_shard = reserved_per_shard;
@@ -335,7 +369,9 @@ pub fn room_for(flows: usize, config: &mut Config) {
 
 /// So many [`filtered`] sessions.
 pub fn establish(path: &mut Path, sessions: usize) -> Result<Vec<Subscriber>, PathError> {
-    (0..sessions).map(|_| path.add_session(filtered)).collect()
+    let servers = path.scene().servers();
+    let make = |place, tunnel, ue| filtered_for(servers, place, tunnel, ue);
+    (0..sessions).map(|_| path.add_session(make)).collect()
 }
 
 /// A packet of each of so many flows of these subscribers.
@@ -349,7 +385,7 @@ pub fn each_flow(subscribers: &[Subscriber], flows: usize) -> Vec<(Subscriber, u
 
 /// Sends each packet once: the ticks that it took, and those of the longest burst.
 pub fn learn(path: &mut Path, uplink: bool, packets: &[(Subscriber, u16)]) -> Result<(u64, u64), PathError> {
-    let source = path::stream(uplink, packets.iter().copied())?;
+    let source = path.scene().stream(uplink, packets.iter().copied())?;
     path.once(ReplayRx::new(source).limited(packets.len() as u64), u16::from(!uplink))
 }
 
@@ -363,16 +399,19 @@ fn skewed(packets: &[(Subscriber, u16)]) -> Vec<(Subscriber, u16)> {
 
 /// An ordinary session's rules, with filters: TCP first, then what the packets are, then the rest.
 pub fn filtered(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
-    let server =
-        |protocol, uplink| [remote(uplink, protocol, SERVER.into(), (SERVER_PORT, SERVER_PORT))].into();
+    filtered_for(Scene::SIMPLE.servers(), place, tunnel, ue)
+}
+
+fn filtered_for(servers: Prefix, place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
+    let server = |protocol, uplink| [remote(uplink, protocol, servers, (SERVER_PORT, SERVER_PORT))].into();
     divided(rules(place, tunnel, ue), |uplink| {
         vec![server(IpProtocol::TCP, uplink), server(IpProtocol::UDP, uplink), Box::default()]
     })
 }
 
 /// A filter for what comes from these addresses and ports, or (uplink) goes there.
-pub fn remote(uplink: bool, protocol: IpProtocol, network: Ipv4Net, ports: (u16, u16)) -> SdfFilter {
-    let (network, ports) = (Some(Prefix::V4(network)), [ports].into());
+pub fn remote(uplink: bool, protocol: IpProtocol, network: Prefix, ports: (u16, u16)) -> SdfFilter {
+    let (network, ports) = (Some(network), [ports].into());
     let filter = SdfFilter { protocol: Some(protocol.0), ..SdfFilter::default() };
     if uplink {
         SdfFilter { destination: network, destination_ports: ports, ..filter }
@@ -435,8 +474,10 @@ mod tests {
 
     #[test]
     fn every_flow_is_learned_once_and_then_known() {
-        for uplink in [true, false] {
-            let (mut path, packets) = prepare(1000, 0, Tsc::process()).unwrap();
+        for (scene, uplink) in
+            [(Scene::SIMPLE, true), (Scene::SIMPLE, false), (Scene::MANY6, true), (Scene::MANY6, false)]
+        {
+            let (mut path, packets) = prepare(scene, 1000, 0, Tsc::process()).unwrap();
             learn(&mut path, uplink, &packets).unwrap();
             learn(&mut path, uplink, &skewed(&packets)[..4000]).unwrap();
             let counters = path.datapath.counters();

@@ -35,6 +35,7 @@ pub mod report;
 pub mod rig;
 pub mod saturated;
 pub mod scale;
+pub mod scene;
 pub mod seeds;
 pub mod skew;
 pub mod svg;

@@ -4,8 +4,8 @@
 //! rate alone (one bucket) or with a guaranteed one beside it (RFC 2698, two buckets); and one slice that all sessions share.
 
 use crate::forward::rules;
-use crate::path::{self, PAYLOAD, Path, PathError, Subscriber};
-use crate::report::{Measured, Report};
+use crate::path::{self, Costs, Mix, PAYLOAD, Path, PathError, Subscriber};
+use crate::report::Report;
 use datapath::Slice;
 use io::replay::ReplayRx;
 use pfcp::QerId;
@@ -88,13 +88,16 @@ pub fn run(config: &MetersConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
         }
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
-            let mut cycles = vec![Vec::new(); CASES.len()];
+            let mut cycles = vec![Costs::default(); CASES.len()];
             // One round to warm up; all cases in every round, so that they meet the same neighbours on the machine.
             for round in 0..=config.runs {
                 tell(&format!("{sessions} sessions, {direction}, round {round}"));
                 for ((path, subscribers), cycles) in rigs.iter_mut().zip(&mut cycles) {
+                    // In another order each time: what first packets opened lies in that of the first round.
+                    path::shuffle(subscribers);
                     let source = path::stream(uplink, subscribers.iter().map(|one| (*one, UE_PORT)))?;
-                    let taken = path.forward(ReplayRx::new(source), u16::from(!uplink), config.packets)?;
+                    let mut mix = Mix::of(ReplayRx::new(source), u16::from(!uplink));
+                    let taken = path.forward(&mut mix, config.packets.max(sessions))?;
                     if round > 0 {
                         cycles.push(taken);
                     }
@@ -110,7 +113,7 @@ pub fn run(config: &MetersConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
                     ("payload", (PAYLOAD as u64).into()),
                     ("sessions", (sessions as u64).into()),
                 ];
-                report.results.push(Measured::of("cycles_per_packet", "cycles", &params, cycles));
+                cycles.report(&mut report, &params);
             }
         }
     }
@@ -147,7 +150,7 @@ mod tests {
             let (mut path, subscribers) = prepare(50, case, Tsc::process()).unwrap();
             for uplink in [true, false] {
                 let source = path::stream(uplink, subscribers.iter().map(|one| (*one, UE_PORT))).unwrap();
-                path.forward(ReplayRx::new(source), u16::from(!uplink), 1280).unwrap();
+                path.forward(&mut Mix::of(ReplayRx::new(source), u16::from(!uplink)), 1280).unwrap();
             }
             let counters = path.datapath.counters();
             assert_eq!((counters.sent, counters.yellow), (2560, 0), "{} {}", case.meters, case.kind);

@@ -5,8 +5,8 @@
 //! kind of target. A capture is read by another thread, which throws it away: the disk is not what is measured.
 
 use crate::forward::rules;
-use crate::path::{self, PAYLOAD, Path, PathError, Subscriber};
-use crate::report::{Measured, Report};
+use crate::path::{self, Cost, Costs, Mix, PAYLOAD, Path, PathError, Subscriber};
+use crate::report::Report;
 use datapath::Command;
 use datapath::mirror::{CaptureRx, Mirror, Order, Scope, Target, capture};
 use io::replay::ReplayRx;
@@ -101,15 +101,14 @@ pub fn run(config: &MirrorConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
         let direction = if uplink { "uplink" } else { "downlink" };
         let source =
             path::stream(uplink, subscribers.iter().map(|subscriber: &Subscriber| (*subscriber, UE_PORT)))?;
-        let mut cycles = vec![Vec::new(); cases.len()];
+        let mut cycles = vec![Costs::default(); cases.len()];
         // One round to warm up.
         for round in 0..=config.runs {
             for (case, cycles) in cases.iter().zip(&mut cycles) {
                 tell(&format!("{direction}, round {round}: {}, {}", case.name, case.mirrored));
-                let packets = ReplayRx::new(source.clone());
-                let taken = path.mirrored(case, &places, |path| {
-                    path.forward(packets, u16::from(!uplink), config.packets)
-                })?;
+                let mut packets = Mix::of(ReplayRx::new(source.clone()), u16::from(!uplink));
+                let taken =
+                    path.mirrored(case, &places, |path| path.forward(&mut packets, config.packets))?;
                 if round > 0 {
                     cycles.push(taken);
                 }
@@ -123,7 +122,7 @@ pub fn run(config: &MirrorConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
                 ("payload", (PAYLOAD as u64).into()),
                 ("sample", u64::from(case.sample).into()),
             ];
-            report.results.push(Measured::of("cycles_per_packet", "cycles", &params, cycles));
+            cycles.report(&mut report, &params);
         }
     }
     report.notes.push(
@@ -140,8 +139,8 @@ impl Path {
         &mut self,
         case: &Case,
         places: &[SessionRef],
-        measure: impl FnOnce(&mut Self) -> Result<f64, PathError>,
-    ) -> Result<f64, PathError> {
+        measure: impl FnOnce(&mut Self) -> Result<Cost, PathError>,
+    ) -> Result<Cost, PathError> {
         let Some(target) = case.target else { return measure(self) };
         let scopes: Vec<Scope> = if case.mirrored == "all" {
             vec![Scope::All]
@@ -210,7 +209,7 @@ mod tests {
         for case in cases() {
             let mut copies = 0;
             let measured = path.mirrored(&case, &places, |path| {
-                let cycles = path.forward(ReplayRx::new(source.clone()), 0, 2560);
+                let cycles = path.forward(&mut Mix::of(ReplayRx::new(source.clone()), 0), 2560);
                 let counted = path.datapath.counters().mirrors.first().copied().unwrap_or_default();
                 copies = counted.copied.packets;
                 assert_eq!(counted.lost(), 0, "{}", case.name);

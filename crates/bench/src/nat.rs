@@ -5,7 +5,7 @@
 //! which takes the slow path.
 
 use crate::forward;
-use crate::path::{self, PAYLOAD, Path, PathError, Subscriber};
+use crate::path::{self, Costs, Mix, PAYLOAD, Path, PathError, Subscriber};
 use crate::report::{Measured, Report};
 use datapath::nat::{Logging, Plan, PlanError, Protocol, Settings};
 use io::mem::MemFrame;
@@ -74,14 +74,18 @@ pub fn run(config: &NatConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
             tell(&format!("{mappings} mappings: {direction}"));
-            let sources = [plain.source(uplink)?, translated.source(uplink)?];
-            let (mut without, mut with) = (Vec::new(), Vec::new());
+            // Mappings lie in memory in the order in which they were made; packets come in another, and go on where the last run ended.
+            plain.shuffle();
+            translated.shuffle();
+            let port = u16::from(!uplink);
+            let [mut first, mut second] = [plain.source(uplink)?, translated.source(uplink)?]
+                .map(|source| Mix::of(ReplayRx::new(source), port));
+            let packets = config.packets.max(mappings);
+            let (mut without, mut with) = (Costs::default(), Costs::default());
             // One run to warm up; with and without in turn, so that both meet the same neighbours on the machine.
             for run in 0..=config.runs {
-                let port = u16::from(!uplink);
-                let [first, second] = &sources;
-                let a = plain.path.forward(ReplayRx::new(first.clone()), port, config.packets)?;
-                let b = translated.path.forward(ReplayRx::new(second.clone()), port, config.packets)?;
+                let a = plain.path.forward(&mut first, packets)?;
+                let b = translated.path.forward(&mut second, packets)?;
                 if run > 0 {
                     without.push(a);
                     with.push(b);
@@ -94,7 +98,7 @@ pub fn run(config: &NatConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result
                     ("nat", nat.into()),
                     ("payload", (PAYLOAD as u64).into()),
                 ];
-                report.results.push(Measured::of("cycles_per_packet", "cycles", &params, &figures));
+                figures.report(&mut report, &params);
             }
         }
         drop((plain, translated));
@@ -152,6 +156,11 @@ impl Bench {
         Ok(self.endpoints.len() as f64 * clock.hz() as f64 / ticks as f64)
     }
 
+    /// Another order.
+    fn shuffle(&mut self) {
+        path::shuffle(&mut self.endpoints);
+    }
+
     /// Packets of all endpoints: downlink, to where a host of the data network would send them.
     fn source(&self, uplink: bool) -> Result<io::replay::Stream, NatError> {
         let mut packets = self.endpoints.clone();
@@ -180,7 +189,7 @@ mod tests {
         assert!(bench.open(Tsc::process()).unwrap() > 0.0);
         for uplink in [true, false] {
             let source = bench.source(uplink).unwrap();
-            bench.path.forward(ReplayRx::new(source), u16::from(!uplink), 2560).unwrap();
+            bench.path.forward(&mut Mix::of(ReplayRx::new(source), u16::from(!uplink)), 2560).unwrap();
         }
         let counters = bench.path.datapath.counters();
         assert_eq!((counters.uplink.packets, counters.downlink.packets), (3560, 2560));

@@ -290,8 +290,8 @@ impl Inside {
             Mix::both(uplink, downlink, point.profile.uplink_quarters)
         };
         // Once to warm up.
-        self.path.forward_mixed(&mut mix(), 100_000)?;
-        Ok(self.clock.hz() as f64 / self.path.forward_mixed(&mut mix(), 100_000)?)
+        self.path.forward(&mut mix(), 100_000)?;
+        Ok(self.clock.hz() as f64 / self.path.forward(&mut mix(), 100_000)?.median)
     }
 }
 

@@ -1,14 +1,16 @@
 //! A datapath on this thread with sessions, and packets for them from memory: what scenarios of the packet path share.
 
-use datapath::net::{Interface, Net, NetError, Roles};
+use crate::report::{Measured, Param, Report};
+use crate::scene::Scene;
+use datapath::net::{Net, NetError};
 use datapath::{Command, Config, Datapath, Event, Outbox, Token, Transition};
 use io::mem::{FrameSize, MemFrame, MemPool};
-use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream, WORDS};
+use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream};
 use io::{BURST, RxQueue, TxQueue};
-use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid, pdu_session};
+use packet::{MacAddr, Teid};
 use session::rules::{Rules, Tunnel};
 use session::{SHARDS, SessionRef, ShardId, TeidRef};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tables::clock::Tsc;
 
@@ -18,16 +20,16 @@ pub const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
 pub const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
 /// The gNB's port.
 pub const GNB_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 2]);
-const ROUTER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 2]);
+/// The router's port.
+pub const ROUTER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 2]);
 /// The UPF's address on N3.
 pub const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The gNB.
 pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-const ROUTER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
 /// The host in the data network.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 /// The first UE; a million and more follow.
-const FIRST_UE: u32 = 0x0a00_0001;
+pub const FIRST_UE: u32 = 0x0a00_0001;
 /// Bytes of UDP payload.
 pub const PAYLOAD: usize = 64;
 /// The MTU of both interfaces: jumbo frames.
@@ -104,13 +106,50 @@ impl Default for Numbering {
 impl Numbering {
     /// For the next session.
     pub fn assign(&mut self) -> (SessionRef, Tunnel, Ipv4Addr) {
+        self.assign_to(IpAddr::from)
+    }
+
+    /// Likewise, where the UE with this number has another address.
+    pub fn assign_to(&mut self, address: impl Fn(Ipv4Addr) -> IpAddr) -> (SessionRef, Tunnel, Ipv4Addr) {
         let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
         self.sessions += 1;
-        let shard = Datapath::<MemFrame>::shard_of(ue.into());
+        let shard = Datapath::<MemFrame>::shard_of(address(ue));
         let taken = self.taken.get_mut(shard.index());
         let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
         let place = TeidRef { shard, slot: slot as u16 };
         (SessionRef { shard, slot }, Tunnel { teid: place.teid(1), place }, ue)
+    }
+}
+
+/// Cycles per packet of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// The middle one of short slices: what a packet costs if nothing interrupts.
+    pub median: f64,
+    /// All cycles by all packets, whatever the machine and the timers did meanwhile.
+    pub mean: f64,
+}
+
+/// What several runs cost, as figures of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Costs {
+    /// Medians of slices.
+    pub medians: Vec<f64>,
+    /// Means.
+    pub means: Vec<f64>,
+}
+
+impl Costs {
+    /// One more run.
+    pub fn push(&mut self, cost: Cost) {
+        self.medians.push(cost.median);
+        self.means.push(cost.mean);
+    }
+
+    /// `cycles_per_packet`, and its mean.
+    pub fn report(&self, report: &mut Report, params: &[(&'static str, Param)]) {
+        report.results.push(Measured::of("cycles_per_packet", "cycles", params, &self.medians));
+        report.results.push(Measured::of("mean_cycles_per_packet", "cycles", params, &self.means));
     }
 }
 
@@ -123,12 +162,20 @@ pub struct Path {
     sink: SinkTx,
     clock: Tsc,
     numbering: Numbering,
+    scene: Scene,
+    /// When timers ran.
+    ticked: u64,
 }
 
 impl Path {
-    /// Without sessions yet; `tune` changes what the datapath is told.
+    /// In the simple scene, without sessions yet; `tune` changes what the datapath is told.
     pub fn new(clock: Tsc, tune: impl FnOnce(&mut Config)) -> Result<Self, PathError> {
-        let mut config = Config::new(network()?.view());
+        Self::within(Scene::SIMPLE, clock, tune)
+    }
+
+    /// Likewise in another scene.
+    pub fn within(scene: Scene, clock: Tsc, tune: impl FnOnce(&mut Config)) -> Result<Self, PathError> {
+        let mut config = Config::new(scene.network()?.view());
         tune(&mut config);
         let mut datapath = Datapath::new(config);
         for id in ShardId::all() {
@@ -142,16 +189,24 @@ impl Path {
             sink: SinkTx::new(),
             clock,
             numbering: Numbering::default(),
+            scene,
+            ticked: 0,
         })
     }
 
-    /// Installs the next session, whose rules `make` says.
+    /// Where it stands.
+    pub const fn scene(&self) -> Scene {
+        self.scene
+    }
+
+    /// Installs the next session, whose rules `make` says, as far as the scene leaves them.
     pub fn add_session(
         &mut self,
         make: impl FnOnce(SessionRef, Tunnel, Ipv4Addr) -> Rules,
     ) -> Result<Subscriber, PathError> {
-        let (place, tunnel, ue) = self.numbering.assign();
-        self.install(make(place, tunnel, ue))?;
+        let scene = self.scene;
+        let (place, tunnel, ue) = self.numbering.assign_to(|ue| scene.ue(ue));
+        self.install(scene.adapt(make(place, tunnel, ue), ue))?;
         Ok(Subscriber { teid: tunnel.teid, ue })
     }
 
@@ -206,27 +261,19 @@ impl Path {
         self.out.events.clear();
     }
 
-    /// Cycles per packet of receiving, processing and sending: the median over slices of the run.
-    pub fn forward(&mut self, rx: ReplayRx, port: u16, packets: usize) -> Result<f64, PathError> {
-        self.forward_mixed(&mut Mix::of(rx, port), packets)
-    }
-
-    /// Likewise for packets of several ports.
-    pub fn forward_mixed(&mut self, mix: &mut Mix, packets: usize) -> Result<f64, PathError> {
-        let cycles = self.forward_any(mix, packets);
+    /// What receiving, processing and sending cost, timers included.
+    pub fn forward(&mut self, mix: &mut Mix, packets: usize) -> Result<Cost, PathError> {
+        let cost = self.forward_lossy(mix, packets);
         self.no_drops()?;
-        Ok(cycles)
+        Ok(cost)
     }
 
     /// Likewise, whatever becomes of the packets.
-    pub fn forward_lossy(&mut self, rx: ReplayRx, port: u16, packets: usize) -> f64 {
-        self.forward_any(&mut Mix::of(rx, port), packets)
-    }
-
-    fn forward_any(&mut self, mix: &mut Mix, packets: usize) -> f64 {
+    pub fn forward_lossy(&mut self, mix: &mut Mix, packets: usize) -> Cost {
         let mut burst = Vec::with_capacity(BURST);
         let slices = (packets / SLICE).max(1);
         let mut taken = Vec::with_capacity(slices);
+        let start = self.clock.ticks();
         for _ in 0..slices {
             let begin = self.clock.ticks();
             for _ in 0..SLICE / BURST {
@@ -234,9 +281,16 @@ impl Path {
                     self.burst(rx, *port, &mut burst);
                 }
             }
-            taken.push((self.clock.ticks() - begin) as f64 / SLICE as f64);
+            let end = self.clock.ticks();
+            taken.push((end - begin) as f64 / SLICE as f64);
+            // As a worker does each millisecond.
+            if end - self.ticked > self.clock.hz() / 1_000 {
+                self.ticked = end;
+                self.tick();
+            }
         }
-        median(taken)
+        let all = self.clock.ticks() - start;
+        Cost { median: median(taken), mean: all as f64 / (slices * SLICE) as f64 }
     }
 
     /// All packets of a limited source: the ticks that they took, and those that the longest burst took.
@@ -262,12 +316,7 @@ impl Path {
     }
 
     /// Cycles per packet of receiving and sending alone.
-    pub fn port_alone(&mut self, rx: ReplayRx, packets: usize) -> f64 {
-        port_cost(&mut Mix::of(rx, 0), &mut self.sink, &self.clock, packets)
-    }
-
-    /// Likewise for packets of several ports.
-    pub fn ports_alone(&mut self, mix: &mut Mix, packets: usize) -> f64 {
+    pub fn port_alone(&mut self, mix: &mut Mix, packets: usize) -> f64 {
         port_cost(mix, &mut self.sink, &self.clock, packets)
     }
 }
@@ -349,28 +398,7 @@ pub fn patches(
     payload: usize,
     packets: impl Iterator<Item = (Subscriber, u16)>,
 ) -> (Vec<u8>, &'static [usize], Vec<Patch>) {
-    let payload = vec![0; payload];
-    // Uplink: TEID; inner TTL to checksum; inner source; inner ports. Downlink: the same of the only IP header.
-    let offsets: &'static [usize] = if uplink { &[46, 66, 70, 78] } else { &[22, 30, 34] };
-    let build = |subscriber, port| {
-        if uplink {
-            uplink_packet(subscriber, port, &payload)
-        } else {
-            downlink_packet(subscriber, port, &payload)
-        }
-    };
-    let mut template: Option<Vec<u8>> = None;
-    let patch = |(subscriber, port): (Subscriber, u16)| {
-        let packet = build(subscriber, port);
-        let mut words = [[0; 4]; WORDS];
-        for (word, at) in words.iter_mut().zip(offsets) {
-            *word = packet.get(*at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
-        }
-        template.get_or_insert(packet);
-        Patch { words, hash: 0 }
-    };
-    let patches: Vec<Patch> = packets.map(patch).collect();
-    (template.unwrap_or_default(), offsets, patches)
+    Scene::SIMPLE.patches(uplink, payload, packets)
 }
 
 /// Cycles per packet of a port that sends back what it receives: the median over slices of the run.
@@ -413,47 +441,7 @@ pub fn shuffle<T>(list: &mut [T]) {
     }
 }
 
-/// The network around the datapath: port 0 is N3 with one gNB, port 1 N6 with one router.
+/// The network of the simple scene.
 pub fn network() -> Result<Net, NetError> {
-    let interface = |name: &str, port, mac, own: Ipv4Addr, roles| Interface {
-        name: name.into(),
-        port,
-        vlan: None,
-        mac,
-        mtu: MTU,
-        roles,
-        addresses: vec![ipnet::Ipv4Net::new_assert(own, 24).into()],
-        network_instances: Vec::new(),
-    };
-    let mut net = Net::new();
-    let n3 = net.add_interface(interface("n3", 0, N3_MAC, UPF_N3, Roles { n3: true, ..Roles::default() }))?;
-    let own = Ipv4Addr::new(203, 0, 113, 1);
-    let n6 = net.add_interface(interface("n6", 1, N6_MAC, own, Roles { n6: true, ..Roles::default() }))?;
-    net.add_route(ipnet::Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0).into(), n6, Some(ROUTER.into()))?;
-    net.add_ue_pool(ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8).into());
-    net.fix(n3, GNB.into(), GNB_MAC);
-    net.fix(n6, ROUTER.into(), ROUTER_MAC);
-    Ok(net)
-}
-
-/// The UE's port is `port`; user packets carry no UDP checksum, which nobody on the way looks at.
-fn uplink_packet(subscriber: Subscriber, port: u16, payload: &[u8]) -> Vec<u8> {
-    let container = pdu_session::Uplink { qfi: Qfi::from_wire(9), ..pdu_session::Uplink::default() };
-    PacketBuilder::new()
-        .ethernet(N3_MAC, GNB_MAC)
-        .ipv4(GNB, UPF_N3)
-        .udp_without_checksum(packet::GTP_U_PORT, packet::GTP_U_PORT)
-        .gtpu(subscriber.teid)
-        .pdu_session(&PduSession::Uplink(container))
-        .ipv4(subscriber.ue, SERVER)
-        .udp_without_checksum(port, SERVER_PORT)
-        .build(payload)
-}
-
-fn downlink_packet(subscriber: Subscriber, port: u16, payload: &[u8]) -> Vec<u8> {
-    PacketBuilder::new()
-        .ethernet(N6_MAC, ROUTER_MAC)
-        .ipv4(SERVER, subscriber.ue)
-        .udp_without_checksum(SERVER_PORT, port)
-        .build(payload)
+    Scene::SIMPLE.network()
 }

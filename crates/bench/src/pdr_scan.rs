@@ -7,12 +7,11 @@
 
 use crate::flows;
 use crate::forward::rules;
-use crate::path::{self, Path, PathError, SERVER, SERVER_PORT, Subscriber};
+use crate::path::{self, Mix, Path, PathError, SERVER, SERVER_PORT, Subscriber};
 use crate::report::{Measured, Report};
 use io::replay::ReplayRx;
-use ipnet::Ipv4Net;
 use packet::IpProtocol;
-use session::rules::{Rules, SdfFilter};
+use session::rules::{Prefix, Rules, SdfFilter};
 use std::net::Ipv4Addr;
 use tables::clock::Tsc;
 
@@ -96,7 +95,7 @@ fn expect(expected: u64, found: u64) -> Result<(), PathError> {
 /// Each packet once: cycles per packet.
 fn send(path: &mut Path, packets: &[(Subscriber, u16)]) -> Result<f64, PathError> {
     let source = path::stream(true, packets.iter().copied())?;
-    path.forward(ReplayRx::new(source), 0, packets.len())
+    Ok(path.forward(&mut Mix::of(ReplayRx::new(source), 0), packets.len())?.median)
 }
 
 /// Sessions with these rules, whose flows may be entered or not.
@@ -130,6 +129,7 @@ fn flows_of(subscribers: &[Subscriber], run: usize) -> Vec<(Subscriber, u16)> {
 
 /// So many PDRs in each direction with so many filters each, the last of which is what packets are.
 fn last_matches(rules: Rules, pdrs: usize, filters: usize) -> Rules {
+    let server = Prefix::V4(SERVER.into());
     let other = |uplink, nth: usize| -> SdfFilter {
         // Each filter has its own: up to 1,024 ranges of 32 ports, and as many addresses.
         let ports = 1_024 + 32 * nth as u16;
@@ -137,15 +137,15 @@ fn last_matches(rules: Rules, pdrs: usize, filters: usize) -> Rules {
         let elsewhere = Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) + nth as u32);
         let everything = (SERVER_PORT, SERVER_PORT);
         match nth % 3 {
-            0 => flows::remote(uplink, IpProtocol::UDP, elsewhere.into(), everything),
-            1 => flows::remote(uplink, IpProtocol::UDP, SERVER.into(), ports),
-            _ => flows::remote(uplink, IpProtocol::TCP, Ipv4Net::from(SERVER), ports),
+            0 => flows::remote(uplink, IpProtocol::UDP, Prefix::V4(elsewhere.into()), everything),
+            1 => flows::remote(uplink, IpProtocol::UDP, server, ports),
+            _ => flows::remote(uplink, IpProtocol::TCP, server, ports),
         }
     };
     flows::divided(rules, |uplink| {
         let filter = |nth| {
             if nth + 1 == pdrs * filters {
-                flows::remote(uplink, IpProtocol::UDP, SERVER.into(), (SERVER_PORT, SERVER_PORT))
+                flows::remote(uplink, IpProtocol::UDP, server, (SERVER_PORT, SERVER_PORT))
             } else {
                 other(uplink, nth)
             }

@@ -13,7 +13,7 @@
 //! A core that does nothing else is measured; how many it takes to fill the line is arithmetic.
 
 use crate::flows;
-use crate::path::{self, Mix, Path, PathError, Subscriber};
+use crate::path::{self, Costs, Mix, Path, PathError, Subscriber};
 use crate::report::{Measured, Report};
 use io::replay::{ReplayRx, Stream};
 use tables::clock::Tsc;
@@ -100,12 +100,14 @@ pub fn run(config: &ProfilesConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> R
                 let (uplink, downlink) = (ReplayRx::new(uplink.clone()), ReplayRx::new(downlink.clone()));
                 Mix::both(uplink, downlink, profile.uplink_quarters)
             };
-            let (mut whole, mut port) = (Vec::new(), Vec::new());
+            // Each run goes on where the last one ended.
+            let (mut through, mut back) = (mix(), mix());
+            let (mut whole, mut port) = (Costs::default(), Vec::new());
             for run in 0..=config.runs {
-                let cycles = path.forward_mixed(&mut mix(), config.packets)?;
-                let own = path.ports_alone(&mut mix(), config.packets);
+                let cost = path.forward(&mut through, config.packets)?;
+                let own = path.port_alone(&mut back, config.packets);
                 if run > 0 {
-                    whole.push(cycles);
+                    whole.push(cost);
                     port.push(own);
                 }
             }
@@ -132,15 +134,18 @@ pub fn run(config: &ProfilesConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> R
 fn figures(
     profile: &Profile,
     sizes: Sizes,
-    whole: &[f64],
+    whole: &Costs,
     port: &[f64],
     hz: f64,
 ) -> impl Iterator<Item = Measured> {
     let params = params(profile, sizes);
-    let of = |figure: &dyn Fn(f64) -> f64| whole.iter().map(|cycles| figure(*cycles)).collect::<Vec<_>>();
+    // A rate is what comes of everything that a core does.
+    let of =
+        |figure: &dyn Fn(f64) -> f64| whole.means.iter().map(|cycles| figure(*cycles)).collect::<Vec<_>>();
     let bits = profile.bits_per_packet(sizes);
     [
-        Measured::of("cycles_per_packet", "cycles", &params, whole),
+        Measured::of("cycles_per_packet", "cycles", &params, &whole.medians),
+        Measured::of("mean_cycles_per_packet", "cycles", &params, &whole.means),
         Measured::of("port_cycles_per_packet", "cycles", &params, port),
         Measured::of("packets_per_second", "1/s", &params, &of(&|cycles| hz / cycles)),
         Measured::of("bits_per_second", "bit/s", &params, &of(&|cycles| hz / cycles * bits)),
@@ -163,10 +168,12 @@ pub fn params(profile: &Profile, (uplink, downlink): Sizes) -> [(&'static str, c
 pub fn prepare(flows: usize, clock: Tsc) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
     let mut path = Path::new(clock, |config| flows::room_for(flows, config))?;
     let subscribers = flows::establish(&mut path, flows.div_ceil(2 * TUPLES))?;
-    let packets = tuples(&subscribers);
+    let mut packets = tuples(&subscribers);
     for uplink in [true, false] {
         flows::learn(&mut path, uplink, &packets)?;
     }
+    // Flows lie in memory in the order in which they were learned; packets come in another.
+    path::shuffle(&mut packets);
     all_known(&path, 2 * packets.len())?;
     Ok((path, packets))
 }
@@ -206,7 +213,7 @@ mod tests {
                 let before = path.datapath.counters().clone();
                 let mut mix =
                     Mix::both(ReplayRx::new(uplink), ReplayRx::new(downlink), profile.uplink_quarters);
-                path.forward_mixed(&mut mix, 512).unwrap();
+                path.forward(&mut mix, 512).unwrap();
                 let after = path.datapath.counters();
                 let packets = after.uplink.packets - before.uplink.packets;
                 assert_eq!(packets, 128 * profile.uplink_quarters as u64);

@@ -3,7 +3,7 @@
 //! `cargo run --release -p io --example portcost`
 
 use io::mem::{FrameSize, MemConfig, MemFrame, MemNic, RssMode};
-use io::replay::{Patch, ReplayRx, SinkTx, Stream};
+use io::replay::{Patch, ReplayRx, SinkTx, Stream, WORDS};
 use io::{Port, RxQueue, TxQueue};
 use std::hint::black_box;
 use std::time::Instant;
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("replay, 1,400 B, 1 M sessions", 1400, &[22, 30, 38][..], 1 << 20),
     ] {
         let patches: Vec<Patch> =
-            (0..sessions).map(|i: u32| Patch { words: [i.to_be_bytes(); 4], hash: i | 1 }).collect();
+            (0..sessions).map(|i: u32| Patch { words: [i.to_be_bytes(); WORDS], hash: i | 1 }).collect();
         let mut rx = ReplayRx::new(Stream::new(&vec![0x5a; len], offsets, patches)?);
         let mut tx = SinkTx::new();
         let mut frames = Vec::with_capacity(BURST);

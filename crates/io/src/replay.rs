@@ -2,20 +2,26 @@
 //!
 //! A generator on another core would measure two cores and the ring between them. Here receiving costs what a NIC's
 //! driver costs: a buffer from a free list, its first lines written, its address handed over. A packet is a copy of a
-//! template with up to four patched words; a *word* is four bytes anywhere in the packet, and that is all a session
-//! needs to differ: the TEID, the inner address, and the checksums that follow from it (the word that holds TTL,
+//! template with up to eight patched words; a *word* is four bytes anywhere in the packet, and that is all a session
+//! needs to differ: the TEID, the inner addresses, and the checksums that follow from them (the word that holds TTL,
 //! protocol and IPv4 header checksum, the word that holds UDP length and checksum). A million sessions are a
-//! 20 MB array that is read front to back.
+//! 36 MB array that is read front to back.
+//!
+//! **Hot and cold buffers.** A free list hands out what was freed last: a few buffers go round, and their lines never leave the
+//! core's own cache. A NIC writes into the buffers of a long ring, past the core's caches. [`ReplayRx::cold`] is that: packets wait in
+//! a ring of so many buffers after they were written, and have left the core's own caches when they come out.
 
+use crate::BURST;
 use crate::frame::Frame;
 use crate::mem::{Cache, FrameSize, HEADROOM, MemFrame, MemPool};
 use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
 use packet::MacAddr;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Words that one patch can change.
-pub const WORDS: usize = 4;
+pub const WORDS: usize = 8;
 
 /// What sets one packet apart from the template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +61,7 @@ pub enum ReplayError {
 pub struct Stream {
     blocks: Box<[[u8; 64]]>,
     len: usize,
-    offsets: [usize; WORDS],
+    offsets: Box<[usize]>,
     patches: Arc<[Patch]>,
     next: usize,
 }
@@ -87,12 +93,7 @@ impl Stream {
         if let Some(bytes) = blocks.as_flattened_mut().get_mut(..length) {
             bytes.copy_from_slice(template);
         }
-        // An unused word lands outside every packet, where the bounds check that is there anyway skips it.
-        let mut own = [usize::MAX - 4; WORDS];
-        for (own, &offset) in own.iter_mut().zip(offsets) {
-            *own = offset;
-        }
-        Ok(Self { blocks, len: length, offsets: own, patches, next: 0 })
+        Ok(Self { blocks, len: length, offsets: offsets.into(), patches, next: 0 })
     }
 
     /// Starts at another patch than the first, so that several queues don't march in step.
@@ -157,12 +158,16 @@ pub struct ReplayRx {
     at: usize,
     left: Option<u64>,
     gate: Option<Arc<AtomicBool>>,
+    /// Packets that wait between being written and being received, and how many.
+    ring: VecDeque<MemFrame>,
+    depth: usize,
+    written: Vec<MemFrame>,
 }
 
 impl ReplayRx {
     /// One stream, without end.
     pub fn new(stream: Stream) -> Self {
-        Self { streams: vec![stream], schedule: vec![0], at: 0, left: None, gate: None }
+        Self::of(vec![stream], vec![0])
     }
 
     /// Several streams, mixed packet by packet as `schedule` (indices into `streams`) says, over and over.
@@ -170,7 +175,27 @@ impl ReplayRx {
         if schedule.is_empty() || schedule.iter().any(|&stream| usize::from(stream) >= streams.len()) {
             return Err(ReplayError::Empty);
         }
-        Ok(Self { streams, schedule, at: 0, left: None, gate: None })
+        Ok(Self::of(streams, schedule))
+    }
+
+    fn of(streams: Vec<Stream>, schedule: Vec<u8>) -> Self {
+        Self {
+            streams,
+            schedule,
+            at: 0,
+            left: None,
+            gate: None,
+            ring: VecDeque::new(),
+            depth: 0,
+            written: Vec::new(),
+        }
+    }
+
+    /// Packets come out of a ring of so many buffers, in the order in which they were written into it.
+    #[must_use]
+    pub fn cold(mut self, buffers: usize) -> Self {
+        self.depth = buffers;
+        self
     }
 
     /// Ends after `packets` more packets.
@@ -188,14 +213,10 @@ impl ReplayRx {
     }
 }
 
-impl RxQueue for ReplayRx {
-    type Frame = MemFrame;
-
+impl ReplayRx {
+    /// Writes so many packets, as far as there are any.
     #[inline]
-    fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
-        if self.gate.as_ref().is_some_and(|gate| !gate.load(Ordering::Relaxed)) {
-            return 0;
-        }
+    fn make(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
         let mut n = max;
         if let Some(left) = &mut self.left {
             n = n.min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -222,6 +243,33 @@ impl RxQueue for ReplayRx {
             }
         });
         into.len() - before
+    }
+}
+
+impl RxQueue for ReplayRx {
+    type Frame = MemFrame;
+
+    #[inline]
+    fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        if self.gate.as_ref().is_some_and(|gate| !gate.load(Ordering::Relaxed)) {
+            return 0;
+        }
+        if self.depth == 0 {
+            return self.make(into, max);
+        }
+        // What comes out first: a buffer is written when one has left, as a driver refills its ring.
+        while self.ring.len() < self.depth + max {
+            let mut written = std::mem::take(&mut self.written);
+            let more = self.make(&mut written, (self.depth + max - self.ring.len()).min(BURST));
+            self.ring.extend(written.drain(..));
+            self.written = written;
+            if more == 0 {
+                break;
+            }
+        }
+        let n = max.min(self.ring.len());
+        into.extend(self.ring.drain(..n));
+        n
     }
 
     /// Packets are made when they are asked for: none waits.
@@ -365,7 +413,9 @@ mod tests {
     use super::*;
 
     fn patch(a: u32, b: u32) -> Patch {
-        Patch { words: [a.to_be_bytes(), b.to_be_bytes(), [0xee; 4], [0xee; 4]], hash: a }
+        let mut words = [[0xee; 4]; WORDS];
+        words[..2].copy_from_slice(&[a.to_be_bytes(), b.to_be_bytes()]);
+        Patch { words, hash: a }
     }
 
     #[test]
@@ -438,11 +488,30 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_a_cold_ring_come_in_order_and_all() {
+        let patches: Vec<_> = (0..1_000).map(|number| patch(number, 0)).collect();
+        let stream = Stream::new(&[0; 60], &[0], patches).unwrap();
+        let mut rx = ReplayRx::new(stream).limited(1_000).cold(300);
+        let (mut frames, mut buffers) = (Vec::new(), std::collections::HashSet::new());
+        let mut next = 0;
+        while rx.rx_burst(&mut frames, 64) > 0 {
+            for frame in frames.drain(..) {
+                assert_eq!(frame.bytes()[..4], u32::to_be_bytes(next));
+                buffers.insert(frame.bytes().as_ptr());
+                next += 1;
+            }
+        }
+        // As many buffers went round as the ring has, and some in hand.
+        assert_eq!(next, 1_000);
+        assert!((300..500).contains(&buffers.len()), "{}", buffers.len());
+    }
+
+    #[test]
     fn what_cant_be_replayed_is_refused() {
         let p = || vec![Patch::default()];
         assert_eq!(Stream::new(&[], &[], p()).unwrap_err(), ReplayError::Length(0));
         assert_eq!(Stream::new(&[0; 9601], &[], p()).unwrap_err(), ReplayError::Length(9601));
-        assert_eq!(Stream::new(&[0; 60], &[0; 5], p()).unwrap_err(), ReplayError::Words(5));
+        assert_eq!(Stream::new(&[0; 60], &[0; 9], p()).unwrap_err(), ReplayError::Words(9));
         let error = ReplayError::Offset { offset: 57, length: 60 };
         assert_eq!(Stream::new(&[0; 60], &[56, 57], p()).unwrap_err(), error);
         assert!(Stream::new(&[0; 60], &[usize::MAX], p()).is_err());

@@ -3,6 +3,7 @@ use super::*;
 use crate::frame::Frame;
 use crate::mem::MemFrame;
 use crate::port::{Port, RxQueue, TxQueue};
+use crate::replay::WORDS;
 use packet::MacAddr;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -42,7 +43,9 @@ fn weights(of: &[(usize, u16)]) -> Weights {
 fn flows(entries: &[usize], each: u32) -> Vec<Patch> {
     let flow = |entry: &usize| {
         let hash = |n| *entry as u32 + n * ENTRIES as u32;
-        (0..each).map(move |n| Patch { words: [hash(n).to_be_bytes(); 4], hash: hash(n) }).collect::<Vec<_>>()
+        (0..each)
+            .map(move |n| Patch { words: [hash(n).to_be_bytes(); WORDS], hash: hash(n) })
+            .collect::<Vec<_>>()
     };
     entries.iter().flat_map(flow).collect()
 }

@@ -1,0 +1,296 @@
+//! What a scenario's datapath stands in: gNBs, routers and servers around it, and what users' packets look like.
+//!
+//! A figure is easily flattered. With one gNB, one router and one server, templates, routes and neighbours never leave the core's first
+//! cache; and where a few buffers go round, neither do the packets. So what is published is measured in [`Scene::MANY`] (and
+//! [`Scene::MANY6`]): 128 gNBs, 64 routers and 65,536 servers behind 1,024 routes, UDP with checksums, and packets that wait in a ring of
+//! 32,768 buffers between being written and being received, as behind a NIC. [`Scene::SIMPLE`] is what was measured before, for
+//! comparison. Servers may also stand on N6's own link ([`Scene::on_link`]), as those of an edge UPF do.
+
+use crate::path::{
+    FIRST_UE, GNB_MAC, MTU, N3_MAC, N6_MAC, PAYLOAD, ROUTER_MAC, SERVER_PORT, Subscriber, UPF_N3,
+};
+use datapath::net::{Interface, Net, NetError, Roles};
+use io::replay::{Patch, ReplayError, ReplayRx, Stream, WORDS};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use packet::{MacAddr, PacketBuilder, PduSession, Qfi, pdu_session};
+use session::rules::{Action, Forward, Prefix, Rules};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The first gNB's address on N3; others follow.
+const FIRST_GNB: u32 = 0xc000_0202;
+/// The first router's address on N6; others follow.
+const FIRST_ROUTER: u32 = 0xcb00_7181;
+/// The first server's port, where that is on the link.
+const SERVER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 7, 2]);
+/// The first of many servers: 198.18.0.0.
+const FIRST_SERVER: u32 = 0xc612_0000;
+/// Servers behind one route, as a number of bits.
+const BEHIND_A_ROUTE: u32 = 6;
+/// The first server on N6's own link: 203.0.113.2.
+const FIRST_ON_LINK: u32 = 0xcb00_7102;
+/// Servers there, at most: the routers' addresses come after them.
+const MOST_ON_LINK: u32 = 100;
+
+/// See the module's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scene {
+    /// As reports call it.
+    pub name: &'static str,
+    gnbs: u32,
+    routers: u32,
+    servers: u32,
+    /// Servers are neighbours, and there is no route to them.
+    on_link: bool,
+    /// UEs and servers have IPv6 addresses; the tunnels' ends are IPv4 all the same.
+    pub v6: bool,
+    /// UDP of users has checksums.
+    checksums: bool,
+    /// Buffers that go round.
+    buffers: usize,
+}
+
+impl Scene {
+    /// One of each, and hot buffers: figures until 2026-11-22.
+    pub const SIMPLE: Self = Self {
+        name: "simple",
+        gnbs: 1,
+        routers: 1,
+        servers: 1,
+        on_link: false,
+        v6: false,
+        checksums: false,
+        buffers: 0,
+    };
+    /// Many of each, and cold buffers.
+    pub const MANY: Self = Self {
+        name: "many",
+        gnbs: 128,
+        routers: 64,
+        servers: 1 << 16,
+        on_link: false,
+        v6: false,
+        checksums: true,
+        buffers: 1 << 15,
+    };
+    /// Likewise, IPv6.
+    pub const MANY6: Self = Self { v6: true, ..Self::MANY };
+
+    /// Likewise, with the servers on N6's own link.
+    #[must_use]
+    pub fn on_link(self) -> Self {
+        Self { on_link: true, servers: self.servers.min(MOST_ON_LINK), ..self }
+    }
+
+    /// Where servers are, as reports have it.
+    pub const fn place(&self) -> &'static str {
+        if self.on_link { "on-link" } else { "routed" }
+    }
+
+    /// The IP version of users' packets, as reports have it.
+    pub const fn ip(&self) -> u64 {
+        if self.v6 { 6 } else { 4 }
+    }
+
+    /// A UE's gNB.
+    pub fn gnb(&self, ue: Ipv4Addr) -> Ipv4Addr {
+        Ipv4Addr::from(FIRST_GNB + u32::from(ue) % self.gnbs)
+    }
+
+    /// A UE's server.
+    pub fn server(&self, ue: Ipv4Addr) -> IpAddr {
+        // Neighbours among UEs have servers behind different routes (Fibonacci hashing).
+        let number = (u32::from(ue).wrapping_mul(0x9e37_79b9) >> 8) % self.servers;
+        let v4 = Ipv4Addr::from(self.first_server() + number);
+        if self.v6 { self.server6(v4).into() } else { v4.into() }
+    }
+
+    fn first_server(&self) -> u32 {
+        match (self.on_link, self.servers) {
+            (true, _) => FIRST_ON_LINK,
+            (false, 1) => u32::from(crate::path::SERVER),
+            (false, _) => FIRST_SERVER,
+        }
+    }
+
+    /// The other address of the server that has this one.
+    fn server6(&self, server: Ipv4Addr) -> Ipv6Addr {
+        let [a, b, c, d] = server.octets();
+        let network = if self.on_link { 6 } else { 0xffff };
+        Ipv6Addr::new(0x2001, 0xdb8, network, 0, 0, 0, u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+    }
+
+    /// The network that all servers are in.
+    pub fn servers(&self) -> Prefix {
+        let first = self.server(Ipv4Addr::from(FIRST_UE));
+        match first {
+            IpAddr::V4(server) if self.servers == 1 => Prefix::V4(server.into()),
+            IpAddr::V4(server) if self.on_link => Prefix::V4(Ipv4Net::new_assert(server, 24).trunc()),
+            IpAddr::V4(server) => Prefix::V4(Ipv4Net::new_assert(server, 15).trunc()),
+            IpAddr::V6(server) => Prefix::V6(Ipv6Net::new_assert(server, 48).trunc()),
+        }
+    }
+
+    /// A UE's address.
+    pub fn ue(&self, ue: Ipv4Addr) -> IpAddr {
+        if self.v6 { ue6(ue).into() } else { ue.into() }
+    }
+
+    /// An ordinary session's rules, as they are here.
+    pub fn adapt(&self, mut rules: Rules, ue: Ipv4Addr) -> Rules {
+        for far in &mut rules.fars {
+            if let Action::Forward(Forward { outer_header: Some(outer), .. }) = &mut far.action {
+                outer.peer = self.gnb(ue).into();
+            }
+        }
+        if self.v6 {
+            rules.ue_ipv4 = None;
+            rules.ue_ipv6 = Some(Ipv6Net::new_assert(ue6(ue), 64).trunc());
+        }
+        rules
+    }
+
+    /// The network around the datapath: port 0 is N3, port 1 N6.
+    pub fn network(&self) -> Result<Net, NetError> {
+        let interface = |name: &str, port, mac, own: [IpNet; 2], roles| Interface {
+            name: name.into(),
+            port,
+            vlan: None,
+            mac,
+            mtu: MTU,
+            roles,
+            addresses: own.into(),
+            network_instances: Vec::new(),
+        };
+        let own = |v4: Ipv4Addr, n: u16| -> [IpNet; 2] {
+            let v6 = Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 1);
+            [Ipv4Net::new_assert(v4, 24).into(), Ipv6Net::new_assert(v6, 64).into()]
+        };
+        let mut net = Net::new();
+        let (n3, n6) = (Roles { n3: true, ..Roles::default() }, Roles { n6: true, ..Roles::default() });
+        let n3 = net.add_interface(interface("n3", 0, N3_MAC, own(UPF_N3, 3), n3))?;
+        let n6 = net.add_interface(interface("n6", 1, N6_MAC, own(Ipv4Addr::new(203, 0, 113, 1), 6), n6))?;
+        let router4 = |number| Ipv4Addr::from(FIRST_ROUTER + number % self.routers);
+        let router6 =
+            |number: u32| Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 0x100 + (number % self.routers) as u16);
+        let routes = if self.on_link { 0 } else { self.servers.div_ceil(1 << BEHIND_A_ROUTE) };
+        for number in 0..routes {
+            let (v4, v6): (IpNet, IpNet) = if self.servers == 1 {
+                (Ipv4Net::default().into(), Ipv6Net::default().into())
+            } else {
+                let first = Ipv4Addr::from(FIRST_SERVER + (number << BEHIND_A_ROUTE));
+                let bits = BEHIND_A_ROUTE as u8;
+                (
+                    Ipv4Net::new_assert(first, 32 - bits).into(),
+                    Ipv6Net::new_assert(self.server6(first), 128 - bits).into(),
+                )
+            };
+            net.add_route(v4, n6, Some(router4(number).into()))?;
+            net.add_route(v6, n6, Some(router6(number).into()))?;
+        }
+        net.add_ue_pool(Ipv4Net::new_assert(Ipv4Addr::from(FIRST_UE & 0xff00_0000), 8).into());
+        net.add_ue_pool(Ipv6Net::new_assert(ue6(Ipv4Addr::from(FIRST_UE)), 40).trunc().into());
+        for number in 0..self.gnbs {
+            net.fix(n3, Ipv4Addr::from(FIRST_GNB + number).into(), numbered(GNB_MAC, number));
+        }
+        for number in 0..self.routers {
+            let mac = numbered(ROUTER_MAC, number);
+            net.fix(n6, router4(number).into(), mac);
+            net.fix(n6, router6(number).into(), mac);
+        }
+        for number in 0..if self.on_link { self.servers } else { 0 } {
+            let (server, mac) = (Ipv4Addr::from(FIRST_ON_LINK + number), numbered(SERVER_MAC, number));
+            net.fix(n6, server.into(), mac);
+            net.fix(n6, self.server6(server).into(), mac);
+        }
+        Ok(net)
+    }
+
+    /// Packets of these subscribers and ports in turn, over and over.
+    pub fn stream(
+        &self,
+        uplink: bool,
+        packets: impl Iterator<Item = (Subscriber, u16)>,
+    ) -> Result<Stream, ReplayError> {
+        let (template, offsets, patches) = self.patches(uplink, PAYLOAD, packets);
+        Stream::new(&template, offsets, patches)
+    }
+
+    /// How a stream is received.
+    pub fn receive(&self, stream: &Stream) -> ReplayRx {
+        ReplayRx::new(stream.clone()).cold(self.buffers)
+    }
+
+    /// The first of these packets, and what sets each apart from it: the words at some offsets.
+    pub fn patches(
+        &self,
+        uplink: bool,
+        payload: usize,
+        packets: impl Iterator<Item = (Subscriber, u16)>,
+    ) -> (Vec<u8>, &'static [usize], Vec<Patch>) {
+        let payload = vec![0; payload];
+        let offsets = self.offsets(uplink);
+        let mut template: Option<Vec<u8>> = None;
+        let patch = |(subscriber, port): (Subscriber, u16)| {
+            let packet = self.packet(uplink, subscriber, port, &payload);
+            let mut words = [[0; 4]; WORDS];
+            for (word, at) in words.iter_mut().zip(offsets) {
+                *word = packet.get(*at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
+            }
+            template.get_or_insert(packet);
+            Patch { words, hash: 0 }
+        };
+        let patches: Vec<Patch> = packets.map(patch).collect();
+        (template.unwrap_or_default(), offsets, patches)
+    }
+
+    /// Where packets differ. Of the words with IPv4 headers' checksums, TTL and protocol are the others.
+    const fn offsets(&self, uplink: bool) -> &'static [usize] {
+        match (self.servers > 1, self.v6, uplink) {
+            // TEID; inner TTL to checksum; inner source; inner ports. Downlink: the same of the only IP header.
+            (false, false, true) => &[46, 66, 70, 78],
+            (false, false, false) => &[22, 30, 34],
+            // And outer TTL to checksum, outer source; inner destination; the inner UDP checksum with its length.
+            (true, false, true) => &[46, 66, 70, 74, 78, 82, 22, 26],
+            (true, false, false) => &[22, 26, 30, 34, 38],
+            // The ends of a UE's prefix and of a server's address.
+            (_, true, true) => &[46, 70, 94, 98, 102, 22, 26],
+            (_, true, false) => &[34, 42, 54, 58],
+        }
+    }
+
+    fn packet(&self, uplink: bool, subscriber: Subscriber, port: u16, payload: &[u8]) -> Vec<u8> {
+        let Subscriber { teid, ue } = subscriber;
+        let (own, server) = (self.ue(ue), self.server(ue));
+        let builder = PacketBuilder::new();
+        let (builder, ports) = if uplink {
+            let container = pdu_session::Uplink { qfi: Qfi::from_wire(9), ..pdu_session::Uplink::default() };
+            let outer = builder
+                .ethernet(N3_MAC, GNB_MAC)
+                .ipv4(self.gnb(ue), UPF_N3)
+                .udp_without_checksum(packet::GTP_U_PORT, packet::GTP_U_PORT)
+                .gtpu(teid)
+                .pdu_session(&PduSession::Uplink(container));
+            (outer.ip(own, server), (port, SERVER_PORT))
+        } else {
+            (builder.ethernet(N6_MAC, ROUTER_MAC).ip(server, own), (SERVER_PORT, port))
+        };
+        let builder = if self.checksums {
+            builder.udp(ports.0, ports.1)
+        } else {
+            builder.udp_without_checksum(ports.0, ports.1)
+        };
+        builder.build(payload)
+    }
+}
+
+/// The address of the UE that has this IPv4 address elsewhere: the number makes its prefix.
+fn ue6(ue: Ipv4Addr) -> Ipv6Addr {
+    let [a, b, c, d] = ue.octets();
+    let pair = |a, b| u16::from_be_bytes([a, b]);
+    Ipv6Addr::new(0x2001, 0xdb8, pair(a, b), pair(c, d), 0, 0, 0, 1)
+}
+
+/// A station's address among others of its kind.
+const fn numbered(MacAddr([a, b, c, d, e, f]): MacAddr, number: u32) -> MacAddr {
+    MacAddr([a, b, c, d ^ (number >> 8) as u8, e ^ (number as u8), f])
+}
