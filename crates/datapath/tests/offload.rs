@@ -2,6 +2,8 @@
 //! neither: what leaves their wires, what their books say and what they report must agree.
 #![allow(clippy::unwrap_used)]
 
+mod returns;
+
 use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_of, network};
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;
