@@ -10,8 +10,8 @@
 //!   alike, unless the datapath gives up new flows sooner than known ones: `packets_per_second` of both kinds, and
 //!   `loss_percent` of what the established flows offered.
 //!
-//! The flood comes from subscribers of its own, fresh ones in each run, so that none of its flows is known by any chance. Limits
-//! of flows and what protects known ones are as shipped.
+//! The flood comes from subscribers of its own, fresh ones in each run, so that none of its flows is known by any chance. What
+//! protects known flows from new ones is as shipped, and so are all limits but that of flows in all.
 
 use crate::arrivals::{self, Arrivals, DESCRIPTORS, Lane, Trace};
 use crate::flows;
@@ -25,6 +25,8 @@ use tables::clock::Tsc;
 const FLOWS_PER_SESSION: usize = 32;
 /// Flows of one of the flood's sessions: one for each port.
 const PORTS: usize = 1 << 16;
+/// Flows that there is room for: none of those that are established may go because others come.
+const ROOM: u32 = 1 << 26;
 /// Sessions of the flood, at most.
 const MOST_SOURCES: usize = 256;
 
@@ -186,9 +188,9 @@ struct Rig {
 
 impl Rig {
     fn new(flows: usize, clock: Tsc) -> Result<Self, PathError> {
-        // The defaults, but for the number of flows in all.
+        // As shipped, but for room for the flows of all runs.
         let mut path = Path::new(clock, |config: &mut Config| {
-            config.flows = config.flows.max(2 * flows as u32);
+            config.flows = ROOM.max(2 * flows as u32);
         })?;
         let subscribers = flows::establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION))?;
         let mut packets = flows::each_flow(&subscribers, FLOWS_PER_SESSION);
