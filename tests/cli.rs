@@ -211,6 +211,28 @@ impl CtlBackend for Fake {
         Ok(OffloadStatus::default())
     }
 
+    fn routes(&self) -> Result<Vec<RouteLine>, CtlError> {
+        let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
+        Ok(vec![RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None }])
+    }
+    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
+        let (address, mac) = ([192, 0, 2, 10].into(), "02:09:00:00:00:01".into());
+        Ok(vec![NeighbourLine { interface: "n3".into(), address, mac, configured: true }])
+    }
+    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
+        Ok(vec![GnbLine {
+            address: [192, 0, 2, 10].into(),
+            rules: 3,
+            interface: Some("n3".into()),
+            error_indications: 2,
+            last_error: Some("2026-11-22T13:40:17Z".into()),
+        }])
+    }
+    fn pools(&self) -> Result<Vec<PoolLine>, CtlError> {
+        let prefixes = vec!["10.45.0.0/16".into()];
+        let pool = PoolLine { prefixes, ipv4_used: 3, ipv4_size: 65_534, ..PoolLine::default() };
+        Ok(vec![pool])
+    }
     fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
         let line = |number: u64| N4LogLine {
             time: "2026-11-22T13:40:17Z".into(),
@@ -328,6 +350,25 @@ fn ctl_asks_a_running_upf() {
         ends(&ask(&["ctl", "slices"]), 0).0,
         "SLICE  DIRECTION     GUARANTEED  MAXIMUM  PACKETS  BYTES  BEYOND GUARANTEE  DROPPED\n\
          video  uplink     500.00 Mbit/s        -        7    900                 2        1\n"
+    );
+    assert_eq!(
+        ends(&ask(&["ctl", "routes"]), 0).0,
+        "TO         INTERFACE  NEXT ROUTER    MAC\n0.0.0.0/0  n6         203.0.113.254  -\n"
+    );
+    assert_eq!(
+        ends(&ask(&["ctl", "neighbours"]), 0).0,
+        "INTERFACE  ADDRESS     MAC                FROM\n\
+         n3         192.0.2.10  02:09:00:00:00:01  configuration\n"
+    );
+    assert_eq!(
+        ends(&ask(&["ctl", "gnbs"]), 0).0,
+        "ADDRESS     INTERFACE  FARS  ERROR INDICATIONS  LAST\n\
+         192.0.2.10  n3            3                  2  2026-11-22T13:40:17Z\n"
+    );
+    assert_eq!(
+        ends(&ask(&["ctl", "pools"]), 0).0,
+        "NETWORK    PREFIXES      IPV4 USED   SIZE  IPV6 USED  SIZE\n\
+         any other  10.45.0.0/16          3  65534          0     0\n"
     );
     assert_eq!(ends(&ask(&["ctl", "offload"]), 0).0, "Nothing is to be offloaded (offload.mode).\n");
     assert!(ends(&ask(&["ctl", "qos"]), 0).0.ends_with("\nNo port steers ahead of RSS.\n"));

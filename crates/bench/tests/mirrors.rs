@@ -221,6 +221,21 @@ fn a_session_is_found_by_what_its_smf_said() {
     for query in not_found {
         assert_eq!(by(query.clone()).total, 0, "{query:?}");
     }
+    // And what is around it.
+    let backend = &rig.backend;
+    let routes = backend.routes().unwrap();
+    let default = routes.iter().find(|route| route.to == "0.0.0.0/0").unwrap();
+    assert_eq!((default.interface.as_str(), default.via), ("n6", Some([203, 0, 113, 254].into())));
+    assert_eq!(default.mac, Some(ROUTER_MAC.to_string()));
+    assert!(routes.iter().any(|route| route.to == "192.0.2.0/24" && route.via.is_none()));
+    let neighbours = backend.neighbours().unwrap();
+    assert!(neighbours.iter().any(|known| known.address == IpAddr::V4(GNB) && known.configured));
+    let gnbs = backend.gnbs().unwrap();
+    assert_eq!((gnbs.len(), gnbs[0].address, gnbs[0].rules), (1, IpAddr::V4(GNB), 1));
+    assert_eq!((gnbs[0].interface.as_deref(), gnbs[0].error_indications), (Some("n3"), 0));
+    assert!(backend.pools().unwrap().is_empty());
+    let workers = backend.workers().unwrap();
+    assert!(workers[0].recent.as_ref().is_some_and(|recent| recent.seconds > 0.5));
     let one = |selector: SessionSelector| rig.backend.session(&selector);
     let whole = one(SessionSelector { teid: Some(teid), ..SessionSelector::default() }).unwrap();
     assert_eq!(whole.session, line);

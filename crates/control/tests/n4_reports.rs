@@ -535,6 +535,9 @@ fn an_error_indication_names_the_tunnel() {
     assert_eq!(reports.len(), 1);
     let expected = FTeid::Given { teid: Teid(0x77), ipv4: Some(GNB), ipv6: None };
     assert_eq!(reports[0].error_indications, [expected]);
+    let far_end = bench.n4.far_ends().find(|far_end| far_end.address == GNB).unwrap();
+    assert_eq!((far_end.rules, far_end.error_indications), (1, 1));
+    assert_eq!(far_end.last_error, Some(bench.now));
     // With every packet that comes through the tunnel it says so again: that is no news for a second.
     bench.from_gnb(GNB, |packet| packet.gtpu_message(GtpuType::ERROR_INDICATION, Teid(0)).build(&ies));
     assert!(bench.smfs[0].take_reports().is_empty());

@@ -90,13 +90,20 @@ pub fn workers(workers: &[WorkerLine]) -> String {
         ("SENT", Right),
         ("HANDED OFF", Right),
         ("DROPPED", Right),
+        ("NOW", Left),
+        ("PACKETS/S", Right),
         ("BUSY", Right),
         ("ASLEEP", Right),
-        ("NOW", Left),
+        ("CYCLES/PACKET", Right),
+        ("BUSY SINCE START", Right),
         ("CYCLES/PACKET", Right),
     ]);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let cycles = |cycles: Option<f64>| or_dash(cycles.map(|cycles| format!("{cycles:.0}")).as_ref());
+    let mut seconds = None;
     for worker in workers {
+        let recent = worker.recent.clone().unwrap_or_default();
+        seconds = seconds.or(worker.recent.as_ref().map(|recent| recent.seconds));
         table.row([
             worker.worker.to_string(),
             or_dash(worker.core.as_ref()),
@@ -106,13 +113,22 @@ pub fn workers(workers: &[WorkerLine]) -> String {
             worker.sent.to_string(),
             worker.handed_off.to_string(),
             worker.dropped.to_string(),
-            percent(worker.busy),
-            percent(worker.asleep),
             if worker.sleeping { "asleep" } else { "awake" }.into(),
-            or_dash(worker.cycles_per_packet.map(|cycles| format!("{cycles:.0}")).as_ref()),
+            format!("{:.0}", recent.packets_per_second),
+            percent(recent.busy),
+            percent(recent.asleep),
+            cycles(recent.cycles_per_packet),
+            percent(worker.busy),
+            cycles(worker.cycles_per_packet),
         ]);
     }
-    table.to_string()
+    let watched = seconds.map_or_else(String::new, |seconds| {
+        format!("PACKETS/S to the first CYCLES/PACKET: of the last {seconds:.1} s.\n")
+    });
+    format!(
+        "{table}{watched}Busy is time in which there was something to do, with system calls and what else the kernel ran on the core; \
+         polling in vain is not.\n"
+    )
 }
 
 /// How many workers own shards, and how moves went.
@@ -183,6 +199,13 @@ mod tests {
             asleep: 0.5,
             sleeping: true,
             cycles_per_packet: Some(171.2),
+            recent: Some(RecentLoad {
+                seconds: 1.01,
+                busy: 0.75,
+                packets_per_second: 4_000_000.0,
+                cycles_per_packet: Some(140.4),
+                ..RecentLoad::default()
+            }),
             ..WorkerLine::default()
         };
         insta::assert_snapshot!(ports(&[port]) + &workers(&[worker]));

@@ -3,6 +3,7 @@
 mod machine;
 mod mirror;
 mod n4;
+mod network;
 mod sessions;
 mod traffic;
 mod words;
@@ -114,6 +115,14 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Show where packets go: interfaces' subnets and routes.
+    Routes,
+    /// Show neighbours whose MAC address is known.
+    Neighbours,
+    /// Show gNBs and other UPFs that sessions send to.
+    Gnbs,
+    /// Show pools of UE addresses and how full they are.
+    Pools,
     /// Stop the UPF.
     Stop,
 }
@@ -154,6 +163,10 @@ impl Command {
             Self::Mirror(command) => Request::Mirror(command.request()),
             Self::Nat => Request::Nat,
             Self::Offload { .. } => Request::Offload,
+            Self::Routes => Request::Routes,
+            Self::Neighbours => Request::Neighbours,
+            Self::Gnbs => Request::Gnbs,
+            Self::Pools => Request::Pools,
             Self::Stop => Request::Stop,
         }
     }
@@ -191,7 +204,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     {
         return n4::follow(&mut client, query, args.json);
     }
-    let answer = client.ask(&args.command.request())?;
+    let mut answer = client.ask(&args.command.request())?;
+    if let Command::Mirror(mirror::Command::Remove { id }) = &args.command
+        && !args.json
+    {
+        // The answer is how the mirror ended; who ends one looks for those that are left.
+        output::text(&format!("Mirror {id} has ended.\n"))?;
+        answer = client.ask(&Request::Mirror(MirrorRequest::List))?;
+    }
     if args.json { output::json(&answer) } else { output::text(&shown(&answer, args.command.all())) }
 }
 
@@ -226,6 +246,13 @@ fn shown(answer: &Answer, all: bool) -> String {
             "Nothing is to be offloaded (offload.mode).\n".into()
         }
         Answer::Offload(status) => traffic::offload(status, all),
+        Answer::Routes { routes } => network::routes(routes),
+        Answer::Neighbours { neighbours } if neighbours.is_empty() => "No neighbour is known.\n".into(),
+        Answer::Neighbours { neighbours } => network::neighbours(neighbours),
+        Answer::Gnbs { gnbs } if gnbs.is_empty() => "No session sends to a gNB or another UPF.\n".into(),
+        Answer::Gnbs { gnbs } => network::gnbs(gnbs),
+        Answer::Pools { pools } if pools.is_empty() => "There are no pools: SMFs name UE addresses.\n".into(),
+        Answer::Pools { pools } => network::pools(pools),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }

@@ -56,13 +56,13 @@ pub fn qos(report: &QosReport) -> String {
         ("PORT", Left),
         ("CLASS", Left),
         ("KIND", Left),
-        ("QUEUED", Right),
-        ("BYTES", Right),
-        ("SENT", Right),
-        ("BYTES", Right),
-        ("DROPPED", Right),
-        ("YELLOW", Right),
-        ("RED", Right),
+        ("WAITING", Right),
+        ("BYTES WAITING", Right),
+        ("SENT AFTER WAITING", Right),
+        ("BYTES SENT", Right),
+        ("DROPPED GREEN", Right),
+        ("DROPPED YELLOW", Right),
+        ("DROPPED RED", Right),
     ]);
     for line in &report.classes {
         classes.row([
@@ -175,8 +175,9 @@ mod tests {
         let mut report = QosReport { classes: vec![class], receive: Vec::new() };
         assert_eq!(
             qos(&report),
-            "PORT    CLASS  KIND            QUEUED  BYTES  SENT  BYTES  DROPPED  YELLOW  RED\n\
-             access  voice  strict to 60 %      12      0     0      0        3       0    0\n\n\
+            "PORT    CLASS  KIND            WAITING  BYTES WAITING  SENT AFTER WAITING  BYTES SENT  DROPPED GREEN  \
+             DROPPED YELLOW  DROPPED RED\n\
+             access  voice  strict to 60 %       12              0                   0           0              3               0            0\n\n\
              No port steers ahead of RSS.\n"
         );
         report.receive.push(receive);

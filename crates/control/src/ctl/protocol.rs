@@ -3,6 +3,7 @@
 use super::mirror::{MirrorLine, MirrorRequest};
 use super::n4::{N4Log, N4LogQuery, N4Status};
 use super::nat::NatStatus;
+use super::network::{GnbLine, NeighbourLine, PoolLine, RouteLine};
 use super::qos::QosReport;
 use super::sessions::{SessionDetail, SessionPage, SessionQuery, SessionSelector};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -129,6 +130,14 @@ pub enum Request {
     Scale(super::ScaleRequest),
     /// Flows in NICs.
     Offload,
+    /// Where packets go.
+    Routes,
+    /// Whose MAC address is known.
+    Neighbours,
+    /// Far ends of tunnels.
+    Gnbs,
+    /// Pools of UE addresses.
+    Pools,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -190,6 +199,26 @@ pub enum Answer {
     Scale(super::ScaleStatus),
     /// To [`Request::Offload`].
     Offload(super::OffloadStatus),
+    /// To [`Request::Routes`].
+    Routes {
+        /// In order of destination.
+        routes: Vec<RouteLine>,
+    },
+    /// To [`Request::Neighbours`].
+    Neighbours {
+        /// In order of interface and address; at most [`MAX_PAGE`].
+        neighbours: Vec<NeighbourLine>,
+    },
+    /// To [`Request::Gnbs`].
+    Gnbs {
+        /// In order of address.
+        gnbs: Vec<GnbLine>,
+    },
+    /// To [`Request::Pools`].
+    Pools {
+        /// In the order of the configuration.
+        pools: Vec<PoolLine>,
+    },
     /// To [`Request::Stop`]: it will.
     Stopping,
     /// To any request that can't be answered.
@@ -366,13 +395,32 @@ pub struct WorkerLine {
     pub handed_off: u64,
     /// Packets dropped.
     pub dropped: u64,
-    /// Share of its time spent on packets, 0 to 1.
+    /// Share of its time since it started spent in rounds that found something to do, 0 to 1.
     pub busy: f64,
     /// Share of its time spent asleep; the rest it polled in vain.
     pub asleep: f64,
     /// It has nothing to poll, and sleeps until somebody wakes it.
     pub sleeping: bool,
-    /// Cycles per packet while busy, if there were packets.
+    /// Cycles per packet in those rounds, if there were packets: with the system calls of kernel interfaces, and with what the kernel
+    /// ran on its core meanwhile; without polling in vain.
+    pub cycles_per_packet: Option<f64>,
+    /// The same during the last second.
+    #[serde(default)]
+    pub recent: Option<RecentLoad>,
+}
+
+/// How a worker's time went between two looks.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RecentLoad {
+    /// Seconds between them.
+    pub seconds: f64,
+    /// As [`WorkerLine::busy`].
+    pub busy: f64,
+    /// As [`WorkerLine::asleep`].
+    pub asleep: f64,
+    /// Packets that it served in a second.
+    pub packets_per_second: f64,
+    /// As [`WorkerLine::cycles_per_packet`].
     pub cycles_per_packet: Option<f64>,
 }
 

@@ -4,6 +4,7 @@ use super::flows::FlowMarksRequest;
 use super::mirror::{MirrorLine, MirrorRequest};
 use super::n4::{N4Log, N4LogQuery, N4Status};
 use super::nat::NatStatus;
+use super::network::{GnbLine, NeighbourLine, PoolLine, RouteLine};
 use super::protocol::*;
 use super::qos::QosReport;
 use super::sessions::{SessionDetail, SessionPage, SessionQuery, SessionSelector};
@@ -53,6 +54,14 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn nat(&self) -> Result<NatStatus, CtlError>;
     /// Flows in NICs.
     fn offload(&self) -> Result<super::OffloadStatus, CtlError>;
+    /// All routes.
+    fn routes(&self) -> Result<Vec<RouteLine>, CtlError>;
+    /// Neighbours that are known.
+    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError>;
+    /// Far ends of tunnels.
+    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError>;
+    /// Pools of UE addresses.
+    fn pools(&self) -> Result<Vec<PoolLine>, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -287,6 +296,10 @@ impl Server {
             Request::Mirror(request) => Answer::Mirrors { mirrors: backend.mirror(&request)? },
             Request::Nat => Answer::Nat(backend.nat()?),
             Request::Offload => Answer::Offload(backend.offload()?),
+            Request::Routes => Answer::Routes { routes: backend.routes()? },
+            Request::Neighbours => Answer::Neighbours { neighbours: backend.neighbours()? },
+            Request::Gnbs => Answer::Gnbs { gnbs: backend.gnbs()? },
+            Request::Pools => Answer::Pools { pools: backend.pools()? },
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

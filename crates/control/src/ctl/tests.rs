@@ -91,6 +91,28 @@ impl CtlBackend for Fake {
         Ok(OffloadStatus { flows: 4, ..OffloadStatus::default() })
     }
 
+    fn routes(&self) -> Result<Vec<RouteLine>, CtlError> {
+        let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
+        Ok(vec![RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None }])
+    }
+    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
+        let (address, mac) = ([192, 0, 2, 10].into(), "02:09:00:00:00:01".into());
+        Ok(vec![NeighbourLine { interface: "n3".into(), address, mac, configured: true }])
+    }
+    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
+        Ok(vec![GnbLine {
+            address: [192, 0, 2, 10].into(),
+            rules: 3,
+            interface: Some("n3".into()),
+            error_indications: 2,
+            last_error: Some("2026-11-22T13:40:17Z".into()),
+        }])
+    }
+    fn pools(&self) -> Result<Vec<PoolLine>, CtlError> {
+        let prefixes = vec!["10.45.0.0/16".into()];
+        let pool = PoolLine { prefixes, ipv4_used: 3, ipv4_size: 65_534, ..PoolLine::default() };
+        Ok(vec![pool])
+    }
     fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
         let line = |number: u64| N4LogLine {
             time: "2026-11-22T13:40:17Z".into(),

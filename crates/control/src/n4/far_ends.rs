@@ -27,6 +27,21 @@ struct FarEnd {
     /// FARs that send to it.
     users: u32,
     tunnels: HashMap<Teid, Tunnel>,
+    error_indications: u64,
+    last_error: Option<Nanos>,
+}
+
+/// What people are told of a far end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FarEndStatus {
+    /// Its address.
+    pub address: IpAddr,
+    /// FARs that send to it.
+    pub rules: u32,
+    /// Error Indications from it about tunnels that sessions send into.
+    pub error_indications: u64,
+    /// When the last of them came.
+    pub last_error: Option<Nanos>,
 }
 
 /// A tunnel that a session sends into.
@@ -75,6 +90,24 @@ impl FarEnds {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.known.len()
+    }
+
+    /// All of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = FarEndStatus> + '_ {
+        self.known.iter().map(|(address, far_end)| FarEndStatus {
+            address: *address,
+            rules: far_end.users,
+            error_indications: far_end.error_indications,
+            last_error: far_end.last_error,
+        })
+    }
+
+    /// An Error Indication came from it.
+    pub fn complained(&mut self, now: Nanos, peer: IpAddr) {
+        if let Some(far_end) = self.known.get_mut(&peer) {
+            far_end.error_indications += 1;
+            far_end.last_error = Some(now);
+        }
     }
 
     /// The tunnel of a far end, if a session sends into it.

@@ -18,6 +18,7 @@ mod requests;
 mod timers;
 
 pub use counters::N4Counters;
+pub use far_ends::FarEndStatus;
 pub use history::{Entry, Excerpt, MAX_ENTRIES};
 
 use crate::n4::far_ends::FarEnds;
@@ -211,6 +212,11 @@ impl N4 {
     /// The association that a session belongs to.
     pub fn association_of(&self, session: &session::store::Session) -> Option<&pfcp::node::Peer> {
         self.node.peer(*self.associations.get(&session.peer())?)
+    }
+
+    /// gNBs and UPFs that sessions send to, in no order.
+    pub fn far_ends(&self) -> impl Iterator<Item = FarEndStatus> + '_ {
+        self.far_ends.iter()
     }
 
     /// Requests of a peer that were refused.

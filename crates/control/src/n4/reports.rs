@@ -215,8 +215,9 @@ impl N4 {
             self.counters.errors_unmatched += 1;
             return;
         };
-        let seid = told.seid;
-        if self.store.get(seid).is_none() || !told.is_news(now) {
+        let (seid, is_news) = (told.seid, told.is_news(now));
+        self.far_ends.complained(now, peer);
+        if self.store.get(seid).is_none() || !is_news {
             return;
         }
         let fteid = match peer {

@@ -1,11 +1,12 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
 use super::describe_sessions::{self, Search};
-use super::{Upf, describe, describe_n4, describe_qos, flow_log, mirrors, scale};
+use super::{Upf, describe, describe_n4, describe_network, describe_qos, flow_log, mirrors, scale};
 use crate::ctl::{
-    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, MirrorLine, MirrorRequest,
-    N4Log, N4LogQuery, N4Status, NatStatus, OffloadStatus, PeerLine, PortLine, QosReport, ScaleRequest,
-    ScaleStatus, SessionDetail, SessionPage, SessionQuery, SessionSelector, SliceLine, Version, WorkerLine,
+    CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, GnbLine, MirrorLine,
+    MirrorRequest, N4Log, N4LogQuery, N4Status, NatStatus, NeighbourLine, OffloadStatus, PeerLine, PoolLine,
+    PortLine, QosReport, RouteLine, ScaleRequest, ScaleStatus, SessionDetail, SessionPage, SessionQuery,
+    SessionSelector, SliceLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +19,9 @@ pub(super) type Job = Box<dyn FnOnce(&mut Upf) + Send>;
 
 /// A question that is not answered within this time gets an error: longer than [`super::INSPECT_WITHIN`].
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long workers are watched for what they do at present.
+const RECENT: Duration = Duration::from_secs(1);
 
 /// The control thread's end.
 #[derive(Debug)]
@@ -132,7 +136,10 @@ impl CtlBackend for Backend {
     }
 
     fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
-        self.ask(describe::workers)
+        let before = self.ask(describe::loads)?;
+        // This thread is the asker's own: nobody else waits.
+        std::thread::sleep(RECENT);
+        self.ask(move |upf| describe::workers(upf, &before))
     }
 
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
@@ -181,6 +188,22 @@ impl CtlBackend for Backend {
     fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
         let request = request.clone();
         self.ask(move |upf| mirrors::handle(upf, &request))
+    }
+
+    fn routes(&self) -> Result<Vec<RouteLine>, CtlError> {
+        self.ask(|upf| Ok(describe_network::routes(upf)))
+    }
+
+    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
+        self.ask(|upf| Ok(describe_network::neighbours(upf)))
+    }
+
+    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
+        self.ask(|upf| Ok(describe_network::gnbs(upf)))
+    }
+
+    fn pools(&self) -> Result<Vec<PoolLine>, CtlError> {
+        self.ask(|upf| Ok(describe_network::pools(upf)))
     }
 
     fn stop(&self) -> Result<(), CtlError> {

@@ -4,10 +4,11 @@ use super::Upf;
 use super::bindings::Bindings;
 use crate::config::SliceSection;
 use crate::ctl::{
-    CtlError, DropLine, ErrorCode, NatPoolLine, NatStatus, OffloadStatus, SliceLine, Version, WorkerLine,
+    CtlError, DropLine, ErrorCode, NatPoolLine, NatStatus, OffloadStatus, RecentLoad, SliceLine, Version,
+    WorkerLine,
 };
 use datapath::{Counters, SliceTraffic};
-use engine::{Gauge, WorkerReport};
+use engine::{Gauge, Load, WorkerReport};
 use tables::Nanos;
 
 pub(super) fn version(upf: &Upf) -> Version {
@@ -96,19 +97,54 @@ pub(super) fn offload(upf: &mut Upf) -> Result<OffloadStatus, CtlError> {
     Ok(super::offload::describe(&reports(upf)?, &ports))
 }
 
-pub(super) fn workers(upf: &mut Upf) -> Result<Vec<WorkerLine>, CtlError> {
+/// How every worker's time went so far, and what it served: for [`workers`], some time later.
+pub(super) fn loads(upf: &mut Upf) -> Result<Vec<(Load, u64)>, CtlError> {
+    Ok(reports(upf)?.iter().map(|report| (report.load, served(report))).collect())
+}
+
+pub(super) fn workers(upf: &mut Upf, before: &[(Load, u64)]) -> Result<Vec<WorkerLine>, CtlError> {
     let hz = upf.clock.hz() as f64;
     // First: being asked wakes them.
     let gauges = upf.engine.gauges();
-    Ok(reports(upf)?.iter().zip(&gauges).map(|(report, gauge)| worker(report, *gauge, hz)).collect())
+    let reports = reports(upf)?;
+    let line = |((at, report), gauge): ((usize, &WorkerReport), &Gauge)| {
+        let recent = before.get(at).map(|before| recent(report, before, hz));
+        WorkerLine { recent, ..worker(report, *gauge, hz) }
+    };
+    Ok(reports.iter().enumerate().zip(&gauges).map(line).collect())
+}
+
+/// Packets that a worker was given.
+const fn served(report: &WorkerReport) -> u64 {
+    report.counters.received + report.counters.handed_in
+}
+
+fn cycles_per_packet(busy_nanos: u64, packets: u64, hz: f64) -> Option<f64> {
+    (packets > 0).then(|| busy_nanos as f64 / Nanos::SECOND as f64 * hz / packets as f64)
+}
+
+/// Since an earlier look.
+fn recent(report: &WorkerReport, (before, served_before): &(Load, u64), hz: f64) -> RecentLoad {
+    let load = &report.load;
+    let span = load.total_nanos.saturating_sub(before.total_nanos);
+    let busy = load.busy_nanos.saturating_sub(before.busy_nanos);
+    let asleep = load.asleep_nanos.saturating_sub(before.asleep_nanos);
+    let packets = served(report).saturating_sub(*served_before);
+    let share = |nanos: u64| nanos as f64 / span.max(1) as f64;
+    let seconds = span as f64 / Nanos::SECOND as f64;
+    RecentLoad {
+        seconds,
+        busy: share(busy),
+        asleep: share(asleep),
+        packets_per_second: if span > 0 { packets as f64 / seconds } else { 0.0 },
+        cycles_per_packet: cycles_per_packet(busy, packets, hz),
+    }
 }
 
 /// `hz`: cycles in a second.
 pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine {
     let (counters, load) = (&report.counters, &report.load);
     let share = |nanos: u64| nanos as f64 / load.total_nanos.max(1) as f64;
-    let busy_seconds = load.busy_nanos as f64 / Nanos::SECOND as f64;
-    let handled = counters.received + counters.handed_in;
     WorkerLine {
         worker: report.worker as u16,
         core: report.core.map(|core| core as u16),
@@ -121,6 +157,33 @@ pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine
         busy: share(load.busy_nanos),
         asleep: share(load.asleep_nanos),
         sleeping: gauge.asleep,
-        cycles_per_packet: (handled > 0).then(|| busy_seconds * hz / handled as f64),
+        cycles_per_packet: cycles_per_packet(load.busy_nanos, served(report), hz),
+        recent: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_does_at_present_is_told_from_what_it_did_since_it_started() {
+        let report = |busy_nanos, total_nanos, received| {
+            let load = Load { busy_nanos, asleep_nanos: 0, total_nanos, ..Load::default() };
+            WorkerReport {
+                load,
+                counters: Counters { received, ..Counters::default() },
+                ..WorkerReport::default()
+            }
+        };
+        let before = report(10 * Nanos::SECOND, 1_000 * Nanos::SECOND, 5_000_000);
+        let now = report(10 * Nanos::SECOND + Nanos::SECOND / 2, 1_002 * Nanos::SECOND, 6_000_000);
+        let recent = recent(&now, &(before.load, served(&before)), 1e9);
+        assert_eq!((recent.seconds, recent.busy, recent.packets_per_second), (2.0, 0.25, 500_000.0));
+        assert_eq!(recent.cycles_per_packet, Some(500.0));
+        let line = worker(&now, Gauge::default(), 1e9);
+        assert!(line.busy < 0.011 && line.cycles_per_packet == Some(1_750.0));
+        let idle = super::recent(&now, &(now.load, served(&now)), 1e9);
+        assert_eq!((idle.cycles_per_packet, idle.packets_per_second), (None, 0.0));
     }
 }

@@ -90,6 +90,8 @@ impl<L: Lines> Journal<L> {
             counts: Arc::clone(&counts),
             told: 0,
             text: Vec::new(),
+            failing: false,
+            error: None,
         };
         let thread = std::thread::Builder::new().name(thread.into()).spawn(move || writer.run(&entries))?;
         Ok(Self { queue: Some(queue), counts, thread: Some(thread) })
@@ -150,6 +152,10 @@ struct Writer<L: Lines> {
     /// How many of the lines that were lost the file tells of.
     told: u64,
     text: Vec<u8>,
+    /// The last batch was not written, and the log says so.
+    failing: bool,
+    /// Why.
+    error: Option<std::io::Error>,
 }
 
 impl<L: Lines> Writer<L> {
@@ -168,12 +174,35 @@ impl<L: Lines> Writer<L> {
                 count += L::count(&entry);
                 self.lines.write(time, &entry, &mut self.text);
             }
-            if self.write() {
+            let written = self.write();
+            self.tell(written);
+            if written {
                 self.told = lost;
                 self.counts.written.fetch_add(count, Ordering::Relaxed);
             } else {
                 self.counts.lost.fetch_add(count, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Whether this is another outcome than the last one.
+    const fn turned(&self, written: bool) -> bool {
+        written == self.failing
+    }
+
+    /// Says in the log when lines begin to be lost, and when they no longer are.
+    fn tell(&mut self, written: bool) {
+        let error = self.error.take();
+        if !self.turned(written) {
+            return;
+        }
+        self.failing = !written;
+        let path = self.path.display();
+        if written {
+            tracing::warn!(%path, "lines are written again; the file says how many are missing");
+        } else {
+            let error = error.map(|error| error.to_string()).unwrap_or_default();
+            tracing::warn!(%path, error, "lines can't be written, and are lost until they can");
         }
     }
 
@@ -185,7 +214,7 @@ impl<L: Lines> Writer<L> {
             let there = std::fs::metadata(&self.path).ok();
             let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
             if !open.zip(there).is_some_and(|(open, there)| same(&open, &there)) {
-                self.file = append_to(&self.path).ok();
+                self.file = append_to(&self.path).map_err(|error| self.error = Some(error)).ok();
             }
         }
         let Some(file) = &mut self.file else { return false };
@@ -197,14 +226,18 @@ impl<L: Lines> Writer<L> {
             // What can't be renamed doesn't grow.
             let mut to = self.path.clone().into_os_string();
             to.push(".1");
-            let Ok(next) = std::fs::rename(&self.path, to).and_then(|()| append_to(&self.path)) else {
-                return false;
-            };
-            *file = next;
+            match std::fs::rename(&self.path, to).and_then(|()| append_to(&self.path)) {
+                Ok(next) => *file = next,
+                Err(error) => {
+                    self.error = Some(error);
+                    return false;
+                }
+            }
             before = Ok(0);
         }
-        if file.write_all(&self.text).is_ok() {
-            return true;
+        match file.write_all(&self.text) {
+            Ok(()) => return true,
+            Err(error) => self.error = Some(error),
         }
         // Half a line would spoil the next one. A pipe or device can't be cut, nor need it be.
         if let Ok(before) = before {
@@ -287,6 +320,39 @@ mod tests {
         let (lost, number) = text.split_once('\n').unwrap();
         assert!(lost.ends_with("\"event\":\"lines-lost\",\"lines\":3}"), "{lost}");
         assert!(number.ends_with("\"number\":4}\n"), "{number}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A disk that is full is told of once, and once when there is room again.
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_of() {
+        let directory = std::env::temp_dir().join(format!("millrace-journal-told-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("log");
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let counts = Arc::<Counts>::default();
+        let mut writer = Writer {
+            file: Some(append_to(&path).unwrap()),
+            path,
+            looked: Instant::now(),
+            limit: u64::MAX,
+            lines: Numbers,
+            counts,
+            told: 0,
+            text: b"a line\n".to_vec(),
+            failing: false,
+            error: None,
+        };
+        for _ in 0..3 {
+            let written = writer.write();
+            assert_eq!((written, writer.turned(written)), (false, !writer.failing));
+            writer.tell(written);
+            assert!(writer.failing && writer.error.is_none());
+        }
+        writer.file = Some(append_to(&directory.join("room")).unwrap());
+        writer.looked = Instant::now() + LOOK;
+        let written = writer.write();
+        assert!(written && writer.turned(written));
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

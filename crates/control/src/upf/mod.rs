@@ -12,6 +12,7 @@ mod capture;
 pub mod cores;
 mod describe;
 mod describe_n4;
+mod describe_network;
 mod describe_qos;
 mod describe_sessions;
 mod flow_log;
