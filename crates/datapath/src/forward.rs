@@ -11,8 +11,9 @@ use crate::egress::Egress;
 use crate::export::Ledger;
 use crate::flow::Lookup;
 use crate::nat::{self, packet_of};
+use crate::near;
 use crate::net::{HopId, NetView};
-use crate::network::{Context, Way, transmit};
+use crate::network::{Context, Network, Way, transmit};
 use crate::parse::{Kind, Meta, NO_QFI, internal_header};
 use crate::peer::Outer;
 use crate::police::Policers;
@@ -271,13 +272,14 @@ impl<F: Frame> Datapath<F> {
         } else {
             Policers { depth: self.config.meter_burst, ..Policers::none() }
         };
-        let (network, marking) = (&self.network, &self.config.marking);
+        let marking = &self.config.marking;
+        let Network { view, ways, peers, neighbours, .. } = &mut self.network;
         let uplink = record.flags & flag::UPLINK != 0;
         let ecn = Ecn::of(frame.bytes(), meta)?;
         let colour;
         let egress = if record.flags & flag::OUTER != 0 {
             let mut way = Encapsulation::of(record, meta, marking.carried(frame.bytes(), meta));
-            let peer = network.peers.get(way.peer)?;
+            let peer = peers.get(way.peer)?;
             let egress = peer.egress.as_ref().filter(|egress| egress.resolved)?;
             // What comes from a tunnel and goes into one isn't routed here: it keeps its TTL.
             let routed = meta.kind == Kind::Plain;
@@ -301,10 +303,13 @@ impl<F: Frame> Datapath<F> {
             if meta.kind == Kind::Plain {
                 return None;
             }
-            let Way::Via(egress) = network.way(inner_route(&network.view, frame.bytes(), meta)) else {
-                return None;
+            let HopId(hop) = inner_route(view, frame.bytes(), meta);
+            let egress = match ways.get(hop as usize)? {
+                Way::Via(egress) => egress,
+                Way::OnLink(interface) => neighbours.near(*interface, inner_key(frame.bytes(), meta))?,
+                _ => return None,
             };
-            if !network.view.serves(egress.interface, record.instance())
+            if !view.serves(egress.interface, record.instance())
                 || meta.len > egress.mtu
                 || !egress.resolved
                 || !ttl_allows(frame.bytes(), meta.inner, meta.v6)
@@ -572,6 +577,19 @@ fn inner_route(view: &NetView, frame: &[u8], meta: &Meta) -> HopId {
     } else {
         let bytes = frame.get(meta.inner as usize + 16..).and_then(|rest| rest.first_chunk::<4>());
         view.route4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
+    }
+}
+
+/// What a host on a link is found by.
+#[inline(always)]
+fn inner_key(frame: &[u8], meta: &Meta) -> u128 {
+    if meta.v6 {
+        // A group's may look like another's.
+        let address = destination6(frame, meta.inner);
+        if address >> 120 == 0xff { 0 } else { address }
+    } else {
+        let bytes = frame.get(meta.inner as usize + 16..).and_then(|rest| rest.first_chunk::<4>());
+        near::key_v4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
     }
 }
 

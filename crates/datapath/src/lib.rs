@@ -121,6 +121,7 @@ mod local;
 pub mod marking;
 pub mod mirror;
 pub mod nat;
+mod near;
 mod neighbour;
 pub mod net;
 mod network;

@@ -19,6 +19,7 @@
 
 use crate::asked::Asked;
 use crate::egress::Egress;
+use crate::near::{self, Near};
 use packet::MacAddr;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -219,6 +220,8 @@ pub struct Neighbours<F> {
     free: Vec<u32>,
     timers: Wheel<u32>,
     asked: Arc<Asked>,
+    /// Ways that packets take by their destination.
+    near: Near,
     moves: RateLimiter,
     /// Frames of those who had to make room, to be dropped.
     lost: Vec<F>,
@@ -237,6 +240,7 @@ impl<F> Neighbours<F> {
             free: Vec::new(),
             timers: Wheel::new(Nanos(0), TICK, u32::MAX),
             asked,
+            near: Near::new(),
             moves: RateLimiter::new(MOVES, MOVES),
             lost: Vec::new(),
             queue,
@@ -272,6 +276,28 @@ impl<F> Neighbours<F> {
     #[inline]
     pub fn way(&self, interface: u16, address: IpAddr) -> Option<&Egress> {
         self.get(self.find(interface, address)?).map(|entry| &entry.way)
+    }
+
+    /// The way to a host on the link, if it is known, for a packet that goes there. `key` is the address's ([`near::key`]).
+    #[inline(always)]
+    pub fn near(&mut self, interface: u16, key: u128) -> Option<&Egress> {
+        if !self.near.has(interface, key) {
+            self.bring_near(interface, key)?;
+        }
+        self.near.take(interface, key)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bring_near(&mut self, interface: u16, key: u128) -> Option<()> {
+        let address = near::address(key)?;
+        let number = self.find(interface, address)?;
+        let way = self.get(number).map(|entry| entry.way).filter(|way| way.resolved)?;
+        let gone = self.near.put(&way, number);
+        if let Some(entry) = gone.and_then(|gone| self.get_mut(gone)) {
+            entry.used = true;
+        }
+        Some(())
     }
 
     /// Packets go to this neighbour.
@@ -345,8 +371,9 @@ impl<F> Neighbours<F> {
     fn oldest_unused(&mut self, interface: u16) -> Option<u32> {
         for _ in 0..SECOND_CHANCES {
             let oldest = self.links.get(interface as usize)?.known.first;
-            let entry = self.get_mut(oldest)?;
-            if !std::mem::take(&mut entry.used) {
+            let Self { entries, near, .. } = self;
+            let entry = entries.get_mut(oldest as usize)?.as_mut()?;
+            if !(std::mem::take(&mut entry.used) | near.was_used(&entry.way)) {
                 return Some(oldest);
             }
             self.leave_line(oldest);
@@ -359,6 +386,7 @@ impl<F> Neighbours<F> {
         self.leave_line(index);
         let entry = self.entries.get_mut(index as usize)?.take()?;
         self.free.push(index);
+        self.near.forget(&entry.way);
         if let Some(timer) = entry.timer {
             self.timers.cancel(timer);
         }
@@ -494,6 +522,7 @@ impl<F> Neighbours<F> {
         for way in ways {
             let found = self.find(way.interface, way.target).or_else(|| self.create(way));
             let Some(index) = found else { continue };
+            self.near.forget(way);
             if let Some(entry) = self.get_mut(index) {
                 entry.way = *way;
                 free.push((*way, std::mem::take(&mut entry.frames)));
@@ -543,6 +572,7 @@ impl<F> Neighbours<F> {
         }
         if known != Some(mac) {
             entry.way.set_mac(Some(mac));
+            self.near.forget(&entry.way);
             news.way = Some((entry.way, entry.users.clone()));
             news.frames = std::mem::take(&mut entry.frames);
         }
@@ -590,7 +620,7 @@ impl<F> Neighbours<F> {
             let (state, tries, way) = (entry.state, entry.tries, entry.way);
             let in_use = state == State::Incomplete || {
                 entry.users.retain(|user| keeps(&way, *user));
-                std::mem::take(&mut entry.used) || !entry.users.is_empty()
+                std::mem::take(&mut entry.used) | self.near.was_used(&way) || !entry.users.is_empty()
             };
             match state {
                 State::Unknown | State::Fixed => {}
@@ -618,6 +648,7 @@ impl<F> Neighbours<F> {
                 }
                 State::Stale => {
                     self.remove(index);
+                    due.push(Due::Gone(way, Vec::new()));
                 }
                 State::Delay => {
                     self.enter(index, State::Probe, now);
@@ -632,6 +663,7 @@ impl<F> Neighbours<F> {
                 }
                 State::Probe => {
                     entry.way.set_mac(None);
+                    self.near.forget(&way);
                     due.push(Due::Gone(entry.way, entry.users.clone()));
                     if entry.users.is_empty() {
                         self.remove(index);
@@ -652,6 +684,7 @@ impl<F> Neighbours<F> {
         let frames = self.entries.drain(..).flatten().flat_map(|entry| entry.frames).collect();
         self.links.clear();
         self.free.clear();
+        self.near.clear();
         self.timers = Wheel::new(Nanos(0), TICK, u32::MAX);
         frames
     }

@@ -52,7 +52,7 @@ pub struct Network<F> {
     /// Ports to interfaces.
     pub ingress: Ingress,
     /// By [`HopId`].
-    ways: Vec<Way>,
+    pub ways: Vec<Way>,
     /// Far ends of tunnels.
     pub peers: Peers,
     /// Hosts and routers on the links.
@@ -148,7 +148,6 @@ impl<F: Frame> Network<F> {
     }
 
     /// The way that a route leads.
-    #[inline(always)]
     pub fn way(&self, hop: HopId) -> &Way {
         self.ways.get(hop.0 as usize).unwrap_or(&Way::Unreachable)
     }

@@ -884,7 +884,8 @@ fn what_flows_serve_is_what_the_slow_path_would_have_done() {
 }
 
 fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeMap<Reason, u64>) {
-    let mut bench = Bench::new(seed, FLOWS + 2);
+    // Fewer than its packets make: some are refused.
+    let mut bench = Bench::new(seed, FLOWS / 2);
     for _ in 0..2 * SESSIONS {
         bench.modify();
     }

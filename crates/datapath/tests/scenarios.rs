@@ -283,6 +283,63 @@ fn a_users_packet_leaves_into_the_network_instance_that_its_far_names() {
     }
 }
 
+/// A server on N6's own link: its flows are served like others', follow it to another MAC address, and wait when it is gone.
+#[test]
+fn a_host_on_the_link_is_served_like_one_behind_a_router() {
+    let mut net = network(None);
+    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
+    net.fix(0, GNB_IP.into(), GNB);
+    let mut worker = Worker::new(net, |_| true);
+    let mut rules = (*rules(UE, to_gnb(77))).clone();
+    rules.ue_ipv6 = Some("2001:db8:45::/64".parse().unwrap());
+    // Looked up flow by flow, so that it is counted what a record served.
+    rules.pdrs[0].filters = [SdfFilter { source_ports: [(1, 9)].into(), ..SdfFilter::default() }].into();
+    worker.install(&Arc::new(rules), Transition::default());
+    let server = Ipv4Addr::new(203, 0, 113, 77);
+    let (server6, ue6): (Ipv6Addr, Ipv6Addr) =
+        ("2001:db8:6::77".parse().unwrap(), "2001:db8:45::5".parse().unwrap());
+    let up4 = uplink(&inner(UE, server, 8), UE);
+    let up6 = uplink(&PacketBuilder::new().ipv6(ue6, server6).udp(1, 2).build(&[7; 8]), UE);
+    worker.process(0, &[up4.clone(), up6.clone()]);
+    assert_eq!(worker.sent(1).len(), 2, "two questions");
+    let mac = MacAddr([2, 9, 0, 0, 0, 0x77]);
+    let mut advertisement = Vec::new();
+    let told = ndp::NeighbourAdvertisement { target: server6, router: false, solicited: true, replace: true };
+    ndp::emit_neighbour_advertisement(&mut advertisement, "2001:db8:6::1".parse().unwrap(), mac, &told);
+    let answer6 = [&N6.0[..], &mac.0, &[0x86, 0xdd], &advertisement].concat();
+    let own = (N6, Ipv4Addr::new(203, 0, 113, 1));
+    worker.process(1, &[arp_answer(mac, server, own), answer6]);
+    assert_eq!(worker.sent(1).len(), 2);
+    let to = |worker: &mut Worker, packet: &Vec<u8>| {
+        worker.process(0, std::slice::from_ref(packet));
+        let sent = worker.sent(1);
+        assert_eq!(sent.len(), 1);
+        EthernetView::parse(&sent[0]).unwrap().destination()
+    };
+    for _ in 0..10 {
+        assert_eq!([&up4, &up6].map(|packet| to(&mut worker, packet)), [mac; 2]);
+    }
+    assert_eq!(worker.datapath.counters().flows.served, 20);
+    // Both at the same address; it moves.
+    worker.tick(2);
+    worker.sent(1);
+    let moved = MacAddr([2, 9, 0, 0, 0, 0x78]);
+    worker.process(1, &[arp_answer(moved, server, own)]);
+    assert_eq!([&up4, &up6].map(|packet| to(&mut worker, packet)), [moved, mac]);
+    assert_eq!(worker.datapath.counters().flows.served, 22);
+    // It is sent to all the time, by records alone, and so it is asked, and at last given up.
+    let mut asked = 0;
+    for _ in 0..60 {
+        worker.process(0, std::slice::from_ref(&up4));
+        worker.tick(1);
+        asked += worker.sent(1).iter().filter(|frame| frame[12..14] == [8, 6]).count();
+    }
+    assert!(asked >= 4, "asked alone, then looked for: {asked}");
+    worker.sent(1);
+    worker.process(0, std::slice::from_ref(&up4));
+    assert!(worker.sent(1).iter().all(|frame| frame[12..14] == [8, 6]));
+}
+
 #[test]
 fn packets_wait_for_an_unknown_neighbour() {
     let mut worker = Worker::new(net(false), |_| true);

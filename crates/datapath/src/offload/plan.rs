@@ -7,6 +7,7 @@ use crate::command::Event;
 use crate::datapath::Datapath;
 use crate::export::Ledger;
 use crate::forward::Encapsulation;
+use crate::near;
 use crate::network::Way;
 use crate::outbox::Outbox;
 use crate::parse::{Kind, Meta};
@@ -162,8 +163,15 @@ impl<F: Frame> Datapath<F> {
         let tunnel = sighting.pattern.tunnel;
         if !record.has(flag::OUTER) {
             let destination = sighting.pattern.destination.filter(|_| tunnel.is_some());
-            let hop = self.network.view.route(destination.ok_or(Ineligible::Complex)?);
-            let Way::Via(egress) = self.network.way(hop) else { return Err(Ineligible::NoWay) };
+            let destination = destination.ok_or(Ineligible::Complex)?;
+            let egress = match self.network.way(self.network.view.route(destination)) {
+                Way::Via(egress) => Some(egress),
+                Way::OnLink(interface) if near::address(near::key(destination)).is_some() => {
+                    self.network.neighbours.way(*interface, destination)
+                }
+                _ => None,
+            };
+            let egress = egress.ok_or(Ineligible::NoWay)?;
             if !self.network.view.serves(egress.interface, record.instance()) {
                 return Err(Ineligible::NoWay);
             }
@@ -216,6 +224,12 @@ impl<F: Frame> Datapath<F> {
             let (export, counters) = (&mut self.export, &mut self.counters.flows);
             let mut ledger = Ledger { now, export, counters, room: &mut self.room };
             shard.count_offloaded(key, packets, bytes, &mut ledger);
+        }
+        // The worker doesn't see that packets go there.
+        if let Some(destination) = sighting.pattern.destination
+            && let Way::OnLink(interface) = *self.network.way(self.network.view.route(destination))
+        {
+            self.network.neighbours.touch(interface, destination);
         }
         shard.fold(plan.session);
         let mut reports = Vec::new();

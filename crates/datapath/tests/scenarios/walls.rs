@@ -19,7 +19,7 @@ fn ip(text: &str) -> IpAddr {
 fn worker(isolated: Option<&str>) -> Worker {
     let mut net = net(true);
     net.add_route("::/0".parse().unwrap(), 1, Some(ip("fe80::99"))).unwrap();
-    net.learn(1, ip("fe80::99"), ROUTER);
+    net.fix(1, ip("fe80::99"), ROUTER);
     net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
     if let Some(pool) = isolated {
         net.isolate(pool.parse().unwrap());
