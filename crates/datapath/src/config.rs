@@ -39,11 +39,11 @@ pub struct Config {
     pub asked: Arc<Asked>,
     /// Neighbours remembered, on each interface.
     pub neighbours: usize,
-    /// Frames waiting for one neighbour's MAC address.
+    /// Frames waiting for one neighbour's MAC address; a newer one replaces the oldest.
     pub neighbour_queue: usize,
     /// Packets buffered for all sessions; a session's own limit is in its rules.
     pub buffered_packets: usize,
-    /// Frames held back at a time, for want of other fragments: a share of the packet pool that others can do without.
+    /// Frames held back at a time, for want of other fragments or of a neighbour's MAC address: a share of the packet pool that others can do without.
     pub held_frames: usize,
     /// Packets being reassembled at a time.
     pub reassemblies: usize,
@@ -85,7 +85,7 @@ impl Config {
             peer_numbers: Arc::default(),
             asked: Arc::default(),
             neighbours: 4096,
-            neighbour_queue: 32,
+            neighbour_queue: 3,
             buffered_packets: 16_384,
             held_frames: 1024,
             reassemblies: 256,

@@ -3,7 +3,7 @@
 use crate::datapath::Datapath;
 use crate::forward;
 use crate::net::HopId;
-use crate::network::{Context, build};
+use crate::network::{Context, make};
 use crate::parse::{Kind, Meta, internal_header};
 use io::{Frame, FramePool};
 use packet::icmpv4::{self, Icmpv4Error};
@@ -68,8 +68,9 @@ impl<F: Frame> Datapath<F> {
         if !from_ue {
             let counters = &mut self.counters;
             self.network.answer(cx, counters, meta.interface, frame.bytes(), &self.scratch, meta.v6);
-        } else if let Some(answer) = build(cx.pool, &[&internal_header(meta.v6), &self.scratch]) {
-            self.counters.originated += 1;
+        } else if let Some(answer) =
+            make(cx.pool, &mut self.counters, &[&internal_header(meta.v6), &self.scratch])
+        {
             self.arisen.push(answer);
         }
     }

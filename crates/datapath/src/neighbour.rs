@@ -129,6 +129,8 @@ struct Entry<F> {
     moved: Option<Nanos>,
     users: Vec<User>,
     frames: VecDeque<F>,
+    /// Which wait of all the frames are, see [`Neighbours::waits`].
+    wait: u64,
     line: Line,
     before: u32,
     behind: u32,
@@ -225,6 +227,10 @@ pub struct Neighbours<F> {
     moves: RateLimiter,
     /// Frames of those who had to make room, to be dropped.
     lost: Vec<F>,
+    /// Whom frames began to wait for, in order: number of the wait, entry, since when. Waits that are over are passed over.
+    waits: VecDeque<(u64, u32, Nanos)>,
+    /// How many there were.
+    begun: u64,
     queue: usize,
     max: usize,
     seed: u64,
@@ -243,6 +249,8 @@ impl<F> Neighbours<F> {
             near: Near::new(),
             moves: RateLimiter::new(MOVES, MOVES),
             lost: Vec::new(),
+            waits: VecDeque::new(),
+            begun: 0,
             queue,
             max,
             seed,
@@ -340,6 +348,7 @@ impl<F> Neighbours<F> {
             moved: None,
             users: Vec::new(),
             frames: VecDeque::new(),
+            wait: 0,
             line: Line::None,
             before: NOBODY,
             behind: NOBODY,
@@ -597,16 +606,59 @@ impl<F> Neighbours<F> {
         if let Some(mac) = entry.way.mac() {
             return Held::Known(frame, mac);
         }
-        if entry.frames.len() >= queue {
+        if queue == 0 {
             return Held::Refused(frame);
         }
+        // The newest replaces the oldest (RFC 4861 §7.2.2).
+        let oldest = if entry.frames.len() >= queue { entry.frames.pop_front() } else { None };
         entry.frames.push_back(frame);
-        if entry.state == State::Incomplete {
+        let (first, asking) = (entry.frames.len() == 1, entry.state == State::Incomplete);
+        self.lost.extend(oldest);
+        if first {
+            self.begin_wait(index, now);
+        }
+        if asking {
             return Held::Waits;
         }
         self.enter(index, State::Incomplete, now);
         self.asked.ask(way.interface, way.target);
         Held::Ask
+    }
+
+    fn begin_wait(&mut self, index: u32, now: Nanos) {
+        self.begun += 1;
+        let begun = self.begun;
+        if let Some(entry) = self.get_mut(index) {
+            entry.wait = begun;
+        }
+        // Most waits are over long before they are the oldest: what is left of them must not pile up.
+        if self.waits.len() > 2 * self.entries.len() + 64 {
+            let waits = std::mem::take(&mut self.waits);
+            self.waits = waits.into_iter().filter(|(wait, index, _)| self.is_on(*wait, *index)).collect();
+        }
+        self.waits.push_back((begun, index, now));
+    }
+
+    fn is_on(&self, wait: u64, index: u32) -> bool {
+        self.get(index).is_some_and(|entry| entry.wait == wait && !entry.frames.is_empty())
+    }
+
+    /// Since when frames have waited for the neighbour for whom they have waited longest.
+    pub fn oldest(&mut self) -> Option<Nanos> {
+        while let Some((wait, index, since)) = self.waits.front().copied() {
+            if self.is_on(wait, index) {
+                return Some(since);
+            }
+            self.waits.pop_front();
+        }
+        None
+    }
+
+    /// The first of the frames that have waited longest.
+    pub fn give_up(&mut self) -> Option<F> {
+        self.oldest()?;
+        let (_, index, _) = *self.waits.front()?;
+        self.get_mut(index)?.frames.pop_front()
     }
 
     /// What has to be done now. `keeps`: whether somebody still has a copy of a way.
@@ -685,6 +737,7 @@ impl<F> Neighbours<F> {
         self.links.clear();
         self.free.clear();
         self.near.clear();
+        self.waits.clear();
         self.timers = Wheel::new(Nanos(0), TICK, u32::MAX);
         frames
     }

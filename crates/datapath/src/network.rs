@@ -366,19 +366,18 @@ impl<F: Frame> Network<F> {
             [*t0, *t1] = ether_type.0.to_be_bytes();
         }
         let port = interface.port;
-        if let Some(frame) = build(cx.pool, &[&header, &payload]) {
-            counters.originated += 1;
+        if let Some(frame) = make(cx.pool, counters, &[&header, &payload]) {
             transmit(cx.out, counters, index, port, frame);
         }
     }
 
-    /// Sends a packet of our own making to the far end of a tunnel. `make` is told our address towards it.
+    /// Sends a packet of our own making to the far end of a tunnel. `say` is told our address towards it.
     pub fn originate<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         counters: &mut Counters,
         destination: IpAddr,
-        make: impl FnOnce(IpAddr) -> Vec<u8>,
+        say: impl FnOnce(IpAddr) -> Vec<u8>,
     ) {
         let neighbours = &self.neighbours;
         let known = |way: &Egress| neighbours.way(way.interface, way.target).copied().unwrap_or(*way);
@@ -389,8 +388,7 @@ impl<F: Frame> Network<F> {
             IpAddr::V6(_) => interface.ipv6().map(IpAddr::V6),
         });
         let Some(own) = own else { return };
-        if let Some(frame) = build(cx.pool, &[&egress.header(own.is_ipv6()), &make(own)]) {
-            counters.originated += 1;
+        if let Some(frame) = make(cx.pool, counters, &[&egress.header(own.is_ipv6()), &say(own)]) {
             self.send(cx, counters, &egress, frame);
         }
     }
@@ -410,9 +408,8 @@ impl<F: Frame> Network<F> {
         let Ok(ethernet) = packet::EthernetView::parse(request) else { return false };
         let target = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let header = Egress::new(index, interface, target, Some(ethernet.source().0)).header(v6);
-        match build(cx.pool, &[&header, packet]) {
+        match make(cx.pool, counters, &[&header, packet]) {
             Some(frame) => {
-                counters.originated += 1;
                 transmit(cx.out, counters, index, interface.port, frame);
                 true
             }
@@ -496,6 +493,20 @@ pub fn transmit<F: Frame>(out: &mut Outbox<F>, counters: &mut Counters, interfac
     };
     counters.sent(interface, Traffic::of(frame.len()));
     queue.push(frame);
+}
+
+/// A frame of our own making. If the pool is exhausted, that is counted as its drop.
+pub fn make<F: Frame>(
+    pool: &mut impl FramePool<Frame = F>,
+    counters: &mut Counters,
+    parts: &[&[u8]],
+) -> Option<F> {
+    let frame = build(pool, parts);
+    counters.originated += 1;
+    if frame.is_none() {
+        counters.drop(Reason::NoBuffer);
+    }
+    frame
 }
 
 /// A new frame with these parts in it; `None` if the pool is exhausted, or the parts don't fit.

@@ -484,12 +484,12 @@ fn copies_wait_for_the_probes_address_like_others() {
     let sent = worker.sent(1);
     assert_eq!(sent.iter().filter(|frame| frame[..6] == ROUTER.0).count(), 20);
     assert_eq!(sent.len(), 21, "and one question");
-    assert_eq!(worker.datapath.counters().held, 32);
-    assert_eq!(worker.datapath.counters().dropped(Reason::NeighbourPending), 8);
+    assert_eq!(worker.datapath.counters().held, 3);
+    assert_eq!(worker.datapath.counters().dropped(Reason::NeighbourPending), 37);
     let mut request = [0; packet::arp::LEN];
     packet::arp::emit_request(&mut request, PROBE, PROBE_IP, N6_IP);
     worker.process(1, &[[&N6.0[..], &PROBE.0, &[8, 6], &request].concat()]);
-    assert_eq!(to_probe(&mut worker).len(), 32 + 1, "with the answer");
+    assert_eq!(to_probe(&mut worker).len(), 3 + 1, "with the answer");
     // From now on without waiting.
     worker.process(0, &[uplink(UE, 53, 1)]);
     assert_eq!(to_probe(&mut worker).len(), 2);

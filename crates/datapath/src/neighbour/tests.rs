@@ -51,11 +51,12 @@ fn frames_wait_and_are_set_free_in_order() {
     let peer = way(0, 1);
     assert_eq!(neighbours.hold(&peer, 1, at(1)), Held::Ask);
     assert_eq!(neighbours.hold(&peer, 2, at(1)), Held::Waits);
-    assert_eq!(neighbours.hold(&peer, 3, at(1)), Held::Refused(3));
+    assert_eq!(neighbours.hold(&peer, 3, at(1)), Held::Waits);
+    assert_eq!(neighbours.take_lost(), [1], "the oldest makes room");
     assert_eq!(mac(&neighbours, 1), None);
     assert!(neighbours.hear(&way(1, 1), MAC, ANSWER, at(1)).frames.is_empty(), "another link's");
     let news = neighbours.hear(&peer, MAC, ANSWER, at(1));
-    assert_eq!((news.frames, news.tell, news.before), (VecDeque::from([1, 2]), true, None));
+    assert_eq!((news.frames, news.tell, news.before), (VecDeque::from([2, 3]), true, None));
     let again = neighbours.hear(&peer, MAC, ANSWER, at(1));
     assert!(again.way.is_none() && !again.tell, "no news, and nobody asked again");
     assert_eq!(mac(&neighbours, 1), Some(MAC));
@@ -226,4 +227,26 @@ fn an_answer_to_another_workers_question_is_told_and_one_to_nobodys_is_not() {
         assert!(!news.tell);
         assert_eq!(worker.way(0, peer.target).unwrap().mac(), Some(MAC));
     }
+}
+
+#[test]
+fn who_has_been_waited_for_longest_is_given_up_first() {
+    let mut neighbours = neighbours(10, 2);
+    assert_eq!(neighbours.oldest(), None);
+    for (n, frame) in [(1, 10), (2, 20), (1, 11), (3, 30)] {
+        neighbours.hold(&way(0, n), frame, at(u64::from(n)));
+    }
+    // What is answered is waited for no more; what is held for him later is another wait.
+    neighbours.hear(&way(0, 2), MAC, ANSWER, at(5));
+    assert_eq!(neighbours.oldest(), Some(at(1)));
+    assert_eq!([(); 2].map(|()| neighbours.give_up()), [Some(10), Some(11)]);
+    assert_eq!(neighbours.hold(&way(0, 1), 12, at(6)), Held::Waits);
+    assert_eq!(neighbours.oldest(), Some(at(3)));
+    assert_eq!([(); 3].map(|()| neighbours.give_up()), [Some(30), Some(12), None]);
+    // A thousand waits that are over leave nothing.
+    for n in 0..1000 {
+        neighbours.hold(&way(0, 1), n as u8, at(7 + n));
+        neighbours.give_up();
+    }
+    assert!(neighbours.waits.len() < 200, "{}", neighbours.waits.len());
 }

@@ -157,3 +157,70 @@ fn the_oldest_of_too_many_fragmented_packets_gives_way() {
     worker.tick(3);
     assert_eq!((worker.dropped(Reason::FragmentTimeout), worker.datapath.counters().held), (4, 0));
 }
+
+/// What a user sends who looks for somebody on the data network's link: the `n`th address.
+fn scan(n: u32) -> Vec<u8> {
+    let source = ip("2001:db8:45:1::5");
+    let destination =
+        IpAddr::V6(std::net::Ipv6Addr::from((0x2001_0db8_0006u128 << 80) | (u128::from(n) + 0x1000)));
+    let packet = PacketBuilder::new().ip(source, destination).udp(1, 2).build(b"anybody?");
+    gtpu(MessageType::G_PDU, teid(UE)).build(&packet)
+}
+
+fn scanning_worker() -> Worker {
+    let mut worker = worker();
+    let mut both = (*rules(UE, to_gnb(77))).clone();
+    both.ue_ipv6 = Some("2001:db8:45:1::/64".parse().unwrap());
+    worker.install(&std::sync::Arc::new(both), Transition::default());
+    worker
+}
+
+#[test]
+fn a_user_who_scans_a_link_takes_no_more_than_the_share_of_the_pool() {
+    // Few packets an address or many, as many addresses as there are places or more.
+    for packets_each in [1, 32] {
+        let mut worker = scanning_worker();
+        let mut scans = (0u32..).flat_map(|n| (0..packets_each).map(move |_| scan(n)));
+        for _ in 0..2500 {
+            worker.now = worker.now.plus(Nanos::SECOND / 1000);
+            let burst: Vec<_> = scans.by_ref().take(64).collect();
+            assert_eq!(arrive(&mut worker, 0, &burst), 0, "the pool is empty");
+            serves(&mut worker);
+            assert!(worker.pool.in_use() <= BUDGET, "{} frames are held", worker.pool.in_use());
+            worker.datapath.tick(worker.now, &mut worker.out, &mut worker.pool);
+        }
+        assert!(worker.dropped(Reason::NeighbourPending) > 0);
+        assert_eq!(worker.dropped(Reason::NoBuffer), 0);
+    }
+}
+
+#[test]
+fn fragments_and_frames_for_neighbours_draw_on_one_budget_and_the_oldest_goes() {
+    let mut worker = scanning_worker();
+    // Half of it is fragments', the other half waits for neighbours; then fragments take all of it, and give it back.
+    let half = BUDGET as u32 / 2;
+    arrive(&mut worker, 0, &(1..=half).map(|id| piece(0, false, id, 0)).collect::<Vec<_>>());
+    worker.now = worker.now.plus(1000);
+    arrive(&mut worker, 0, &(1..=half).map(scan).collect::<Vec<_>>());
+    assert_eq!(worker.datapath.counters().held, BUDGET as u64);
+    for (given_up, first) in [(Reason::FragmentLimit, true), (Reason::NeighbourPending, false)] {
+        worker.now = worker.now.plus(1000);
+        let base = if first { 1000 } else { 2000 };
+        let more = (0..half).map(|id| piece(0, false, base + id, 0)).collect::<Vec<_>>();
+        arrive(&mut worker, 0, &more);
+        assert_eq!(worker.dropped(given_up), u64::from(half));
+    }
+    assert_eq!(worker.dropped(Reason::FragmentLimit), u64::from(half));
+    assert_eq!(worker.datapath.counters().held, BUDGET as u64);
+    serves(&mut worker);
+}
+
+#[test]
+fn an_exhausted_pool_is_counted() {
+    let mut worker = worker();
+    worker.pool = MemPool::new(0, FrameSize::Standard);
+    let echo = gtpu(MessageType::ECHO_REQUEST, packet::Teid(0)).gtpu_sequence(1).build(&[]);
+    worker.process(0, &[echo, gtpu(MessageType::G_PDU, packet::Teid(9)).build(&inner(UE, HOST, 5))]);
+    assert!(worker.sent(0).is_empty());
+    assert_eq!(worker.dropped(Reason::NoBuffer), 2);
+}
