@@ -310,7 +310,8 @@ impl Crew {
         P::Tx: 'static,
         P::Pool: 'static,
     {
-        let config = Config::new(path::network().map_err(PathError::from)?.view());
+        let mut network = path::network().map_err(PathError::from)?;
+        let config = Config { teids: path::teids(), ..Config::new(network.view()) };
         let mut engine = Engine::start(ports, &team.settings(), &config, clock)?;
         install(&mut engine, members, forward::rules)?;
         Ok(Self { engine })

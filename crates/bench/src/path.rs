@@ -9,7 +9,7 @@ use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream};
 use io::{BURST, RxQueue, TxQueue};
 use packet::{MacAddr, Teid};
 use session::rules::{Rules, Tunnel};
-use session::{SHARDS, SessionRef, ShardId, TeidRef};
+use session::{SHARDS, SessionRef, ShardId, TeidKey, TeidRef};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tables::clock::Tsc;
@@ -88,6 +88,11 @@ pub struct Subscriber {
     pub ue: Ipv4Addr,
 }
 
+/// TEIDs are sealed as in service: opening them is part of what a packet costs.
+pub fn teids() -> TeidKey {
+    TeidKey::new([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0x2545_f491_4f6c_dd1d])
+}
+
 /// Places, tunnels and addresses for sessions, one after the other.
 #[derive(Debug)]
 pub struct Numbering {
@@ -117,7 +122,7 @@ impl Numbering {
         let taken = self.taken.get_mut(shard.index());
         let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
         let place = TeidRef { shard, slot: slot as u16 };
-        (SessionRef { shard, slot }, Tunnel { teid: place.teid(1), place }, ue)
+        (SessionRef { shard, slot }, Tunnel { teid: teids().seal(place.teid(1)), place }, ue)
     }
 }
 
@@ -175,7 +180,7 @@ impl Path {
 
     /// Likewise in another scene.
     pub fn within(scene: Scene, clock: Tsc, tune: impl FnOnce(&mut Config)) -> Result<Self, PathError> {
-        let mut config = Config::new(scene.network()?.view());
+        let mut config = Config { teids: teids(), ..Config::new(scene.network()?.view()) };
         tune(&mut config);
         let mut datapath = Datapath::new(config);
         for id in ShardId::all() {

@@ -91,7 +91,8 @@ impl Wire {
             })
         };
         let ((n3_port, n3), (n6_port, n6)) = (nic("n3")?, nic("n6")?);
-        let mut config = Config::new(path::network().map_err(PathError::from)?.view());
+        let mut network = path::network().map_err(PathError::from)?;
+        let mut config = Config { teids: path::teids(), ..Config::new(network.view()) };
         flows::room_for(sessions * config.flows_per_session as usize, &mut config);
         let cores = available_cores();
         let (core, worker) = match cores.as_slice() {

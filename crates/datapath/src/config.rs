@@ -14,6 +14,8 @@ pub struct Config {
     pub view: Arc<NetView>,
     /// Random; keeps others from choosing keys that collide.
     pub seed: u64,
+    /// What TEIDs of our own making are sealed with.
+    pub teids: session::TeidKey,
     /// Session slots in each shard.
     pub sessions_per_shard: u32,
     /// Flows of all 512 shards together; a worker may have as large a part of them as it has of the shards. Beyond, one that was idle for
@@ -73,6 +75,7 @@ impl Config {
         Self {
             view,
             seed: 0x6d69_6c6c_7261_6365,
+            teids: session::TeidKey::default(),
             sessions_per_shard: 1 << 15,
             flows: 1 << 24,
             flows_reserved_per_shard: 0,

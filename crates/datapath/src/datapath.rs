@@ -114,7 +114,7 @@ impl<F: Frame> Datapath<F> {
         let network = Network::new(&config);
         let mut datapath = Self {
             shards: (0..SHARDS).map(|_| None).collect(),
-            directory: Directory::new(config.seed),
+            directory: Directory::new(config.seed, config.teids),
             counters: Counters::default(),
             limits: Limits {
                 echo: limiter(config.echo_rate),

@@ -3,7 +3,7 @@
 use crate::shard::{pack, upper_half};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::Teid;
-use session::{SessionRef, TeidRef};
+use session::{SessionRef, TeidKey, TeidRef};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::BulkMap;
@@ -11,6 +11,7 @@ use tables::BulkMap;
 /// A worker's directories. Every worker has the same, whatever shards it owns.
 #[derive(Debug)]
 pub struct Directory {
+    key: TeidKey,
     teids: BulkMap<u32, u32>,
     hosts: BulkMap<u32, u64, 5>,
     halves: BulkMap<u64, u64, 3>,
@@ -22,8 +23,10 @@ pub struct Directory {
 
 impl Directory {
     /// Empty directories. The seed should be random.
-    pub fn new(seed: u64) -> Self {
+    /// `key`: what TEIDs of our own making are sealed with.
+    pub fn new(seed: u64, key: TeidKey) -> Self {
         Self {
+            key,
             teids: BulkMap::new(seed),
             hosts: BulkMap::new(seed ^ 1),
             halves: BulkMap::new(seed ^ 2),
@@ -54,7 +57,7 @@ impl Directory {
         {
             return ((value >> 16) as u16, value as u16);
         }
-        let place = TeidRef::of(Teid(teid));
+        let place = TeidRef::of(self.key.open(Teid(teid)));
         (place.shard.index() as u16, place.slot)
     }
 
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn exceptions_come_before_the_rule() {
-        let mut directory = Directory::new(7);
+        let mut directory = Directory::new(7, TeidKey::default());
         let own = TeidRef { shard: ShardId::from_hash(5), slot: 77 };
         assert_eq!(directory.teid(own.teid(3).0), (5, 77));
         directory.set_teid(Teid(0x1234), Some(TeidRef { shard: ShardId::from_hash(9), slot: 7232 }));
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins() {
-        let mut directory = Directory::new(7);
+        let mut directory = Directory::new(7, TeidKey::default());
         let place = |slot| SessionRef { shard: ShardId::from_hash(500), slot };
         let mut set = |prefix: &str, slot: Option<u32>| {
             directory.set_prefix(prefix.parse().unwrap(), slot.map(place));

@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 use session::classifier::Classifier;
 use session::rules::*;
 use session::usage::Trigger;
-use session::{SessionRef, ShardId, TeidRef};
+use session::{SessionRef, ShardId, TeidKey, TeidRef};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -62,6 +62,7 @@ struct Bench {
     slow: Reference,
     now: Nanos,
     ues: Vec<Ue>,
+    teids: TeidKey,
     token: u64,
     packets: usize,
     kinds: BTreeMap<&'static str, usize>,
@@ -126,6 +127,7 @@ impl Bench {
         net.serve(0, 2);
         net.serve(1, 1);
         let view = net.view();
+        let teids = TeidKey::new([(); 4].map(|()| rng.random()));
         let mut config = Config {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
@@ -133,6 +135,7 @@ impl Bench {
             flows: FLOWS * SESSIONS as u32 / 2,
             flows_per_session: flows,
             flow_idle: 1,
+            teids,
             ..Config::new(view)
         };
         // Half of the runs have tables for QFI and DSCP; assured forwarding among it, so that yellow shows.
@@ -195,6 +198,7 @@ impl Bench {
             slow: Reference::new(world),
             now: Nanos(rng.random_range(1..Nanos::SECOND * 100)),
             ues: Vec::new(),
+            teids,
             token: 0,
             packets: 0,
             kinds: BTreeMap::new(),
@@ -235,9 +239,10 @@ impl Bench {
         let mut tunnels = Vec::new();
         for n in 0..2u16 {
             let at = TeidRef { shard, slot: i as u16 * 2 + n };
+            let own = self.teids.seal(at.teid(7));
             // Some TEIDs were chosen by an SMF and say nothing about the place.
-            let teid = if self.chance(30) { Teid(0x100 * (i + 1) + u32::from(n)) } else { at.teid(7) };
-            if teid != at.teid(7) {
+            let teid = if self.chance(30) { Teid(0x100 * (i + 1) + u32::from(n)) } else { own };
+            if teid != own {
                 self.apply_fast(Command::Directory { teid, place: Some(at) });
             }
             tunnels.push(Tunnel { teid, place: at });

@@ -4,6 +4,7 @@ use crate::network_instance::Name;
 use crate::pool::{Pool, PoolError};
 use crate::rules::Source;
 use crate::sdf::SdfLimits;
+use crate::teid_key::TeidKey;
 use ipnet::{Ipv4Net, Ipv6Net};
 use pfcp::ie::SNssai;
 use pfcp::message::SessionEstablishmentRequest;
@@ -30,6 +31,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where generations of TEIDs and SEIDs begin: random in production, so that a restarted process hands out other ones.
     pub seed: u32,
+    /// Hides from strangers what TEIDs say. The workers have the same.
+    pub teids: TeidKey,
 }
 
 /// Local addresses of an interface.

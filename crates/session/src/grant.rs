@@ -41,7 +41,11 @@ pub struct Node {
 impl Node {
     /// Nothing is taken yet.
     pub fn new(config: Config) -> Result<Self, PoolError> {
-        Ok(Self { tunnels: Tunnels::new(config.seed), addresses: Addresses::new(&config)?, config })
+        Ok(Self {
+            tunnels: Tunnels::new(config.seed, config.teids),
+            addresses: Addresses::new(&config)?,
+            config,
+        })
     }
 
     /// Takes the addresses and routes that a plan wishes for.

@@ -1,7 +1,8 @@
 //! Identifiers that say where a thing lives: shard, slot and a generation packed into SEIDs and TEIDs.
 //!
 //! A TEID that Millrace allocates is `generation(8) | shard(9) | slot(15)`, so that an uplink packet finds its
-//! record without a hash lookup: 512 shards of 32,768 slots, 16,777,216 tunnels. A UP SEID is
+//! record without a hash lookup: 512 shards of 32,768 slots, 16,777,216 tunnels. On the wire it is this number under a secret
+//! permutation ([`crate::TeidKey`]), so that nobody guesses it. A UP SEID is
 //! `generation(31) | shard(9) | slot(24)`. The generation changes when a slot is used again, so that what was said
 //! of an old session never reaches a new one. Generation 0 is never used: TEID 0 and SEID 0 have meanings of their own
 //! (TS 29.281 §5.1, TS 29.244 §7.2.2.4.2).
@@ -44,12 +45,12 @@ pub struct TeidRef {
 }
 
 impl TeidRef {
-    /// The TEID on the wire for this place and generation (1..=255).
+    /// The TEID for this place and generation (1..=255), said openly: on the wire it is sealed ([`crate::TeidKey::seal`]).
     pub const fn teid(self, generation: u8) -> Teid {
         Teid((generation as u32) << 24 | (self.shard.0 as u32) << 15 | self.slot as u32)
     }
 
-    /// Where a TEID would live if it were ours; the record there says whether it is.
+    /// Where a TEID (opened) would live if it were ours; the record there says whether it is.
     pub const fn of(teid: Teid) -> Self {
         Self { shard: ShardId((teid.0 >> 15 & 0x1ff) as u16), slot: (teid.0 & 0x7fff) as u16 }
     }

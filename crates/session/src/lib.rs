@@ -134,7 +134,9 @@ pub mod sdf;
 mod slots;
 pub mod store;
 pub mod teid;
+mod teid_key;
 pub mod timing;
 pub mod usage;
 
 pub use ids::{SHARDS, SessionRef, ShardId, TeidRef};
+pub use teid_key::TeidKey;

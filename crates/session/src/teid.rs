@@ -8,6 +8,7 @@
 use crate::ids::{SHARDS, ShardId, TEID_SLOTS, TeidRef};
 use crate::rules::Tunnel;
 use crate::slots::Slots;
+use crate::teid_key::TeidKey;
 use packet::Teid;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,15 +31,16 @@ pub enum TunnelError {
 #[derive(Clone, Debug)]
 pub struct Tunnels {
     shards: Box<[Slots]>,
+    key: TeidKey,
     chosen: HashMap<Teid, TeidRef>,
     live: usize,
 }
 
 impl Tunnels {
-    /// None yet. Generations begin where `seed` says: see [`crate::config::Config::seed`].
-    pub fn new(seed: u32) -> Self {
+    /// None yet. Generations begin where `seed` says: see [`crate::config::Config::seed`]. `key` hides from strangers what TEIDs say.
+    pub fn new(seed: u32, key: TeidKey) -> Self {
         let shards = (0..SHARDS).map(|_| Slots::new(TEID_SLOTS, u8::MAX as u32, seed)).collect();
-        Self { shards, chosen: HashMap::new(), live: 0 }
+        Self { shards, key, chosen: HashMap::new(), live: 0 }
     }
 
     /// A tunnel with a TEID of our own making.
@@ -47,10 +49,10 @@ impl Tunnels {
         let (slot, mut generation) = slots.allocate().ok_or(TunnelError::Exhausted)?;
         let place = TeidRef { shard, slot: slot as u16 };
         // An SMF may have chosen the very name that this slot makes. It can't have chosen all of its generations
-        // unless it set out to, and then this slot stays out of use until one is given back.
+        // unless it set out to, and then this slot stays out of use until one is given back. One of all names is 0.
         for _ in 0..u8::MAX {
-            let teid = place.teid(generation as u8);
-            if !self.chosen.contains_key(&teid) {
+            let teid = self.key.seal(place.teid(generation as u8));
+            if teid.0 != 0 && !self.chosen.contains_key(&teid) {
                 self.live += 1;
                 return Ok(Tunnel { teid, place });
             }
@@ -68,8 +70,9 @@ impl Tunnels {
         if teid.0 == 0 {
             return Err(TunnelError::Zero);
         }
-        let own = TeidRef::of(teid);
-        if self.shards.get(own.shard.index()).is_some_and(|s| s.is_visible(own.slot as u32, teid.0 >> 24)) {
+        let plain = self.key.open(teid);
+        let own = TeidRef::of(plain);
+        if self.shards.get(own.shard.index()).is_some_and(|s| s.is_visible(own.slot as u32, plain.0 >> 24)) {
             return Err(TunnelError::Taken(own.shard));
         }
         let entry = match self.chosen.entry(teid) {
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn our_own_names_say_where_the_record_is() {
-        let mut tunnels = Tunnels::new(0);
+        let mut tunnels = Tunnels::new(0, TeidKey::default());
         let a = tunnels.allocate(SHARD).unwrap();
         let b = tunnels.allocate(SHARD).unwrap();
         assert_eq!(a.teid, Teid(0x0102_8000));
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_chosen_name_is_held_by_one_session() {
-        let mut tunnels = Tunnels::new(0);
+        let mut tunnels = Tunnels::new(0, TeidKey::default());
         let mine = tunnels.adopt(SHARD, Teid(7)).unwrap();
         assert_eq!(mine.teid, Teid(7));
         assert_eq!(tunnels.adopt(ShardId::from_hash(9), Teid(7)), Err(TunnelError::Taken(SHARD)));
@@ -150,7 +153,7 @@ mod tests {
 
     #[test]
     fn names_of_both_kinds_never_meet() {
-        let mut tunnels = Tunnels::new(0);
+        let mut tunnels = Tunnels::new(0, TeidKey::default());
         let ours = tunnels.allocate(SHARD).unwrap();
         assert_eq!(tunnels.adopt(SHARD, ours.teid), Err(TunnelError::Taken(SHARD)));
         // The SMF takes the names that the next two slots would make: one hides a slot, the other is stepped over.
@@ -161,9 +164,42 @@ mod tests {
         assert_eq!(stepped.teid, next.teid(2));
     }
 
+    /// With a secret, names of both kinds are told apart all the same.
+    #[test]
+    fn a_sealed_name_is_held_by_one_session() {
+        let key = TeidKey::new([0xdead_beef_0bad_cafe, 0x0123_4567_89ab_cdef, 0xfeed_f00d_d00d_feed, 0x5eed]);
+        let mut tunnels = Tunnels::new(3, key);
+        let ours = tunnels.allocate(SHARD).unwrap();
+        assert_eq!(TeidRef::of(key.open(ours.teid)), ours.place);
+        assert_eq!(tunnels.adopt(SHARD, ours.teid), Err(TunnelError::Taken(SHARD)));
+        let next = TeidRef { shard: SHARD, slot: 2 };
+        tunnels.adopt(SHARD, key.seal(next.teid(4))).unwrap();
+        let stepped = tunnels.allocate(SHARD).unwrap();
+        assert_eq!((stepped.place, key.open(stepped.teid)), (next, next.teid(5)));
+    }
+
+    /// The one place whose name would be TEID 0 takes its next generation.
+    #[test]
+    fn no_tunnel_is_named_zero() {
+        let mut random = 0u64;
+        let (key, plain) = loop {
+            random += 1;
+            let key = TeidKey::new([random, random << 7, random << 33, random << 40]);
+            let plain = key.open(Teid(0));
+            if plain.0 >> 24 != 0 && plain.0 & 0x7fff < 64 {
+                break (key, plain);
+            }
+        };
+        let place = TeidRef::of(plain);
+        let mut tunnels = Tunnels::new((plain.0 >> 24) - 1, key);
+        for _ in 0..=place.slot {
+            assert_ne!(tunnels.allocate(place.shard).unwrap().teid, Teid(0));
+        }
+    }
+
     #[test]
     fn a_shard_runs_out_of_tunnels_with_an_error() {
-        let mut tunnels = Tunnels::new(0);
+        let mut tunnels = Tunnels::new(0, TeidKey::default());
         for _ in 0..TEID_SLOTS {
             tunnels.allocate(SHARD).unwrap();
         }

@@ -12,6 +12,7 @@ use engine::{EngineConfig, Scaling};
 use packet::{MacAddr, Qfi};
 use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{NodeConfig, RequestPort};
+use session::TeidKey;
 use session::config::{Instance, Ipv4Range, LocalAddresses, PoolConfig};
 use session::network_instance::Name;
 use std::net::IpAddr;
@@ -25,6 +26,11 @@ pub(super) fn random() -> std::io::Result<u64> {
     let mut bytes = [0; 8];
     std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Another secret each time.
+pub(super) fn teid_key() -> std::io::Result<TeidKey> {
+    Ok(TeidKey::new([random()?, random()?, random()?, random()?]))
 }
 
 /// Interfaces, routes and neighbours; `macs` are the ports'.
@@ -84,7 +90,7 @@ fn instances(config: &Config) -> Vec<Name> {
 }
 
 /// What the session store is told.
-pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
+pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::config::Config {
     let named = |name| Instance { name, ..Instance::default() };
     let mut instances: Vec<Instance> = instances(config).into_iter().map(named).collect();
     for interface in &config.interfaces {
@@ -146,6 +152,7 @@ pub(super) fn sessions(config: &Config, seed: u32) -> session::config::Config {
         own,
         limits,
         seed,
+        teids,
     }
 }
 

@@ -183,6 +183,7 @@ impl Upf {
         let macs: Vec<_> = ports.iter().map(|port| port.info().mac).collect();
         let mut net = assemble::net(config, &macs)?;
         let seed = assemble::random()?;
+        let teids = assemble::teid_key()?;
         let bindings = config.nat.log.as_deref().map(|path| {
             let pools = config.nat.pools.iter().map(|pool| pool.name.clone()).collect();
             let failed = |source| UpfError::NatLog { path: path.to_owned(), source };
@@ -196,7 +197,7 @@ impl Upf {
         let flow_log = flow_log.transpose()?;
         let sockets = Sockets::listen(config.n4.listen, kernel::PROC_NET.into())?;
         let address = assemble::n4_address(config, config.n4.listen.ip()).ok_or(UpfError::NoAddress)?;
-        let mut sessions = assemble::sessions(config, seed as u32);
+        let mut sessions = assemble::sessions(config, seed as u32, teids);
         // No UE gets to N4, nor has an address of it.
         for local in sockets.local() {
             net.protect(local);
@@ -206,7 +207,7 @@ impl Upf {
         let node = assemble::node(config, &options);
         let wall = assemble::wall_clock(&clock);
         let frames = ports.iter().filter_map(Port::frames).min();
-        let datapath = assemble::datapath(config, net.view(), seed, frames);
+        let datapath = datapath::Config { teids, ..assemble::datapath(config, net.view(), seed, frames) };
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;
