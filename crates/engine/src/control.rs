@@ -167,6 +167,14 @@ impl Seat {
         matches!(self.waiting.front(), Some(Order::Take(order)) if order.number > self.may_take)
     }
 
+    /// A command behind all that waits. A view of the network that its worker has not got yet is out of date when there is a newer one.
+    fn wait(&mut self, command: Command) {
+        if matches!(command, Command::Net(_)) {
+            self.waiting.retain(|order| !matches!(order, Order::Do(Command::Net(_))));
+        }
+        self.waiting.push_back(Order::Do(command));
+    }
+
     fn push_waiting(&mut self) {
         while !self.is_held_up()
             && let Some(order) = self.waiting.pop_front()
@@ -210,6 +218,8 @@ pub struct Engine {
     early: VecDeque<(usize, Event)>,
     last_fence: u64,
     answer_within: Duration,
+    /// A worker that died and that no other can follow.
+    lost: Option<usize>,
     clock: Tsc,
 }
 
@@ -247,6 +257,7 @@ impl Engine {
             regulator: Regulator::new(&config.scaling, most)?,
             last_fence: 0,
             answer_within: config.answer_within,
+            lost: None,
             clock,
         };
         let mut hands = deal_queues(ports, config)?;
@@ -320,18 +331,19 @@ impl Engine {
             })
     }
 
-    /// Sends a command to the owner of the shard. Never blocks: what finds no room waits here, in order.
+    /// Sends a command to the owner of the shard. Never blocks: what finds no room waits here, in order. Whoever posts bounds how much
+    /// that is, by the answers that it waits for.
     pub fn post(&mut self, shard: ShardId, command: Command) {
         let owner = self.map.owner(shard);
-        if let Some(seat) = self.seats.get_mut(owner) {
+        if let Some(seat) = self.seats.get_mut(owner).filter(|seat| seat.is_alive()) {
             seat.waiting.push_back(Order::Do(command));
         }
     }
 
     /// Sends a command to every worker, in order with what was posted before.
     pub fn broadcast(&mut self, command: impl Fn() -> Command) {
-        for seat in &mut self.seats {
-            seat.waiting.push_back(Order::Do(command()));
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
+            seat.wait(command());
         }
     }
 
@@ -339,7 +351,7 @@ impl Engine {
     /// and broadcast before it.
     pub fn fence(&mut self) -> Fence {
         self.last_fence += 1;
-        for seat in &mut self.seats {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
             seat.waiting.push_back(Order::Fence(self.last_fence));
         }
         Fence(self.last_fence)
@@ -348,6 +360,15 @@ impl Engine {
     /// Whether all workers have passed a fence, as far as [`Engine::drain`] has heard.
     pub fn passed(&self, fence: Fence) -> bool {
         self.seats.iter().all(|seat| !seat.is_alive() || seat.passed >= fence.0)
+    }
+
+    /// Workers are to take no more packets from ports, and go on with everything else: what they have counted when a third
+    /// [`Engine::fence`] is passed is all that they will count. (Before the first, the last packets are handed to the owners of their
+    /// shards; before the second, these are served, and those for other sessions of ours handed on; before the third, those are.)
+    pub fn rest(&mut self) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
+            seat.waiting.push_back(Order::Rest);
+        }
     }
 
     /// Hands over what was posted. Call it once per round: waking a worker costs a system call if it sleeps.
@@ -388,9 +409,8 @@ impl Engine {
         }
     }
 
-    /// A worker has died: another inherits.
+    /// A worker has died: another inherits, or what it had is lost.
     fn bury(&mut self, dead: usize) {
-        tracing::error!(worker = dead, "a worker died; another takes its shards and queues over");
         let running = self.director.give_up_with(dead);
         if let Some(order) = &running
             && order.to == dead
@@ -406,9 +426,18 @@ impl Engine {
         let owns = |worker: usize| self.owning.contains(&worker);
         let alike = (0..self.seats.len()).filter(|&worker| owns(worker) == owns(dead));
         let Some(heir) = other.into_iter().chain(alike).chain(self.owning.clone()).find(alive) else {
+            tracing::error!(worker = dead, "a worker died, and there is none left to take over what it had");
+            self.lost = Some(dead);
             return;
         };
         let orphans: Vec<_> = self.map.shards_of(dead).collect();
+        let shards = orphans.len();
+        tracing::error!(
+            worker = dead,
+            heir,
+            shards,
+            "a worker died; another takes its shards and queues over"
+        );
         self.map.set(&orphans, heir);
         if let Some(seat) = self.seats.get_mut(heir) {
             seat.waiting.retain(|order| {
@@ -465,6 +494,12 @@ impl Engine {
         self.owning.clone()
     }
 
+    /// A worker that died, and whose shards and queues no other took over: no packet of theirs is served any more, and no order carried
+    /// out. What is left to do is to stop.
+    pub const fn lost(&self) -> Option<usize> {
+        self.lost
+    }
+
     /// Whether a worker runs.
     pub fn is_alive(&self, worker: usize) -> bool {
         self.seats.get(worker).is_some_and(Seat::is_alive)
@@ -486,6 +521,16 @@ impl Engine {
                     // Came too late for [`Engine::reports`].
                     Answer::Report(_) => {}
                 }
+            }
+            // It ended without a word: the panic came while it packed what it had. Abandoned first: after that nothing is said any more.
+            if seat.is_alive()
+                && seat.answers.is_abandoned()
+                && seat.answers.is_empty()
+                && !died.contains(&worker)
+                && self.lost.is_none()
+            {
+                tracing::error!(worker, "a worker died, and what it had died with it");
+                self.lost = Some(worker);
             }
         }
         for worker in died {
@@ -564,7 +609,7 @@ impl Engine {
         if let Some(order) = self.director.give_up_unbegun() {
             take_back(&mut self.seats, &mut self.map, &order);
         }
-        for seat in &mut self.seats {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
             seat.waiting.push_back(Order::Stop);
         }
         // They end side by side. A full ring drains while its worker lives, and answers must not hold it up, so this ends.

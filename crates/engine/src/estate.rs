@@ -4,8 +4,15 @@
 //! sessions of all its shards: they are whole memory, in a table that the panic has unwound past. So the dying thread packs its shards
 //! and its receive queues, and control names an heir. A shard that is inherited and whose new owner dies too is not passed on a third
 //! time, but begins anew without sessions: if one of its packets kills workers, that ends with the second.
+//!
+//! Where there is no heir (the default is one worker), nothing is inherited, and the process ends ([`crate::Engine::lost`]). A new thread
+//! with the old shards is no way out: beside the shards a worker has tables that the panic may have left half changed (directory,
+//! neighbours, far ends' templates, fragments, what it asked of the NIC), and an heir brings its own; to make them anew,
+//! control would have to tell all it has told since the start. A supervisor's restart takes a second and leaves nothing half done, and SMFs
+//! see it by the Recovery Time Stamp.
 
 use crate::mesh::Boxed;
+use crate::records::NAP;
 use crate::worker::{Answer, Receive, Steered, Worker};
 use io::Port;
 use session::ShardId;
@@ -49,8 +56,14 @@ impl<P: Port> Worker<P> {
             steered: std::mem::take(&mut self.steered),
         };
         self.estates.0.lock().unwrap_or_else(PoisonError::into_inner).push(estate);
+        self.tell_overdue();
         self.backlog.push_back(Answer::Died);
-        self.answer();
+        // Control has to hear of it, however much it has not read yet.
+        while !self.backlog.is_empty() && !self.answers.is_abandoned() {
+            if self.answer() == 0 {
+                std::thread::sleep(NAP);
+            }
+        }
     }
 
     /// Takes over what a dead worker left: its queues, which nobody polls, and its shards.

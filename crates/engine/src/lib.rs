@@ -55,6 +55,7 @@ mod estate;
 mod mesh;
 mod model;
 mod moves;
+mod overdue;
 mod owners;
 mod records;
 mod regulate;

@@ -12,7 +12,7 @@ const CLOSING: u64 = 5 * Nanos::SECOND;
 /// Events that [`datapath::Datapath::close_flows`] makes at a time, at most.
 const AT_A_TIME: usize = 16;
 /// While control has no room.
-const NAP: Duration = Duration::from_micros(100);
+pub(crate) const NAP: Duration = Duration::from_micros(100);
 
 /// Whether so many more events fit into the half of the ring that records may use. So they never keep an answer waiting, and a
 /// control thread that stands still costs records, not memory.

@@ -122,6 +122,10 @@ impl<P: Port> Worker<P> {
             self.packed.extend(self.datapath.release(id));
         }
         self.flush(now);
+        // The new owner answers for these sessions, and may be quicker.
+        for &id in &order.shards {
+            self.backlog.extend(self.overdue.take_shard(id).map(Answer::Event));
+        }
     }
 
     /// Giver: parts with them.

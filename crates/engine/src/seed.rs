@@ -13,6 +13,7 @@ use crate::estate::Estates;
 use crate::idle::Idle;
 use crate::mesh::Mesh;
 use crate::moves::Mover;
+use crate::overdue::Overdue;
 use crate::owners::Owners;
 use crate::placement::{available_cores, pin};
 use crate::plan::ewma::Ewma;
@@ -126,6 +127,7 @@ where
             pool,
             datapath,
             offload,
+            resting: false,
             clock: self.clock,
             idle: Idle::new(config.idle),
             orders: self.orders,
@@ -145,6 +147,7 @@ where
             taken: Vec::with_capacity(BURST),
             out: Outbox::new(ports),
             backlog: VecDeque::new(),
+            overdue: Overdue::default(),
             load: Load::default(),
             port_loads: (0..ports as u16).map(port_load).collect(),
             load_factor: Ewma::new(),

@@ -5,6 +5,7 @@ use crate::estate::Estates;
 use crate::idle::Idle;
 use crate::mesh::{Boxed, Lost, Mesh, Passed, shards_in};
 use crate::moves::{Move, Moved, Mover};
+use crate::overdue::Overdue;
 use crate::owners::Owners;
 use crate::plan::ewma::Ewma;
 use crate::records;
@@ -31,10 +32,12 @@ const ORDERS_PER_LOOP: usize = 32;
 /// Bursts taken from the ring of one other worker in one round. More than one: what another has received already comes before what
 /// still waits in the queues, else a ring that is once full stays full, and loses what a queue could have kept.
 const BURSTS_TAKEN_OVER: usize = 4;
+/// How often a worker that rests looks at all rings before a fence, at most: those that still pass it packets come to rest themselves.
+const LAST_LOOKS: usize = 64;
 /// How often the datapath's timers run.
 const TICK: u64 = 1_000_000;
-/// Events that wait for room in the ring to control; beyond, reports that packets caused are dropped and counted.
-/// Answers to orders are never dropped: control bounds the number of orders outstanding.
+/// Events that wait for room in the ring to control; beyond, usage is kept ([`Overdue`]), and other reports that packets caused are
+/// dropped and counted. Answers to orders are never dropped: control bounds the number of orders outstanding.
 const EVENT_BACKLOG: usize = 65_536;
 /// What a poll of a full queue yields.
 const FULL: u32 = BURST as u32;
@@ -55,6 +58,8 @@ pub(crate) enum Order {
     Take(Arc<Move>),
     /// Take what this worker left when it died.
     Inherit(usize),
+    /// Take no more packets from ports; go on with everything else.
+    Rest,
     /// Finish: send what is pending, then end.
     Stop,
 }
@@ -153,6 +158,8 @@ pub(crate) struct Worker<P: Port> {
     pub pool: P::Pool,
     pub datapath: Datapath<P::Frame>,
     pub offload: Option<Offload>,
+    /// Takes no packets from ports any more.
+    pub resting: bool,
     pub clock: Tsc,
     pub idle: Idle,
     pub orders: Consumer<Order>,
@@ -177,6 +184,7 @@ pub(crate) struct Worker<P: Port> {
     pub taken: Vec<HandedOff<P::Frame>>,
     pub out: Outbox<P::Frame>,
     pub backlog: VecDeque<Answer>,
+    pub overdue: Overdue,
     pub load: Load,
     pub port_loads: Vec<PortLoad>,
     pub dial: Dial,
@@ -195,7 +203,8 @@ impl<P: Port> Worker<P> {
         loop {
             let now = self.clock.now();
             self.load.total_nanos = now.since(started);
-            let packets = self.receive(now, &mut burst) + self.take_over(now) + self.send_waiting();
+            let received = if self.resting { 0 } else { self.receive(now, &mut burst) };
+            let packets = received + self.take_over(now) + self.send_waiting();
             let mut work = packets + self.obey(now, &mut stopping);
             if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
                 work += self.relocate(now);
@@ -225,6 +234,7 @@ impl<P: Port> Worker<P> {
                 if let Some(offload) = &mut self.offload {
                     offload.stop(now, &mut self.datapath, &mut self.out);
                 }
+                self.tell_overdue();
                 self.close_flows();
                 self.finish();
                 return self.report();
@@ -247,7 +257,7 @@ impl<P: Port> Worker<P> {
     /// Timers, and the needles of the dial.
     fn tick(&mut self, now: Nanos) {
         // First: counters are read before flows age.
-        if let Some(offload) = &mut self.offload {
+        if let Some(offload) = self.offload.as_mut().filter(|_| !self.resting) {
             offload.tick(now, &mut self.datapath, &mut self.out);
         }
         self.datapath.tick(now, &mut self.out, &mut self.pool);
@@ -398,6 +408,7 @@ impl<P: Port> Worker<P> {
             work += 1;
             match order {
                 Order::Stop => *stopping = true,
+                Order::Rest => self.rest(now),
                 Order::Take(order) => self.take_shards(order),
                 Order::Inherit(dead) => self.inherit(now, dead),
                 // They may be about shards that are on their way, and their order counts.
@@ -411,6 +422,11 @@ impl<P: Port> Worker<P> {
     pub(crate) fn carry_out(&mut self, now: Nanos, order: Order) {
         match order {
             Order::Do(command) => {
+                if !self.overdue.is_empty()
+                    && let Some(usage) = self.overdue.take_before(&command)
+                {
+                    self.backlog.push_back(Answer::Event(usage));
+                }
                 // What is in hardware comes back before it would be wrong.
                 if let Some(offload) = &mut self.offload {
                     offload.before(now, &mut self.datapath, &command, &mut self.out);
@@ -423,8 +439,32 @@ impl<P: Port> Worker<P> {
                 let report = self.report();
                 self.backlog.push_back(Answer::Report(Box::new(report)));
             }
-            Order::Fence(number) => self.backlog.push_back(Answer::Fence(number)),
-            Order::Take(_) | Order::Inherit(_) | Order::Stop => {}
+            Order::Fence(number) => {
+                if self.resting {
+                    self.finish_taken(now);
+                }
+                self.backlog.push_back(Answer::Fence(number));
+            }
+            Order::Take(_) | Order::Inherit(_) | Order::Rest | Order::Stop => {}
+        }
+    }
+
+    /// From now on nothing more comes from ports, and NICs forward nothing by themselves.
+    fn rest(&mut self, now: Nanos) {
+        self.resting = true;
+        if let Some(offload) = &mut self.offload {
+            offload.stop(now, &mut self.datapath, &mut self.out);
+        }
+        self.flush(now);
+    }
+
+    /// What others had passed on before they came to rest is served too.
+    fn finish_taken(&mut self, now: Nanos) {
+        for _ in 0..LAST_LOOKS {
+            if self.mesh.is_empty() {
+                break;
+            }
+            self.take_over(now);
         }
     }
 
@@ -473,6 +513,8 @@ impl<P: Port> Worker<P> {
             );
             if is_answer || self.backlog.len() < EVENT_BACKLOG {
                 self.backlog.push_back(Answer::Event(event));
+            } else if let Event::Usage { seid, usage } = event {
+                self.overdue.keep(seid, usage);
             } else {
                 self.load.events_lost += 1;
             }
@@ -559,6 +601,13 @@ impl<P: Port> Worker<P> {
         shards
     }
 
+    /// The worker ends: whatever usage waits is to be told.
+    pub(crate) fn tell_overdue(&mut self) {
+        while let Some(event) = self.overdue.take_any() {
+            self.backlog.push_back(Answer::Event(event));
+        }
+    }
+
     /// Passes answers and events to control.
     pub(crate) fn answer(&mut self) -> usize {
         let mut work = 0;
@@ -568,6 +617,12 @@ impl<P: Port> Worker<P> {
                 break;
             }
             work += 1;
+        }
+        while !self.overdue.is_empty()
+            && self.backlog.len() < EVENT_BACKLOG
+            && let Some(event) = self.overdue.take_any()
+        {
+            self.backlog.push_back(Answer::Event(event));
         }
         if work > 0 {
             self.waker.wake();

@@ -131,6 +131,32 @@ fn the_shards_of_a_worker_that_died_go_on_and_those_that_killed_two_end() {
 }
 
 #[test]
+fn a_last_worker_that_died_is_lost_and_what_is_ordered_since_waits_for_nobody() {
+    let ((n3_nic, mut n3), (n6_nic, mut n6)) = (nic(N3_MAC, 1), nic(N6_MAC, 1));
+    let mut ports = vec![n3_nic, n6_nic];
+    // Answers that control has not read fill the ring: the worker's last one is heard all the same.
+    let config = EngineConfig { control_ring: 16, ..EngineConfig::default() };
+    let datapath = datapath::Config::new(network().view());
+    let mut engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
+    install(&mut engine, SESSIONS);
+    assert_eq!(served(&mut engine, &mut n3, &mut n6).len(), SESSIONS as usize);
+    assert_eq!(engine.lost(), None);
+    for _ in 0..100 {
+        engine.fence();
+        engine.flush();
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+    kill(&mut engine, &mut n3, 0);
+    assert_eq!(engine.lost(), Some(0), "nobody is left to take over");
+    let fence = engine.fence();
+    assert!(engine.passed(fence), "nobody is left to wait for");
+    assert!(engine.about_to_sleep(), "no order waits for the dead");
+    let reports = engine.stop().unwrap();
+    assert_eq!(reports.len(), 1, "what it counted is known");
+    assert!(reports[0].counters.sent >= u64::from(SESSIONS));
+}
+
+#[test]
 fn workers_stop_while_packets_keep_coming() {
     let (mut n3, mut n6) = (nic(N3_MAC, 2).0, nic(N6_MAC, 2).0);
     (n3.1, n6.1) = (true, true);

@@ -7,4 +7,5 @@ mod moves;
 mod queues;
 mod rig;
 mod start;
+mod usage;
 mod workers;

@@ -40,6 +40,8 @@ pub enum Trigger {
     Immediate,
     /// TERMR: the rule or the session was removed.
     Termination,
+    /// TERMR and TEBUR: the UPF stops, and the session ends with it.
+    Stop,
 }
 
 /// One rule's measurement since its last report.
@@ -53,4 +55,21 @@ pub struct Usage {
     pub volume: Volume,
     /// When the first and the last of those packets were seen; `None` if there were none.
     pub packets_seen: Option<(Nanos, Nanos)>,
+}
+
+impl Usage {
+    /// Adds what was measured for the same rule.
+    pub fn add(&mut self, more: &Self) {
+        debug_assert_eq!(self.urr, more.urr);
+        self.volume.uplink_packets += more.volume.uplink_packets;
+        self.volume.uplink_bytes += more.volume.uplink_bytes;
+        self.volume.downlink_packets += more.volume.downlink_packets;
+        self.volume.downlink_bytes += more.volume.downlink_bytes;
+        self.packets_seen = match (self.packets_seen, more.packets_seen) {
+            (Some((first, last)), Some((other_first, other_last))) => {
+                Some((first.min(other_first), last.max(other_last)))
+            }
+            (seen, other) => seen.or(other),
+        };
+    }
 }

@@ -21,6 +21,8 @@ pub(super) const fn trigger(trigger: Trigger) -> UsageReportTrigger {
         Trigger::StartOfTraffic => UsageReportTrigger::START,
         Trigger::Immediate => UsageReportTrigger::IMMER,
         Trigger::Termination => UsageReportTrigger::TERMR,
+        // TEBUR says whose doing it is; SMFs of before Release 16 know TERMR only.
+        Trigger::Stop => UsageReportTrigger::TERMR | UsageReportTrigger::TEBUR,
     })
 }
 
@@ -57,21 +59,6 @@ pub(super) fn report(
         first_packet: usage.packets_seen.map(|(first, _)| wall.ntp(first)),
         last_packet: usage.packets_seen.map(|(_, last)| wall.ntp(last)),
     }
-}
-
-/// Adds `more` of the same rule to `sum`.
-pub(super) fn add(sum: &mut Usage, more: &Usage) {
-    debug_assert_eq!(sum.urr, more.urr);
-    sum.volume.uplink_packets += more.volume.uplink_packets;
-    sum.volume.uplink_bytes += more.volume.uplink_bytes;
-    sum.volume.downlink_packets += more.volume.downlink_packets;
-    sum.volume.downlink_bytes += more.volume.downlink_bytes;
-    sum.packets_seen = match (sum.packets_seen, more.packets_seen) {
-        (Some((first, last)), Some((other_first, other_last))) => {
-            Some((first.min(other_first), last.max(other_last)))
-        }
-        (seen, other) => seen.or(other),
-    };
 }
 
 /// When the measurement that a report ends began: with the rule, or with the rule's report before. Sessions without rules
