@@ -1,7 +1,7 @@
 //! Tells what went wrong: drawn with the lines in question on a terminal, as plain text elsewhere.
 
 use crate::exit::{Failure, Why};
-use control::config::{Place, Problem, Report};
+use control::config::{Place, Problem, Report, printable};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write};
 pub fn print(failure: &Failure) {
     let mut err = std::io::stderr().lock();
     let text = match &failure.why {
-        Why::Sentence(sentence) => format!("error: {sentence}\n"),
+        Why::Sentence(sentence) => format!("error: {}\n", printable(sentence)),
         Why::Configuration(report) if err.is_terminal() => {
             let colour = std::env::var_os("NO_COLOR").is_none();
             drawn(report, if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() })
@@ -30,8 +30,8 @@ pub fn warn(sentence: &str) {
 /// The last line of a report.
 fn summary(report: &Report) -> String {
     match report.problems.len() {
-        1 => format!("error: {} has a problem\n", report.name),
-        count => format!("error: {} has {count} problems\n", report.name),
+        1 => format!("error: {} has a problem\n", printable(&report.name)),
+        count => format!("error: {} has {count} problems\n", printable(&report.name)),
     }
 }
 
@@ -49,6 +49,22 @@ fn drawn(report: &Report, theme: GraphicalTheme) -> String {
     text + &summary(report)
 }
 
+/// A text of as many octets without what would do something to a terminal, so that spans still point at what they did.
+fn drawable(text: &str) -> String {
+    let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    // Control characters have one octet (C0, DELETE) or two (C1).
+    let safe = |c: char| {
+        if !is_harmful(c) {
+            c
+        } else if c.len_utf8() == 1 {
+            '?'
+        } else {
+            '¿'
+        }
+    };
+    text.chars().map(safe).collect()
+}
+
 /// A problem with the text that it points into.
 #[derive(Debug)]
 struct Drawing<'a> {
@@ -61,14 +77,14 @@ impl<'a> Drawing<'a> {
     fn new(report: &Report, problem: &'a Problem) -> Self {
         let label = |(place, text): &(Place, String)| match place {
             Place::File(span) => {
-                Some(LabeledSpan::new(Some(text.clone()), span.start, span.end - span.start))
+                Some(LabeledSpan::new(Some(drawable(text)), span.start, span.end - span.start))
             }
             Place::Environment(_) | Place::Argument(_) => None,
         };
         let whole = |name: &str, text: &String| {
             let value = text.find('=').map_or(0, |at| at + 1);
             let span = LabeledSpan::new(Some("here".into()), value, text.len() - value);
-            (NamedSource::new(name, text.clone()), vec![span])
+            (NamedSource::new(name, drawable(text)), vec![span])
         };
         let (source, labels) = match &problem.place {
             Place::File(span) => {
@@ -80,7 +96,7 @@ impl<'a> Drawing<'a> {
                 });
                 let related = problem.related.iter().filter_map(label);
                 (
-                    NamedSource::new(&report.name, report.text.clone()),
+                    NamedSource::new(drawable(&report.name), drawable(&report.text)),
                     own.into_iter().chain(related).collect(),
                 )
             }
@@ -93,7 +109,7 @@ impl<'a> Drawing<'a> {
 
 impl fmt::Display for Drawing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.wrong.fmt(f)
+        f.write_str(&printable(&self.problem.wrong.to_string()))
     }
 }
 
@@ -101,7 +117,7 @@ impl std::error::Error for Drawing<'_> {}
 
 impl Diagnostic for Drawing<'_> {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.problem.wrong.help().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.problem.wrong.help().map(|help| Box::new(printable(&help).into_owned()) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -117,6 +133,15 @@ impl Diagnostic for Drawing<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn drawings_give_a_terminal_no_orders() {
+        let text = "[n4]\n\"t1\\u001b[31m\" = 2 # \u{1b}[2J \u{9b}\nt1 = 'x' # \u{7}\n";
+        let report = control::config::parse("upf\u{1b}.toml", text, &[], &[]).unwrap_err();
+        let drawn = drawn(&report, GraphicalTheme::unicode_nocolor());
+        assert!(!drawn.contains(|c: char| c.is_control() && c != '\n'), "{drawn:?}");
+        assert!(drawn.contains("t1\\u{1b}[31m"), "{drawn}");
+    }
 
     #[test]
     fn drawings_point_at_the_line() {

@@ -14,6 +14,7 @@ use pfcp::{Cause, Datagram, Header, MessageType, Seid, SequenceNumber};
 use session::ShardId;
 use session::store::{Counts, Store};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use tables::Nanos;
 
 const SMFS: usize = 3;
@@ -56,7 +57,7 @@ impl World {
         node.reply_cache_octets = 4_096;
         let store = Store::new(requests::config()).expect("the configuration is right");
         let plane = UserPlane::new();
-        let wall = WallClock { ntp_at_zero: 0xe000_0000 };
+        let wall = WallClock::new(plane.now, Duration::from_secs(1_700_000_000));
         let n4 = N4::new(plane.now, node, store, own, &[], FAR_ENDS.into(), wall);
         Self { n4, plane, smfs: Default::default() }
     }

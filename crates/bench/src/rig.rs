@@ -117,6 +117,7 @@ fn configuration(workers: u16, sessions: u32) -> String {
         id = "millrace.demo"
         [n4]
         listen = "127.0.0.1:0"
+        last-reports = "0s"
         [[port]]
         name = "access"
         driver = "null"

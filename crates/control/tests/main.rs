@@ -5,5 +5,7 @@ mod bench;
 mod n4;
 mod n4_cores;
 mod n4_history;
+mod n4_leaving;
 mod n4_peers;
 mod n4_reports;
+mod upf;

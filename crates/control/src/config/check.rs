@@ -525,6 +525,10 @@ impl Check<'_> {
             let wrong = Wrong::DurationOutOfRange { key: "heartbeat-interval", least, greatest };
             self.wrong(&way!["n4", "heartbeat-interval"], wrong);
         }
+        if section.last_reports > hour {
+            let wrong = Wrong::DurationOutOfRange { key: "last-reports", least: "0s", greatest: "1h" };
+            self.wrong(&way!["n4", "last-reports"], wrong);
+        }
         N4 {
             listen: section.listen,
             peers,
@@ -532,6 +536,7 @@ impl Check<'_> {
             heartbeat_interval: (!heartbeat.is_zero()).then_some(heartbeat),
             t1: section.t1,
             n1: section.n1,
+            last_reports: section.last_reports,
         }
     }
 

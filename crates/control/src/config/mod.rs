@@ -48,7 +48,7 @@ pub use bond::{Bond, BondMode, BondSection, BondTimeout, BondTransmit};
 pub use flow_log::FlowLogSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use offload::{OffloadMode, OffloadSection};
-pub use problem::{LoadError, Place, Problem, Report, Step, Wrong};
+pub use problem::{LoadError, Place, Problem, Report, Step, Wrong, printable};
 pub use qos::Qos;
 pub use scaling::ScalingSection;
 pub use schema::schema;
@@ -74,25 +74,48 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 /// Loads a file and lays environment variables (name and value; all may be given, those that are not ours are passed over)
 /// and `--set` arguments over it.
 pub fn load(path: &Path, environment: &[(String, String)], set: &[String]) -> Result<Config, LoadError> {
+    parse(&path.display().to_string(), &read(path)?, environment, set).map_err(LoadError::Invalid)
+}
+
+/// Says that a value of a configuration that was loaded can't be, on this machine: where it was written, if it was.
+pub fn object(
+    path: &Path,
+    environment: &[(String, String)],
+    set: &[String],
+    key: &[&str],
+    wrong: Wrong,
+) -> LoadError {
+    let text = match read(path) {
+        Ok(text) => text,
+        Err(error) => return error,
+    };
+    let (mut root, _) = Node::from_file(&text);
+    overrides(&mut root, environment, set);
+    let steps: Vec<Step> = key.iter().map(|key| Step::Key((*key).to_owned())).collect();
+    let problem = Problem { wrong, place: root.place(&steps), related: Vec::new() };
+    LoadError::Invalid(Box::new(Report { name: path.display().to_string(), text, problems: vec![problem] }))
+}
+
+/// The file's text.
+fn read(path: &Path) -> Result<String, LoadError> {
     let name = path.display().to_string();
-    let read = |source| LoadError::Read { path: path.to_owned(), source };
+    let failed = |source| LoadError::Read { path: path.to_owned(), source };
     let bytes = {
         use std::io::Read;
         let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(read)?;
-        file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(read)?;
+        let file = std::fs::File::open(path).map_err(failed)?;
+        file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
         bytes
     };
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let mut bytes = error.into_bytes();
         bytes.truncate(good);
         let wrong = Wrong::Syntax("the bytes from here on are not UTF-8 text".into());
         let problem = Problem { wrong, place: Place::File(good..good), related: Vec::new() };
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        LoadError::Invalid(Box::new(Report { name: name.clone(), text, problems: vec![problem] }))
-    })?;
-    parse(&name, &text, environment, set).map_err(LoadError::Invalid)
+        LoadError::Invalid(Box::new(Report { name, text, problems: vec![problem] }))
+    })
 }
 
 /// As [`load`], for a text that is at hand; `name` is what reports call it.

@@ -2,6 +2,7 @@
 
 use datapath::nat::PlanError;
 use ipnet::IpNet;
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -454,6 +455,20 @@ pub enum Wrong {
         /// In percent.
         high: u8,
     },
+    /// More memory than there is.
+    #[error("{what} would take {megabytes} MB, and there are {available} MB ({says})")]
+    Memory {
+        /// What takes it.
+        what: &'static str,
+        /// How much.
+        megabytes: u64,
+        /// How much there is.
+        available: u64,
+        /// Who says so.
+        says: String,
+        /// How to make do with it.
+        remedy: String,
+    },
     /// A log filter that can't be read.
     #[error("`{filter}` is not a log filter")]
     LogFilter {
@@ -588,6 +603,7 @@ impl Wrong {
                 "a code point is in one class and one group at most, and one class has no `dscp`: it takes the rest"
                     .to_owned()
             }
+            Self::Memory { remedy, .. } => remedy.clone(),
             Self::LogFilter { .. } => {
                 "a level (error, warn, info, debug, trace), or levels by module: `info,control=debug`"
                     .to_owned()
@@ -698,12 +714,25 @@ impl Report {
         match place {
             Place::File(span) => {
                 let (line, column) = self.line_and_column(span.start);
-                write!(f, "{}:{line}:{column}", self.name)
+                write!(f, "{}:{line}:{column}", printable(&self.name))
             }
             Place::Environment(text) => write!(f, "environment, {}", clipped(text, 100)),
             Place::Argument(text) => write!(f, "--set {}", clipped(text, 100)),
         }
     }
+}
+
+/// A text without what would do something to a terminal: control characters are written as `\u{1b}`. Lines stay lines.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| c.is_control() && c != '\n';
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_harmful(c) { safe.extend(c.escape_unicode()) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
 }
 
 /// At most `limit` characters, on one line.
@@ -722,7 +751,7 @@ impl fmt::Display for Report {
                 writeln!(f)?;
             }
             self.write_place(f, &problem.place)?;
-            writeln!(f, ": {}", problem.wrong)?;
+            writeln!(f, ": {}", printable(&problem.wrong.to_string()))?;
             if let Place::File(span) = &problem.place
                 && problem.place != Place::TOP
             {
@@ -748,10 +777,10 @@ impl fmt::Display for Report {
             for (place, what) in &problem.related {
                 write!(f, "  see: ")?;
                 self.write_place(f, place)?;
-                writeln!(f, ": {what}")?;
+                writeln!(f, ": {}", printable(what))?;
             }
             if let Some(help) = problem.wrong.help() {
-                writeln!(f, "  help: {help}")?;
+                writeln!(f, "  help: {}", printable(&help))?;
             }
         }
         Ok(())
@@ -778,6 +807,7 @@ pub enum LoadError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -788,6 +818,18 @@ mod tests {
         assert_eq!(nearest("network_instance", &known), Some("network-instances"));
         assert_eq!(nearest("banana", &known), None);
         assert_eq!(nearest("", &known), None);
+    }
+
+    #[test]
+    fn a_terminal_is_told_no_orders() {
+        let text = "\u{1b}[31m = 1\n\"n4\u{9b}2J\" = 2\n";
+        let report = super::super::parse("a\u{7}.toml", text, &[], &["x\u{1b}.y=1".into()]).unwrap_err();
+        let shown = report.to_string();
+        assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
+        let text = "[n4]\n\"t1\\u001b[31m\" = 2\n";
+        let shown = super::super::parse("a.toml", text, &[], &[]).unwrap_err().to_string();
+        assert!(shown.contains("unknown key `t1\\u{1b}[31m` in [n4]"), "{shown:?}");
+        assert_eq!(printable("a\nb\tc"), "a\nb\\u{9}c");
     }
 
     #[test]

@@ -111,6 +111,10 @@ pub struct N4Section {
     /// N1: how many times a request is sent again before its peer counts as lost (TS 29.244 §6.4).
     #[schemars(range(min = 0, max = 20))]
     pub n1: u8,
+    /// How long a UPF that is stopped waits for answers to the last usage reports of all sessions; `0s`: it sends none.
+    #[serde(with = "units::text")]
+    #[schemars(with = "Text<Duration>")]
+    pub last_reports: Duration,
 }
 
 impl Default for N4Section {
@@ -122,6 +126,9 @@ impl Default for N4Section {
             heartbeat_interval: Duration::from_secs(10),
             t1: Duration::from_secs(3),
             n1: 3,
+            // A lost answer is asked for again once (T1), and with five seconds for flows that are told of it is no more than the ten
+            // that container runtimes give between SIGTERM and SIGKILL.
+            last_reports: Duration::from_secs(5),
         }
     }
 }

@@ -98,6 +98,8 @@ pub struct N4 {
     pub t1: Duration,
     /// Retransmissions N1 (§6.4).
     pub n1: u8,
+    /// How long a stop waits for answers to the last usage reports; zero: it sends none.
+    pub last_reports: Duration,
 }
 
 impl N4 {
@@ -218,6 +220,6 @@ pub fn default_socket() -> PathBuf {
     }
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
         Some(dir) => PathBuf::from(dir).join("millrace/ctl.sock"),
-        None => format!("/tmp/millrace-{}/ctl.sock", user.as_raw()).into(),
+        None => crate::ctl::directory::fallback(user.as_raw()).join("ctl.sock"),
     }
 }

@@ -1,5 +1,6 @@
 //! The side that asks.
 
+use super::directory::distrust;
 use super::protocol::*;
 use super::sessions::{SessionDetail, SessionPage, SessionQuery, SessionSelector};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -40,6 +41,14 @@ pub enum CtlClientError {
         /// The path.
         path: PathBuf,
     },
+    /// Another user may have put it there.
+    #[error("{path} is not asked: {why}", path = path.display())]
+    Distrusted {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The conversation broke off.
     #[error("the UPF behind {path} does not answer: {source}", path = path.display())]
     Io {
@@ -65,6 +74,9 @@ impl CtlClient {
     /// Connects. `timeout` is for each write and each read.
     pub fn connect(path: &Path, timeout: Duration) -> Result<Self, CtlClientError> {
         let path = path.to_owned();
+        if let Some(why) = distrust(&path) {
+            return Err(CtlClientError::Distrusted { path, why });
+        }
         let stream = match UnixStream::connect(&path) {
             Ok(stream) => stream,
             Err(error) => {

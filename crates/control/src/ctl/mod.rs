@@ -23,6 +23,7 @@
 //! `"0x0000000200000001"`, so that `jq` and JavaScript don't round them.
 
 mod client;
+pub(crate) mod directory;
 mod flows;
 mod mirror;
 mod n4;

@@ -1,5 +1,6 @@
 //! The side that answers.
 
+use super::directory::distrust;
 use super::flows::FlowMarksRequest;
 use super::mirror::{MirrorLine, MirrorRequest};
 use super::n4::{N4Log, N4LogQuery, N4Status};
@@ -98,6 +99,14 @@ pub enum CtlBindError {
         /// The path.
         path: PathBuf,
     },
+    /// Its directory in `/tmp` may be another user's trap.
+    #[error("the control socket can't be in {path}: {why}; or set another `ctl.socket`", path = path.parent().unwrap_or(path).display())]
+    Directory {
+        /// The socket's path.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The system refuses.
     #[error("can't make the control socket {path}: {source}", path = path.display())]
     Io {
@@ -140,6 +149,9 @@ impl CtlServer {
         }
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty() && !d.exists()) {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+        }
+        if let Some(why) = distrust(path) {
+            return Err(CtlBindError::Directory { path: path.to_owned(), why });
         }
         // Made aside, closed to others, then moved into place: it is never there with a wider mode, and a stale file is
         // replaced in one step.

@@ -32,6 +32,8 @@ counters! {
     malformed = "requests-malformed",
     /// Requests for a session of another SMF, answered as if the session did not exist.
     foreign_sessions = "requests-for-foreign-sessions",
+    /// Requests refused (Cause 74) because workers are behind with orders, or the UPF is about to stop.
+    congested = "requests-in-congestion",
     /// Requests refused because sessions send to as many gNBs and UPFs as allowed already.
     too_many_far_ends = "too-many-far-ends",
     /// Requests that a worker did not carry out, for want of a place in a shard's or worker's table: the session is removed.

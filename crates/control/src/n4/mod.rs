@@ -13,6 +13,7 @@ mod counters;
 mod far_ends;
 mod history;
 mod rate;
+mod leaving;
 mod reports;
 mod requests;
 mod timers;
@@ -20,11 +21,13 @@ mod timers;
 pub use counters::N4Counters;
 pub use far_ends::FarEndStatus;
 pub use history::{Entry, Excerpt, MAX_ENTRIES};
+pub use leaving::LastReports;
 
 use crate::n4::far_ends::FarEnds;
 use crate::n4::history::History;
 use crate::n4::reports::Reports;
 use crate::n4::timers::Timers;
+use crate::upf::calendar::NTP_AT_1970;
 use datapath::command::{Command, Event, Token};
 use pfcp::Seid;
 use pfcp::header::Datagram;
@@ -36,10 +39,15 @@ use session::store::{Deleted, DirectoryChange, Store, Sweep};
 use session::usage::Usage;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use tables::Nanos;
 
 /// Sessions of a lost or released association that are removed in one round, so that a million don't stall N4.
 const SWEEP_PER_ROUND: usize = 256;
+/// Orders that workers have not answered, at most, before session requests are refused with Cause 74: a quarter of a second's
+/// work of one worker, and some tens of megabytes. Deletions, which relieve, are taken up to twice as many; from there on sweeps and
+/// timers wait too.
+const MAX_PENDING: usize = 16_384;
 /// How long to wait before greeting an SMF again that does not answer.
 const GREET_AGAIN: u64 = 10 * Nanos::SECOND;
 
@@ -84,16 +92,38 @@ enum Pending {
 }
 
 /// Time as PFCP tells it: NTP seconds.
-#[derive(Clone, Copy, Debug)]
+///
+/// The workers' clock measures intervals; what time of day it is, only the system knows, which corrects itself by steps and by
+/// running faster or slower. So this holds for the moment when it was taken, and is to be taken again and again
+/// ([`N4::tell_time`]). A time in the past is told as the system's clock, as it is now, would have shown it: a
+/// measurement keeps its length over a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WallClock {
-    /// NTP time (seconds since 1900) at `Nanos(0)`.
-    pub ntp_at_zero: u64,
+    /// Nanoseconds since 1970 at `Nanos(0)`: before 1970 where a system's clock has not been set yet.
+    zero: i128,
 }
 
 impl WallClock {
+    /// It is `now`, and so much time has passed since 1970.
+    pub const fn new(now: Nanos, since_1970: Duration) -> Self {
+        Self { zero: since_1970.as_nanos().cast_signed() - now.0 as i128 }
+    }
+
     /// The NTP seconds of era 0 and 1 alike: the low 32 bits (RFC 5905 §6).
     pub const fn ntp(self, at: Nanos) -> pfcp::ie::NtpSeconds {
-        pfcp::ie::NtpSeconds((self.ntp_at_zero + at.0 / Nanos::SECOND) as u32)
+        let since_1970 = (self.zero + at.0 as i128).div_euclid(Nanos::SECOND as i128);
+        pfcp::ie::NtpSeconds((since_1970 + NTP_AT_1970 as i128) as u32)
+    }
+
+    /// Time since 1970; before, 0.
+    pub const fn since_1970(self, at: Nanos) -> Duration {
+        let nanos = self.zero + at.0 as i128;
+        if nanos < 0 { Duration::ZERO } else { Duration::from_nanos(nanos as u64) }
+    }
+
+    /// How far `later` is ahead of this one, in nanoseconds.
+    pub const fn behind(self, later: Self) -> i128 {
+        later.zero - self.zero
     }
 }
 
@@ -130,6 +160,8 @@ pub struct N4 {
     refused_of: HashMap<pfcp::node::PeerId, u64>,
     reports: Reports,
     timers: Timers,
+    /// The UPF is about to stop.
+    leaving: Option<leaving::Leaving>,
     output: Output,
     orders: Vec<Order>,
     counters: N4Counters,
@@ -162,6 +194,7 @@ impl N4 {
             refused_of: HashMap::new(),
             reports: Reports::default(),
             timers: Timers::new(now),
+            leaving: None,
             output: Output::default(),
             orders: Vec::new(),
             counters: N4Counters::default(),
@@ -192,6 +225,18 @@ impl N4 {
     /// How it tells time.
     pub const fn wall(&self) -> WallClock {
         self.wall
+    }
+
+    /// The system's clock was looked at. A difference of less than 10 ms is between the two looks and not in the clock: following it,
+    /// the end of one measurement and the beginning of the next could be told a second apart. Says how far the clock was corrected,
+    /// in nanoseconds.
+    pub fn tell_time(&mut self, wall: WallClock) -> i128 {
+        let correction = self.wall.behind(wall);
+        if correction.unsigned_abs() < u128::from(Nanos::SECOND / 100) {
+            return 0;
+        }
+        self.wall = wall;
+        correction
     }
 
     /// What was counted.
@@ -238,6 +283,11 @@ impl N4 {
             far_ends: self.far_ends.len(),
             sweeps: self.sweeps.len(),
         }
+    }
+
+    /// From now on these may speak, by address and prefix length. Whoever may not any more keeps its sessions, and is not heard.
+    pub fn allow(&mut self, allowed: Vec<(IpAddr, u8)>) {
+        self.node.allow(allowed);
     }
 
     /// Takes a datagram.
@@ -322,11 +372,19 @@ impl N4 {
 
     /// When [`N4::tick`] has something to do next.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        if !self.sweeps.is_empty() {
+        // Workers that are behind answer before there is more for them, and their answers wake control.
+        let is_behind = self.is_behind();
+        if !self.sweeps.is_empty() && !is_behind {
             return Some(Nanos(0));
         }
         let greet = self.greet.iter().map(|(_, at)| *at).min();
-        [self.node.next_deadline(), self.timers.next_deadline(), greet].into_iter().flatten().min()
+        let timers = self.timers.next_deadline().filter(|_| !is_behind);
+        [self.node.next_deadline(), timers, greet].into_iter().flatten().min()
+    }
+
+    /// Workers are so far behind that what can wait has to.
+    fn is_behind(&self) -> bool {
+        self.pending.len() >= 2 * MAX_PENDING
     }
 
     /// Asks every SMF to release its association; for a clean stop.
@@ -391,6 +449,9 @@ impl N4 {
 
     /// Removes some sessions of associations that are gone.
     fn sweep(&mut self) {
+        if self.is_behind() {
+            return;
+        }
         let Some(mut sweep) = self.sweeps.pop() else { return };
         for deleted in self.store.sweep(&mut sweep, SWEEP_PER_ROUND) {
             self.swept(deleted);

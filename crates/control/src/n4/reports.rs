@@ -101,6 +101,11 @@ impl Reports {
         (usage, sequences)
     }
 
+    /// Whether something of the session waits to be told, or to be answered.
+    pub fn is_waiting(&self, seid: Seid) -> bool {
+        self.waiting.contains_key(&seid)
+    }
+
     /// What is remembered of sessions, for tests that look for leaks.
     pub fn len(&self) -> usize {
         self.waiting.len() + self.episodes.len() + self.queue.len() + self.leaving.len() + self.starts.len()
@@ -113,7 +118,7 @@ fn merge(waiting: &mut Vec<Measured>, new: &Usage) -> bool {
     let known = waiting.iter_mut().find(|(known, _)| known.urr == new.urr);
     let is_known = known.is_some();
     if let Some((known, triggers)) = known {
-        convert::add(known, new);
+        known.add(new);
         triggers.0 |= bits.0;
     } else {
         waiting.push((*new, bits));

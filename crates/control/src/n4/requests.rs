@@ -2,7 +2,7 @@
 
 use super::far_ends::far_end;
 use super::history::{Denial, Subject};
-use super::{N4, Order, Pending, convert};
+use super::{MAX_PENDING, N4, Order, Pending, convert};
 use datapath::command::{Command, Transition};
 use pfcp::ie::{ApplyAction, OuterHeaderCreation, UsageReport};
 use pfcp::message::{
@@ -81,12 +81,42 @@ impl N4 {
         seid: Seid,
         body: &[u8],
     ) {
+        if self.is_congested(kind) {
+            return self.refuse_in_congestion(handle, kind, seid, body);
+        }
         match kind {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => self.establish(now, handle, body),
             MessageType::SESSION_MODIFICATION_REQUEST => self.modify(now, handle, seid, body),
             MessageType::SESSION_DELETION_REQUEST => self.delete(handle, seid),
             // The node hands out what is the UP function's to answer, and that is all of it.
             _ => {}
+        }
+    }
+
+    /// Whether workers are too far behind for one more request of this kind. A UPF that is about to stop takes no new sessions.
+    fn is_congested(&self, kind: MessageType) -> bool {
+        let most = if kind == MessageType::SESSION_DELETION_REQUEST { 2 * MAX_PENDING } else { MAX_PENDING };
+        let is_new = kind == MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        self.pending.len() >= most || is_new && self.leaving.is_some()
+    }
+
+    /// Cause 74: the SMF may try again, or elsewhere.
+    fn refuse_in_congestion(&mut self, handle: RequestHandle, kind: MessageType, seid: Seid, body: &[u8]) {
+        self.counters.congested += 1;
+        let why = match self.leaving {
+            Some(_) => "the UPF is about to stop",
+            None => "workers are behind with what they were told to do",
+        };
+        let cause = Cause::CONGESTION;
+        let denial = Denial { cause, offending_ie: None, failed_rule: None, why: why.into() };
+        if kind == MessageType::SESSION_ESTABLISHMENT_REQUEST {
+            return self.refuse_establishment(handle, cp_seid_of(body), &denial);
+        }
+        let cp_seid = self.session_of_peer(handle, seid).unwrap_or(Seid(0));
+        if kind == MessageType::SESSION_DELETION_REQUEST {
+            self.refuse_deletion(handle, seid, cp_seid, &denial);
+        } else {
+            self.refuse_modification(handle, seid, cp_seid, &denial);
         }
     }
 
@@ -343,7 +373,7 @@ impl N4 {
                     // rule is gone and there will be no other.
                     let (mut usage, mut triggers) = (*usage, convert::trigger(usage.trigger));
                     if let Some((earlier, reasons)) = self.reports.take_usage(seid, usage.urr) {
-                        convert::add(&mut usage, &earlier);
+                        usage.add(&earlier);
                         triggers.0 |= reasons.0;
                     }
                     let number = self.next_sequence(seid, usage.urr);

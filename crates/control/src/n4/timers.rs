@@ -267,8 +267,11 @@ fn nanos(after: Duration) -> u64 {
 }
 
 impl N4 {
-    /// Handles what became due.
+    /// Handles what became due, a part at a time (the wheel's), unless workers are behind: most of it is a question to them.
     pub(super) fn fire_timers(&mut self, now: Nanos) {
+        if self.is_behind() {
+            return;
+        }
         let mut due = Vec::new();
         self.timers.wheel.advance(now, &mut |timer| due.push(timer));
         for timer in due {

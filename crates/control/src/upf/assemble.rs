@@ -18,7 +18,6 @@ use session::network_instance::Name;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tables::clock::Tsc;
 use tables::{MeterConfig, Nanos, SharedMarker};
 
 /// Eight random bytes of the kernel's: what strangers must not guess.
@@ -188,21 +187,19 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
         max_peers: config.limits.peers as usize,
         max_outstanding: config.limits.outstanding_requests as usize,
         reply_cache_octets: config.limits.reply_octets as usize,
-        allowed: config.n4.peers.iter().map(|net| (net.addr(), net.prefix_len())).collect(),
+        allowed: allowed(&config.n4.peers),
         ..base
     }
 }
 
-/// What time it is at the clock's zero.
-pub(super) fn wall_clock(clock: &Tsc) -> WallClock {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    WallClock { ntp_at_zero: (NTP_AT_1970 + now).saturating_sub(clock.now().0 / Nanos::SECOND) }
+/// Who may speak on N4.
+pub(super) fn allowed(peers: &[IpNet]) -> Vec<(IpAddr, u8)> {
+    peers.iter().map(|net| (net.addr(), net.prefix_len())).collect()
 }
 
-/// When the clock's zero was, since 1970.
-pub(super) fn epoch(clock: &Tsc) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.saturating_sub(Duration::from_nanos(clock.now().0))
+/// What time it is.
+pub(super) fn wall_clock(now: Nanos, time_of_day: fn() -> SystemTime) -> WallClock {
+    WallClock::new(now, time_of_day().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// The address in F-SEIDs: where N4 listens, or else the Node ID.

@@ -68,7 +68,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    fn ask<T: Send + 'static>(
+    pub(super) fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Upf) -> Result<T, CtlError> + Send + 'static,
     ) -> Result<T, CtlError> {

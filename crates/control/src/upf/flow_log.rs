@@ -5,6 +5,7 @@ use super::journal::{Journal, Lines, line};
 use super::{Upf, describe};
 use crate::config::FlowLogSection;
 use crate::ctl::{CtlError, ErrorCode, FlowCounterLine, FlowMarksRequest, SeidText};
+use crate::n4::WallClock;
 use datapath::command::Command;
 use datapath::export::{FlowRecord, Marks, Policy, Told};
 use serde::Serialize;
@@ -64,30 +65,27 @@ struct Line {
     last: String,
 }
 
-/// The lines that records make.
-pub(super) struct FlowLines {
-    /// The workers' clock's zero, since 1970.
-    epoch: Duration,
-}
+/// The lines that records make. An entry has the system's clock beside it, as it was when control heard of the records.
+pub(super) struct FlowLines;
 
 /// See the module's documentation.
 pub(super) type FlowLog = Journal<FlowLines>;
 
-/// Opens the log. `epoch`: the workers' clock's zero, since 1970.
-pub(super) fn open(path: &Path, max_bytes: u64, epoch: Duration) -> std::io::Result<FlowLog> {
+/// Opens the log.
+pub(super) fn open(path: &Path, max_bytes: u64) -> std::io::Result<FlowLog> {
     let limit = (max_bytes > 0).then_some(max_bytes);
-    Journal::open("flow-log", path, limit, QUEUE, FlowLines { epoch })
+    Journal::open("flow-log", path, limit, QUEUE, FlowLines)
 }
 
 impl FlowLines {
-    fn line(&self, record: &FlowRecord) -> Line {
+    fn line(wall: WallClock, record: &FlowRecord) -> Line {
         let (event, reason, watermark, at) = match record.told {
             Told::Ended(end) => ("flow-ended", Some(end.label()), None, None),
             Told::Active => ("flow-active", Some("active-timeout"), None, None),
             Told::Bytes(at) => ("flow-watermark", None, Some("bytes"), Some(at)),
             Told::Packets(at) => ("flow-watermark", None, Some("packets"), Some(at.into())),
         };
-        let when = |at: Nanos| utc_millis(self.epoch.saturating_add(Duration::from_nanos(at.0)));
+        let when = |at: Nanos| utc_millis(wall.since_1970(at));
         let tuple = &record.tuple;
         Line {
             event,
@@ -112,15 +110,15 @@ impl FlowLines {
 }
 
 impl Lines for FlowLines {
-    type Entry = Box<[FlowRecord]>;
+    type Entry = (WallClock, Box<[FlowRecord]>);
 
-    fn count(records: &Box<[FlowRecord]>) -> u64 {
+    fn count((_, records): &Self::Entry) -> u64 {
         records.len() as u64
     }
 
-    fn write(&self, time: SystemTime, records: &Box<[FlowRecord]>, text: &mut Vec<u8>) {
+    fn write(&self, time: SystemTime, (wall, records): &Self::Entry, text: &mut Vec<u8>) {
         for record in records {
-            line(time, self.line(record), text);
+            line(time, Self::line(*wall, record), text);
         }
     }
 }
@@ -193,16 +191,16 @@ mod tests {
 
     #[test]
     fn a_record_is_a_line() {
-        let lines = FlowLines { epoch: Duration::from_secs(1_000_000_000) };
+        let wall = WallClock::new(Nanos(0), Duration::from_secs(1_000_000_000));
         let told = [Told::Ended(End::IdleTimeout), Told::Bytes(1 << 20)];
         let mut text = Vec::new();
-        lines.write(SystemTime::UNIX_EPOCH, &told.map(record).into(), &mut text);
+        FlowLines.write(SystemTime::UNIX_EPOCH, &(wall, told.map(record).into()), &mut text);
         let text = String::from_utf8(text).unwrap();
         let rest = r#""seid":"0x000000000000002a","pdr":7,"direction":"uplink","protocol":17,"source":"10.45.0.1","source_port":4000,"destination":"8.8.8.8","destination_port":53,"qfi":9,"packets":3,"bytes":300,"first":"2001-09-09T01:46:42.000Z","last":"2001-09-09T01:46:43.000Z"}"#;
         let ended = r#"{"time":"1970-01-01T00:00:00.000Z","event":"flow-ended","reason":"idle-timeout","#;
         let mark = r#"{"time":"1970-01-01T00:00:00.000Z","event":"flow-watermark","watermark":"bytes","at":1048576,"#;
         assert_eq!(text, format!("{ended}{rest}\n{mark}{rest}\n"));
-        assert_eq!(FlowLines::count(&told.map(record).into()), 2);
+        assert_eq!(FlowLines::count(&(wall, told.map(record).into())), 2);
     }
 
     #[test]

@@ -17,13 +17,16 @@ mod describe_qos;
 mod describe_sessions;
 mod flow_log;
 mod journal;
+mod leaving;
 mod mirrors;
 mod n4_socket;
 mod offload;
+mod reload;
 mod scale;
 
 pub use assemble::HELD_SHARE;
 pub use backend::Backend;
+pub use reload::Reloaded;
 
 use crate::config::Config;
 use crate::ctl::{CtlBindError, CtlServer, PortLine, Timeouts};
@@ -44,7 +47,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tables::Nanos;
 use tables::clock::Tsc;
 
@@ -124,6 +127,11 @@ pub enum UpfError {
         /// Opened.
         open: usize,
     },
+    /// A worker died, and there was none to take over what it had.
+    #[error(
+        "worker {0} died, and there was no other to take over its sessions: SMFs have been told that this UPF ends"
+    )]
+    WorkerLost(usize),
     /// The operating system refuses something small: a thread, a file descriptor, random numbers.
     #[error("the operating system refuses: {0}")]
     Os(#[from] std::io::Error),
@@ -140,6 +148,8 @@ pub struct Options {
     pub no_ctl: bool,
     /// Send own requests to the port that a peer's association came from, instead of 8805: several nodes on one address.
     pub reply_to_source_port: bool,
+    /// What time of day it is; `None`: the system knows.
+    pub time_of_day: Option<fn() -> SystemTime>,
 }
 
 /// A UPF that was started.
@@ -153,6 +163,7 @@ pub struct Upf {
     ctl: Option<CtlServer>,
     jobs: backend::Jobs,
     clock: Tsc,
+    time_of_day: fn() -> SystemTime,
     started: Instant,
     /// The log of the translation on N6.
     bindings: Option<Bindings>,
@@ -192,7 +203,7 @@ impl Upf {
         let bindings = bindings.transpose()?;
         let flow_log = config.flow_log.file.as_deref().map(|path| {
             let failed = |source| UpfError::FlowLog { path: path.to_owned(), source };
-            flow_log::open(path, config.flow_log.max_bytes, assemble::epoch(&clock)).map_err(failed)
+            flow_log::open(path, config.flow_log.max_bytes).map_err(failed)
         });
         let flow_log = flow_log.transpose()?;
         let sockets = Sockets::listen(config.n4.listen, kernel::PROC_NET.into())?;
@@ -205,7 +216,8 @@ impl Upf {
         }
         let store = session::store::Store::new(sessions).map_err(UpfError::Pool)?;
         let node = assemble::node(config, &options);
-        let wall = assemble::wall_clock(&clock);
+        let time_of_day = options.time_of_day.unwrap_or(SystemTime::now);
+        let wall = assemble::wall_clock(clock.now(), time_of_day);
         let frames = ports.iter().filter_map(Port::frames).min();
         let datapath = datapath::Config { teids, ..assemble::datapath(config, net.view(), seed, frames) };
         let far_ends = usize::from(datapath.peers);
@@ -232,6 +244,7 @@ impl Upf {
             ctl,
             jobs,
             clock,
+            time_of_day,
             started: Instant::now(),
             bindings,
             flow_log,
@@ -259,11 +272,13 @@ impl Upf {
         self.jobs.backend()
     }
 
-    /// Runs until `stop` is set or `ctl` says so, then stops cleanly: SMFs are told, workers finish what they have. Returns the
-    /// workers' final counters.
+    /// Runs until `stop` is set or `ctl` says so, then stops cleanly: SMFs are told the last usage of their sessions and that the UPF
+    /// goes, workers finish what they have. Returns the workers' final counters.
+    ///
+    /// Errors: among others, that a worker died whose work no other could take over. SMFs are told then too.
     pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<WorkerReport>, UpfError> {
         let mut idle = 0;
-        while !stop.load(Ordering::Relaxed) && !self.stopping {
+        while !stop.load(Ordering::Relaxed) && !self.stopping && self.engine.lost().is_none() {
             if self.round() > 0 {
                 idle = 0;
             } else {
@@ -276,22 +291,37 @@ impl Upf {
             }
         }
         drop(self.ctl.take());
-        self.n4.leave(self.clock.now());
-        self.send();
+        self.take_leave();
+        let (lost, wall) = (self.engine.lost(), self.n4.wall());
         let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
         let reports = self.engine.stop_with(|_, event| match (event, &bindings, &flow_log) {
             (Event::Nat(told), Some(bindings), _) => bindings.tell(told),
             // Nobody waits for control any more.
-            (Event::Flows(records), _, Some(log)) => log.tell_patiently(records),
+            (Event::Flows(records), _, Some(log)) => log.tell_patiently((wall, records)),
             _ => {}
         });
         self.mirrors.finish();
-        Ok(reports?)
+        match lost {
+            Some(worker) => Err(UpfError::WorkerLost(worker)),
+            None => Ok(reports?),
+        }
     }
 
     /// One round of everything; says how much there was to do.
     fn round(&mut self) -> usize {
+        let mut work = self.serve();
+        scale::regulate(&mut self.engine);
+        while let Some(job) = self.jobs.next() {
+            job(self);
+            work += 1;
+        }
+        work
+    }
+
+    /// One round of N4 and workers.
+    fn serve(&mut self) -> usize {
         let now = self.clock.now();
+        self.tell_time(now);
         let mut work = self.receive(now);
         work += self.take_events(now);
         if self.n4.next_deadline().is_some_and(|deadline| deadline <= now) {
@@ -299,12 +329,16 @@ impl Upf {
         }
         work += self.give_orders();
         self.send();
-        scale::regulate(&mut self.engine);
-        while let Some(job) = self.jobs.next() {
-            job(self);
-            work += 1;
-        }
         work
+    }
+
+    /// Looks at the system's clock, which may have been corrected.
+    fn tell_time(&mut self, now: Nanos) {
+        let correction = self.n4.tell_time(assemble::wall_clock(now, self.time_of_day));
+        if correction.unsigned_abs() >= u128::from(Nanos::SECOND) {
+            let seconds = correction as f64 / Nanos::SECOND as f64;
+            tracing::warn!(seconds, "the system's clock was set: reports and logs follow it");
+        }
     }
 
     fn receive(&mut self, now: Nanos) -> usize {
@@ -326,7 +360,7 @@ impl Upf {
         let mut learned = Vec::new();
         let mut ended = Vec::new();
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
-        let (bindings, flow_log) = (self.bindings.as_ref(), self.flow_log.as_ref());
+        let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
         self.engine.drain(|_, event| {
             events += 1;
             match event {
@@ -352,7 +386,7 @@ impl Upf {
                 }
                 Event::Flows(records) => {
                     if let Some(log) = flow_log {
-                        log.tell(records);
+                        log.tell((wall, records));
                     }
                 }
                 Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {

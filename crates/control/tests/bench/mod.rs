@@ -36,6 +36,7 @@ use session::config::{Ipv4Range, LocalAddresses, PoolConfig};
 use session::store::{DirectoryChange, Store};
 use session::{SessionRef, ShardId};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use tables::Nanos;
 
 pub const SECOND: u64 = Nanos::SECOND;
@@ -51,6 +52,12 @@ const GNB_MAC: MacAddr = MacAddr([2, 9, 0, 0, 0, 10]);
 const HOST_MAC: MacAddr = MacAddr([2, 9, 0, 0, 0, 80]);
 /// NTP seconds when the bench's clock is at zero.
 pub const NTP: u64 = 4_000_000_000;
+
+/// A system clock that is so many nanoseconds ahead of the bench's first one.
+pub fn wall(ahead: u64) -> WallClock {
+    let since_1970 = Duration::from_secs(NTP - control::upf::calendar::NTP_AT_1970);
+    WallClock::new(Nanos(0), since_1970 + Duration::from_nanos(ahead))
+}
 
 /// What a bench is made with.
 pub struct Limits {
@@ -150,7 +157,7 @@ impl Bench {
         };
         let now = Nanos(SECOND);
         let store = Store::new(config).unwrap();
-        let wall = WallClock { ntp_at_zero: NTP };
+        let wall = wall(0);
         let n4 = N4::new(now, node, store, UPF.into(), &[], limits.far_ends.into(), wall);
         let datapath = Config { peers: limits.far_ends, ..Config::new(net().view()) };
         let mut worker = Datapath::new(datapath);
@@ -439,7 +446,7 @@ impl Bench {
     }
 }
 
-const UPLINK: Uplink = Uplink {
+pub const UPLINK: Uplink = Uplink {
     qfi: match Qfi::new(0) {
         Some(qfi) => qfi,
         None => unreachable!(),

@@ -116,7 +116,12 @@ impl Smf {
 
     /// Answers the last report.
     pub fn answer(&mut self, answer: Answer) {
-        let Report { handle, seid, .. } = self.reports.last().unwrap();
+        self.answer_to(self.reports.len() - 1, answer);
+    }
+
+    /// Answers one of the reports.
+    pub fn answer_to(&mut self, report: usize, answer: Answer) {
+        let Report { handle, seid, .. } = &self.reports[report];
         let response = SessionReportResponse {
             cause: if answer == Answer::Unknown { Cause::SESSION_NOT_FOUND } else { Cause::ACCEPTED },
             offending_ie: None,

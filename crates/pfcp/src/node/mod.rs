@@ -33,7 +33,7 @@ use crate::ids::Seid;
 use crate::message_type::MessageType;
 use peer::Peers;
 use replies::{Key, Likeness, Replies};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use tables::Nanos;
 use transactions::{Purpose, Transactions};
 
@@ -119,6 +119,11 @@ impl Node {
     /// What it was told.
     pub const fn config(&self) -> &NodeConfig {
         &self.config
+    }
+
+    /// Changes who may speak ([`NodeConfig::allowed`]).
+    pub fn allow(&mut self, allowed: Vec<(IpAddr, u8)>) {
+        self.config.allowed = allowed;
     }
 
     /// What was counted.

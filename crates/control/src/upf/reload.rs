@@ -1,0 +1,139 @@
+//! A configuration that is read anew while the UPF runs: who may speak on N4, routes and neighbours change; the rest waits for a restart.
+
+use super::{Backend, Upf, assemble};
+use crate::config::{Config, N4};
+use crate::ctl::{CtlError, ErrorCode};
+use datapath::command::Command;
+use datapath::net::Net;
+
+/// What came of it. The names are the file's: sections and keys.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reloaded {
+    /// In force now.
+    pub changed: Vec<&'static str>,
+    /// Different in the file, and in force only after a restart.
+    pub restart: Vec<&'static str>,
+    /// Node IDs of SMFs with an association that are no longer allowed to speak.
+    pub shut_out: Vec<String>,
+}
+
+impl Backend {
+    /// Takes over what can be changed while it runs. All of it, or, with an error, nothing.
+    pub fn reload(&self, config: Config) -> Result<Reloaded, CtlError> {
+        self.ask(move |upf| reload(upf, config))
+    }
+}
+
+fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
+    let (old, mut told) = (&upf.config, Reloaded::default());
+    let mut differ = differences(old, &config);
+    // Routes and neighbours name interfaces by their place in the list.
+    let same_interfaces = old.interfaces == config.interfaces;
+    if same_interfaces {
+        let names = ["route", "neighbour"];
+        let there = differ.extract_if(.., |name| names.contains(name));
+        told.changed.extend(there);
+    }
+    told.changed.extend(differ.extract_if(.., |name| ["log", "n4.peers", "n4.last-reports"].contains(name)));
+    told.restart = differ;
+    if told.changed.iter().any(|name| ["route", "neighbour"].contains(name)) {
+        let mut net = upf.net.clone();
+        exchange(&mut net, old, &config).map_err(|why| CtlError::new(ErrorCode::BadRequest, why))?;
+        upf.net = net;
+        let view = upf.net.view();
+        upf.engine.broadcast(|| Command::Net(view.clone()));
+        upf.engine.flush();
+        // Reports come behind orders: what arrives after the answer goes the new way. A worker that doesn't answer is told elsewhere.
+        let _ = super::describe::counters(upf);
+    }
+    let Config { n4, log, routes, neighbours, .. } = config;
+    upf.n4.allow(assemble::allowed(&n4.peers));
+    let node = upf.n4.node();
+    let shut_out = node.peers().filter(|peer| !n4.allows(peer.address.ip()));
+    told.shut_out = shut_out.map(|peer| peer.node_id.to_string()).collect();
+    (upf.config.n4.peers, upf.config.n4.last_reports, upf.config.log) = (n4.peers, n4.last_reports, log);
+    if same_interfaces {
+        (upf.config.routes, upf.config.neighbours) = (routes, neighbours);
+    }
+    Ok(told)
+}
+
+/// Static routes and neighbours as the new configuration has them. What was learned stays.
+fn exchange(net: &mut Net, old: &Config, new: &Config) -> Result<(), String> {
+    for route in old.routes.iter().filter(|route| !new.routes.contains(route)) {
+        net.remove_route(route.to);
+    }
+    for route in &new.routes {
+        net.add_route(route.to, route.interface as u16, route.via)
+            .map_err(|error| format!("{}: {error}", route.to))?;
+    }
+    for neighbour in old.neighbours.iter().filter(|neighbour| !new.neighbours.contains(neighbour)) {
+        net.forget(neighbour.interface as u16, neighbour.address);
+    }
+    for neighbour in &new.neighbours {
+        net.learn(neighbour.interface as u16, neighbour.address, neighbour.mac);
+    }
+    Ok(())
+}
+
+/// Sections and keys in which two configurations differ. Every field is named, so that none is forgotten.
+fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
+    let Config {
+        node_id,
+        name,
+        n4: N4 { listen, peers, associate_with, heartbeat_interval, t1, n1, last_reports },
+        ports,
+        interfaces,
+        routes,
+        neighbours,
+        pools,
+        slices,
+        marking,
+        mirrors,
+        nat,
+        flow_log,
+        workers,
+        pin,
+        model,
+        parked_packets,
+        scaling,
+        memory,
+        qos,
+        offload,
+        limits,
+        socket,
+        log,
+    } = old;
+    let same = [
+        ("node.id", *node_id == new.node_id),
+        ("node.name", *name == new.name),
+        ("n4.listen", *listen == new.n4.listen),
+        ("n4.peers", *peers == new.n4.peers),
+        ("n4.associate-with", *associate_with == new.n4.associate_with),
+        ("n4.heartbeat-interval", *heartbeat_interval == new.n4.heartbeat_interval),
+        ("n4.t1", *t1 == new.n4.t1),
+        ("n4.n1", *n1 == new.n4.n1),
+        ("n4.last-reports", *last_reports == new.n4.last_reports),
+        ("port", *ports == new.ports),
+        ("interface", *interfaces == new.interfaces),
+        ("route", *routes == new.routes),
+        ("neighbour", *neighbours == new.neighbours),
+        ("pool", *pools == new.pools),
+        ("slice", *slices == new.slices),
+        ("marking", *marking == new.marking),
+        ("mirror", *mirrors == new.mirrors),
+        ("nat", *nat == new.nat),
+        ("flow-log", *flow_log == new.flow_log),
+        ("workers", (workers, pin, model) == (&new.workers, &new.pin, &new.model)),
+        ("workers", (parked_packets, memory) == (&new.parked_packets, &new.memory)),
+        ("scaling", *scaling == new.scaling),
+        ("qos", *qos == new.qos),
+        ("offload", *offload == new.offload),
+        ("limits", *limits == new.limits),
+        ("ctl.socket", *socket == new.socket),
+        ("log", *log == new.log),
+    ];
+    let mut names: Vec<_> = same.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect();
+    names.dedup();
+    names
+}

@@ -1,0 +1,324 @@
+//! A whole UPF on in-memory ports, with an SMF on a real socket: how it ends, what it reads anew while it runs, and whose clock it tells.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::bench::{Established, Smf, measured, threshold, urr};
+use control::config::{self, Config};
+use control::ctl::{CtlBackend, SessionQuery};
+use control::upf::{Backend, Options, Upf, UpfError};
+use engine::WorkerReport;
+use io::mem::{MemConfig, MemFrame, MemNic, MemPool, MemRx, MemTx, MemWire};
+use io::{Frame, Port, PortInfo, PortStats, RxQueue};
+use packet::pdu_session::Uplink;
+use packet::{MacAddr, PacketBuilder, PduSession, Qfi};
+use pfcp::Seid;
+use pfcp::ie::UsageReport;
+use pfcp::message::SessionEstablishmentResponse;
+use pfcp::message_type::MessageType;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tables::Nanos;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const MACS: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 3, 1]), MacAddr([2, 0, 0, 0, 6, 1])];
+const GNB_MAC: MacAddr = MacAddr([2, 9, 0, 0, 0, 1]);
+const ROUTERS: [MacAddr; 2] = [MacAddr([2, 9, 0, 0, 0, 2]), MacAddr([2, 9, 0, 0, 0, 3])];
+const N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
+
+const FILE: &str = r#"
+[node]
+id = "upf.test"
+[n4]
+listen = "127.0.0.1:0"
+[[port]]
+name = "access"
+driver = "null"
+[[port]]
+name = "core"
+driver = "null"
+[[interface]]
+name = "n3"
+port = "access"
+roles = ["n3"]
+addresses = ["192.0.2.1/24"]
+[[interface]]
+name = "n6"
+port = "core"
+roles = ["n6"]
+addresses = ["203.0.113.1/24"]
+[[route]]
+to = "0.0.0.0/0"
+via = "203.0.113.254"
+[[neighbour]]
+interface = "n6"
+address = "203.0.113.254"
+mac = "02:09:00:00:00:02"
+[[neighbour]]
+interface = "n6"
+address = "203.0.113.253"
+mac = "02:09:00:00:00:03"
+[[neighbour]]
+interface = "n3"
+address = "192.0.2.10"
+mac = "02:09:00:00:00:01"
+[[pool]]
+ipv4 = ["10.45.0.0/16"]
+"#;
+
+fn parse(text: &str) -> Config {
+    config::parse("test", text, &[], &[]).map_err(|report| report.to_string()).unwrap()
+}
+
+/// A frame that the driver of [`Fragile`] does not survive.
+const POISON: [u8; 16] = [0xde; 16];
+
+/// An in-memory NIC with a driver that panics at the sight of poison.
+struct Fragile(MemNic);
+
+struct FragileRx(MemRx);
+
+impl RxQueue for FragileRx {
+    type Frame = MemFrame;
+    fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        let received = self.0.rx_burst(into, max);
+        assert!(!into.iter().any(|frame| frame.bytes() == POISON), "poisoned, as the test wants it");
+        received
+    }
+}
+
+impl Port for Fragile {
+    type Frame = MemFrame;
+    type Rx = FragileRx;
+    type Tx = MemTx;
+    type Pool = MemPool;
+    fn info(&self) -> &PortInfo {
+        self.0.info()
+    }
+    fn take_queue(&mut self, queue: u16) -> Option<(FragileRx, MemTx)> {
+        self.0.take_queue(queue).map(|(rx, tx)| (FragileRx(rx), tx))
+    }
+    fn pool(&mut self, queue: u16) -> MemPool {
+        self.0.pool(queue)
+    }
+    fn link_up(&self) -> bool {
+        self.0.link_up()
+    }
+    fn stats(&self) -> PortStats {
+        self.0.stats()
+    }
+}
+
+/// A UPF that serves, and everything around it.
+struct Rig {
+    backend: Backend,
+    n3: MemWire,
+    n6: MemWire,
+    smf: Smf,
+    socket: UdpSocket,
+    upf: SocketAddr,
+    /// Types of the messages that the UPF sent, in order.
+    heard: Vec<u8>,
+    begun: Instant,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Vec<WorkerReport>, UpfError>>,
+}
+
+impl Rig {
+    fn start(workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
+        let config = parse(&format!("{FILE}[workers]\ncount = {workers}\n"));
+        let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
+        let [(n3_nic, n3), (n6_nic, n6)] = MACS.map(nic);
+        let ports = vec![Fragile(n3_nic), Fragile(n6_nic)];
+        let options = Options { no_ctl: true, reply_to_source_port: true, time_of_day, ..Options::default() };
+        let upf = Upf::start(&config, ports, options).unwrap();
+        let (n4, backend) = (upf.n4_address().unwrap(), upf.backend());
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || upf.run(&flag));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let (smf, heard) = (Smf::new(0, 1), Vec::new());
+        let mut rig =
+            Self { backend, n3, n6, smf, socket, upf: n4, heard, begun: Instant::now(), stop, thread };
+        rig.smf.associate(Nanos(0));
+        rig.until("an association", |rig| rig.smf.node.peers().next().is_some());
+        rig
+    }
+
+    /// Carries datagrams once.
+    fn pump(&mut self) {
+        let now = Nanos(self.begun.elapsed().as_nanos() as u64);
+        self.smf.tick(now);
+        for datagram in self.smf.take_datagrams() {
+            self.socket.send_to(&datagram, self.upf).unwrap();
+        }
+        let mut buffer = [0; 2_048];
+        if let Ok((length, _)) = self.socket.recv_from(&mut buffer) {
+            self.heard.push(buffer[1]);
+            self.smf.take(now, &buffer[..length]);
+        }
+    }
+
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < until, "{what} does not come");
+            self.pump();
+        }
+    }
+
+    fn establish(&mut self, cp: u64) -> Established {
+        let request = measured(cp, vec![urr(1, 0, threshold(1 << 40))]);
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let token = self.smf.ask(Nanos(0), kind, Seid(0), |out| request.encode(out));
+        self.until("an answer", |rig| rig.smf.answers.contains_key(&token));
+        let (_, _, body) = self.smf.answers.remove(&token).unwrap();
+        Established::new(&SessionEstablishmentResponse::decode(&body).unwrap())
+    }
+
+    /// A packet of the UE, of 100 octets, and where it leaves to.
+    fn up(&mut self, session: &Established) -> MacAddr {
+        let inner = crate::bench::inner(session.ue, SERVER, 100, 64);
+        let container = Uplink { qfi: Qfi::new(9).unwrap(), ..crate::bench::UPLINK };
+        let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(GNB, N3).udp(2152, 2152);
+        let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(&inner);
+        self.n3.offer(&mut vec![MemFrame::copy_of(&frame).unwrap()]);
+        let (until, mut out) = (Instant::now() + PATIENCE, Vec::new());
+        while out.is_empty() {
+            assert!(Instant::now() < until, "the packet does not come");
+            self.n6.collect(&mut out, 1);
+            std::thread::yield_now();
+        }
+        MacAddr(out[0].bytes()[..6].try_into().unwrap())
+    }
+
+    /// The end of the UPF, and what it told the SMF meanwhile.
+    fn end(mut self) -> (Result<Vec<WorkerReport>, UpfError>, Vec<u8>, Vec<UsageReport>) {
+        self.heard.clear();
+        self.until("the end", |rig| rig.thread.is_finished());
+        // What was sent last.
+        for _ in 0..10 {
+            self.pump();
+        }
+        let usage = self.smf.take_reports().into_iter().flat_map(|report| report.usage_reports).collect();
+        (self.thread.join().unwrap(), self.heard, usage)
+    }
+}
+
+#[test]
+fn a_stop_tells_the_last_octet_and_then_asks_to_be_released() {
+    for workers in [1, 2] {
+        let mut rig = Rig::start(workers, None);
+        let sessions: Vec<_> = (1..=40).map(|cp| rig.establish(cp)).collect();
+        for (at, session) in sessions.iter().enumerate() {
+            for _ in 0..=at {
+                assert_eq!(rig.up(session), ROUTERS[0]);
+            }
+        }
+        rig.stop.store(true, Ordering::Relaxed);
+        let (ended, heard, usage) = rig.end();
+        assert_eq!(ended.unwrap().len(), usize::from(workers));
+        let mut octets: Vec<_> = usage.iter().map(|usage| usage.volume.unwrap().total.unwrap()).collect();
+        octets.sort_unstable();
+        assert_eq!(octets, (1..=40).map(|packets| packets * 100).collect::<Vec<_>>());
+        // 40 reports, and behind them the request to be released, and the answer to the release.
+        assert_eq!(heard.len(), 42, "{heard:?}");
+        assert!(heard[..40].iter().all(|kind| *kind == MessageType::SESSION_REPORT_REQUEST.0));
+        assert_eq!(heard[40], MessageType::ASSOCIATION_UPDATE_REQUEST.0);
+        assert_eq!(heard[41], MessageType::ASSOCIATION_RELEASE_RESPONSE.0);
+    }
+}
+
+#[test]
+fn a_upf_without_workers_ends_with_an_error_and_tells_its_smf() {
+    let mut rig = Rig::start(1, None);
+    let session = rig.establish(1);
+    rig.up(&session);
+    rig.n3.offer(&mut vec![MemFrame::copy_of(&POISON).unwrap()]);
+    let (ended, heard, usage) = rig.end();
+    assert!(matches!(ended, Err(UpfError::WorkerLost(0))), "{ended:?}");
+    assert_eq!(heard.first(), Some(&MessageType::ASSOCIATION_UPDATE_REQUEST.0));
+    assert!(usage.is_empty(), "there is nobody left to ask");
+}
+
+#[test]
+fn with_another_worker_the_death_of_one_ends_nothing() {
+    let mut rig = Rig::start(2, None);
+    let sessions: Vec<_> = (1..=20).map(|cp| rig.establish(cp)).collect();
+    rig.n3.offer_to(0, &mut vec![MemFrame::copy_of(&POISON).unwrap()]);
+    for session in &sessions {
+        rig.up(session);
+    }
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok() && usage.len() == 20, "{ended:?}");
+}
+
+#[test]
+fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
+    let mut rig = Rig::start(1, None);
+    let session = rig.establish(1);
+    assert_eq!(rig.up(&session), ROUTERS[0]);
+    // Another router.
+    let other = FILE.replace("via = \"203.0.113.254\"", "via = \"203.0.113.253\"");
+    let told = rig.backend.reload(parse(&other)).unwrap();
+    assert_eq!((told.changed, told.restart.len()), (vec!["route"], 0));
+    assert_eq!(rig.up(&session), ROUTERS[1]);
+    // The router has another MAC address; its old entry is gone.
+    let moved = other.replace("02:09:00:00:00:03", "02:09:00:00:00:02").replace(
+        "address = \"203.0.113.254\"\nmac = \"02:09:00:00:00:02\"",
+        "address = \"203.0.113.200\"\nmac = \"02:09:00:00:00:77\"",
+    );
+    assert_eq!(rig.backend.reload(parse(&moved)).unwrap().changed, ["neighbour"]);
+    assert_eq!(rig.up(&session), ROUTERS[0]);
+    // What needs a restart is named, and routes that lead through other interfaces than there are wait for it too.
+    let file = FILE.replace("name = \"n6\"\n", "name = \"n6\"\nmtu = 1400\n") + "[limits]\nsessions = 5\n";
+    let told = rig.backend.reload(parse(&file)).unwrap();
+    assert_eq!((told.changed, told.restart), (vec![], vec!["interface", "route", "neighbour", "limits"]));
+    assert_eq!(rig.up(&session), ROUTERS[0]);
+    // The SMF is no longer among the peers.
+    let file =
+        moved.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\npeers = [\"127.0.0.7/32\"]");
+    let told = rig.backend.reload(parse(&file)).unwrap();
+    assert_eq!((told.changed, told.shut_out), (vec!["n4.peers"], vec!["198.51.100.100".to_owned()]));
+    let release = rig.smf.ask(Nanos(0), MessageType::SESSION_DELETION_REQUEST, session.seid, |_| {});
+    let refused = |rig: &Rig| {
+        rig.backend.n4().unwrap().counters.iter().any(|c| c.counter == "not-allowed" && c.value > 0)
+    };
+    rig.until("a refusal", |rig| refused(rig));
+    assert!(!rig.smf.answers.contains_key(&release), "it is not heard");
+    assert_eq!(
+        rig.backend.sessions(&SessionQuery { limit: 10, ..SessionQuery::default() }).unwrap().total,
+        1
+    );
+    // And back.
+    assert_eq!(rig.backend.reload(parse(&moved)).unwrap().changed, ["n4.peers"]);
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok());
+    // The deletion that was not heard comes again, before the last report or after it.
+    assert!(usage.len() <= 1);
+}
+
+/// Seconds since 1970, as the test turns it.
+static TIME: AtomicU64 = AtomicU64::new(1_000_000_000);
+
+#[test]
+fn the_clock_in_reports_is_the_systems_as_it_is_now() {
+    let mut rig = Rig::start(1, Some(|| UNIX_EPOCH + Duration::from_secs(TIME.load(Ordering::Relaxed))));
+    let session = rig.establish(1);
+    rig.up(&session);
+    // Set by a year.
+    TIME.store(1_031_536_000, Ordering::Relaxed);
+    rig.stop.store(true, Ordering::Relaxed);
+    let (_, _, usage) = rig.end();
+    let ntp = 1_031_536_000 + control::upf::calendar::NTP_AT_1970;
+    let [start, end] = [usage[0].start, usage[0].end].map(|time| u64::from(time.unwrap().0));
+    let duration = u64::from(usage[0].duration.unwrap());
+    assert_eq!(end, ntp & 0xffff_ffff, "as the clock says now");
+    assert!(end - start <= duration + 1, "a measurement keeps its length over a step: {start} to {end}");
+}
