@@ -17,14 +17,24 @@ pub enum Exit {
     Privilege = 3,
     /// A port's device can't be opened, or failed.
     Device = 4,
+    /// A worker of a UPF died, and there was none to take over its sessions: SMFs were told, and the process ended. A supervisor
+    /// starts it again.
+    WorkerLost = 5,
     /// A signal ended the work before it was done; that SIGINT or SIGTERM ends a running UPF is [`Exit::Done`].
     Interrupted = 130,
 }
 
 impl Exit {
     /// Every code, in order.
-    const ALL: [Self; 6] =
-        [Self::Done, Self::Failed, Self::Usage, Self::Privilege, Self::Device, Self::Interrupted];
+    const ALL: [Self; 7] = [
+        Self::Done,
+        Self::Failed,
+        Self::Usage,
+        Self::Privilege,
+        Self::Device,
+        Self::WorkerLost,
+        Self::Interrupted,
+    ];
 
     /// What it means, in brief.
     const fn meaning(self) -> &'static str {
@@ -34,6 +44,7 @@ impl Exit {
             Self::Usage => "wrong arguments or configuration",
             Self::Privilege => "missing privilege",
             Self::Device => "a device failed",
+            Self::WorkerLost => "a worker died",
             Self::Interrupted => "interrupted",
         }
     }

@@ -7,6 +7,8 @@
 mod commands;
 mod exit;
 mod log;
+#[cfg(feature = "dpdk")]
+mod memory;
 mod output;
 mod report;
 mod signals;

@@ -1,6 +1,9 @@
 //! The `millrace` program as a user meets it: what it prints where, and what it ends with.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "dpdk")]
+mod signals;
+
 use control::ctl::*;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -123,6 +126,37 @@ fn what_is_not_there_and_what_is_not_a_command() {
     }
     let mut command = millrace(&["config", "schema"]);
     assert!(ends(&command.env("MILLRACE_LOG", "a=b=c").output().unwrap(), 2).1.contains("MILLRACE_LOG"));
+}
+
+#[test]
+#[cfg(feature = "dpdk")]
+fn memory_that_no_machine_has_is_refused_with_the_place_and_the_remedy() {
+    let directory = Directory::new("memory");
+    let file = directory.file(control::config::EXAMPLE);
+    let set = ["limits.buffered-packets=16777216", "port.access.mtu=9600", "workers.memory=no-huge"];
+    let mut args = vec!["run", "--check", "-c", &file];
+    set.iter().for_each(|set| args.extend(["--set", set]));
+    let room = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let available: u64 = room
+        .lines()
+        .find_map(|l| l.strip_prefix("MemAvailable:"))
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    if available > 200_000_000 {
+        return eprintln!("skipped: this machine has {available} kB");
+    }
+    let (_, stderr) = ends(&millrace(&args).output().unwrap(), 2);
+    assert!(
+        stderr.starts_with("--set limits.buffered-packets=16777216: packet buffers would take "),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("  help: lower `limits.buffered-packets` to ") || stderr.contains("more memory"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use crate::{output, report};
 use clap::Subcommand;
 use control::config::{self, Config};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `config`.
@@ -29,7 +30,7 @@ enum Command {
 }
 
 /// What comes over the file.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Overrides {
     /// Set a value, such as n4.listen=192.0.2.1:8805 or port.0.mtu=9000. Comes over the file and the environment
     /// (MILLRACE_N4__LISTEN=192.0.2.1:8805).
@@ -39,11 +40,20 @@ pub struct Overrides {
 
 /// Loads a file with the environment and overrides over it.
 pub fn load(file: &Path, overrides: &Overrides) -> Result<Config, Failure> {
-    // A variable that is not text can't be one of ours.
-    let environment: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
-    Ok(config::load(file, &environment, &overrides.set)?)
+    Ok(config::load(file, &environment(), &overrides.set)?)
+}
+
+/// Says that a value of it can't be.
+#[cfg(feature = "dpdk")]
+pub fn object(file: &Path, overrides: &Overrides, key: &[&str], wrong: config::Wrong) -> Failure {
+    config::object(file, &environment(), &overrides.set, key, wrong).into()
+}
+
+/// A variable that is not text can't be one of ours.
+fn environment() -> Vec<(String, String)> {
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text).collect()
 }
 
 /// Says that a configuration is right, and what it amounts to.

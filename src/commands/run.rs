@@ -2,9 +2,11 @@
 
 use super::config::{Overrides, confirm, load};
 use crate::exit::{Exit, Failure};
-use crate::log::{self, Verbosity};
+use crate::log::{self, Levels, Verbosity};
 use crate::output;
 use control::config::Config;
+#[cfg(feature = "dpdk")]
+use control::config::Wrong;
 use control::upf::{Options, Upf, UpfError};
 use std::path::PathBuf;
 
@@ -27,14 +29,54 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let config = load(&args.config, &args.overrides)?;
-    log::start(verbosity, Some(&config.log.filter))?;
+    let levels = log::start_with_levels(verbosity, Some(&config.log.filter))?;
+    #[cfg(feature = "dpdk")]
+    if let Some(room) = crate::memory::Room::here()
+        && let Some((key, wrong)) = exceeds(&config, &room)
+    {
+        return Err(super::config::object(&args.config, &args.overrides, key, wrong));
+    }
     if args.check {
         return confirm(&args.config, &config).and_then(|()| confirm_cores(&config));
     }
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    serve(&config, args)
+    serve(&config, args, levels)
+}
+
+/// Takes over what can be changed while the UPF runs, or says why not.
+#[cfg(feature = "dpdk")]
+fn reload(file: &std::path::Path, overrides: &Overrides, backend: &control::upf::Backend, levels: &Levels) {
+    let read = load(file, overrides).and_then(|config| {
+        for warning in config.warnings() {
+            tracing::warn!("{warning}");
+        }
+        let filter = config.log.filter.clone();
+        let refused = |error: control::ctl::CtlError| Failure::new(Exit::Failed, error.to_string());
+        Ok((backend.reload(config).map_err(refused)?, filter))
+    });
+    let (reloaded, filter) = match read {
+        Ok(reloaded) => reloaded,
+        Err(failure) => {
+            crate::report::print(&failure);
+            return tracing::error!("SIGHUP: nothing was changed; the UPF goes on as it was");
+        }
+    };
+    match levels.configure(&filter) {
+        Ok(None) => {}
+        Ok(Some(fixed)) => tracing::info!("log.filter has no effect: {fixed} comes before it"),
+        Err(error) => tracing::error!("log.filter: {error}"),
+    }
+    let control::upf::Reloaded { changed, restart, shut_out } = reloaded;
+    let listed = |names: &[&str]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    tracing::info!(changed = listed(&changed), "SIGHUP: the configuration was read anew");
+    if !restart.is_empty() {
+        tracing::warn!("these differ, and take effect with the next start: {}", listed(&restart));
+    }
+    for smf in shut_out {
+        tracing::warn!(smf, "is no longer among n4.peers: it is not heard, and its sessions stay");
+    }
 }
 
 /// Says where workers would run on this machine, and what is wrong with that.
@@ -45,7 +87,7 @@ fn confirm_cores(config: &Config) -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "dpdk"))]
-fn serve(_: &Config, _: &Args) -> Result<(), Failure> {
+fn serve(_: &Config, _: &Args, _: Levels) -> Result<(), Failure> {
     Err(Failure::new(
         Exit::Device,
         "this build has no DPDK (cargo feature `dpdk`), and so no ports to run on",
@@ -53,12 +95,12 @@ fn serve(_: &Config, _: &Args) -> Result<(), Failure> {
 }
 
 #[cfg(feature = "dpdk")]
-fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
+fn serve(config: &Config, args: &Args, levels: Levels) -> Result<(), Failure> {
     use dpdk::{DpdkPort, Eal};
     use engine::IdlePolicy;
     use std::sync::Arc;
 
-    let stop = crate::signals::stop_flag()?;
+    let signals = crate::signals::Watch::start()?;
     let device = |error: dpdk::DpdkError| Failure::new(Exit::Device, error);
     let eal = Eal::init(&eal_config(config)).map_err(device)?;
     tracing::info!(memory = %eal.chosen(), "DPDK started");
@@ -98,7 +140,9 @@ fn serve(config: &Config, args: &Args) -> Result<(), Failure> {
     if let Some(path) = upf.ctl_path() {
         tracing::info!(socket = %path.display(), "ask with `millrace ctl`");
     }
-    let reports = upf.run(&stop).map_err(|error| failure(&error))?;
+    let (file, overrides, backend) = (args.config.clone(), args.overrides.clone(), upf.backend());
+    signals.serves(upf.ctl_path(), move || reload(&file, &overrides, &backend, &levels));
+    let reports = upf.run(signals.stop()).map_err(|error| failure(&error))?;
     for report in reports {
         let (counters, worker) = (report.counters, report.worker);
         tracing::info!(
@@ -138,6 +182,7 @@ fn failure(error: &UpfError) -> Failure {
         | UpfError::Cores(_)
         | UpfError::Pool(_)
         | UpfError::Engine(Pin { .. } | NoQueue { .. }) => Exit::Usage,
+        UpfError::WorkerLost(_) => Exit::WorkerLost,
         _ => Exit::Failed,
     };
     Failure::new(exit, error.to_string())
@@ -205,6 +250,68 @@ fn bond(bond: &control::config::Bond) -> dpdk::bond::Bond {
     }
 }
 
+/// Bytes of packet buffers, and of what drivers have beside them, if so many packets are buffered for UEs.
+#[cfg(feature = "dpdk")]
+fn buffer_bytes(config: &Config, buffered: u32) -> u64 {
+    let mut config = config.clone();
+    config.limits.buffered_packets = buffered;
+    // Headroom, private data and alignment come to less than 800 bytes a buffer.
+    let bytes = |port: &control::config::Port| {
+        // For LACP's own packets, each member of a port has about a kilobyte per transmit descriptor.
+        let members = port.bond.as_ref().map_or(0, |bond| bond.members.len() as u64);
+        let descriptors = u64::from(port.queues) * u64::from(port.tx_descriptors) + 256;
+        u64::from(frames(&config, port)) * (u64::from(port.mtu) + 800) + members * descriptors * 1024
+    };
+    config.ports.iter().map(bytes).sum::<u64>() * 5 / 4 + (64 << 20)
+}
+
+/// What of the memory that is taken at the start there is no room for, if anything: the key to change, and what to say.
+#[cfg(feature = "dpdk")]
+fn exceeds(config: &Config, room: &crate::memory::Room) -> Option<(&'static [&'static str], Wrong)> {
+    use control::config::Memory;
+
+    /// Flow entries with their part of the table, at most.
+    const FLOW: u64 = 120;
+    let wrong = |what, bytes: u64, available: u64, remedy| Wrong::Memory {
+        what,
+        megabytes: bytes >> 20,
+        available: available >> 20,
+        says: room.says.clone(),
+        remedy,
+    };
+    let buffers = buffer_bytes(config, config.limits.buffered_packets);
+    let are_huge = match config.memory {
+        // DPDK says it if there are too few.
+        Memory::HugePages => true,
+        Memory::Auto => buffers <= room.huge,
+        Memory::NoHuge => false,
+    };
+    let buffers = if are_huge { 0 } else { buffers };
+    if buffers > room.ordinary {
+        let without = buffer_bytes(config, 0);
+        let each = (buffers - without) / u64::from(config.limits.buffered_packets.max(1));
+        let fit = room.ordinary.saturating_sub(without).checked_div(each).unwrap_or(0);
+        let (key, remedy): (&[&str], _) = if fit > 0 {
+            let remedy = format!("lower `limits.buffered-packets` to {fit} or less, or give it more memory");
+            (&["limits", "buffered-packets"], remedy)
+        } else {
+            let remedy = "fewer or shorter queues (`queues`, `rx-descriptors`, `tx-descriptors`, [qos]), a smaller `mtu`, fewer \
+                          workers, or more memory";
+            (&["port"], remedy.into())
+        };
+        return Some((key, wrong("packet buffers", buffers, room.ordinary, remedy)));
+    }
+    let (flows, left) = (u64::from(config.limits.flows_reserved) * FLOW, room.ordinary - buffers);
+    if flows > left {
+        let remedy = format!(
+            "lower `limits.flows-reserved` to {} or less: others are taken as flows come",
+            left / FLOW
+        );
+        return Some((&["limits", "flows-reserved"], wrong("flow entries", flows, left, remedy)));
+    }
+    None
+}
+
 #[cfg(feature = "dpdk")]
 fn eal_config(config: &Config) -> dpdk::EalConfig {
     use control::config::Memory;
@@ -214,14 +321,7 @@ fn eal_config(config: &Config) -> dpdk::EalConfig {
         None => vec![port.device.to_string()],
     };
     let devices: Vec<String> = config.ports.iter().flat_map(names).collect();
-    // Headroom, private data and alignment come to less than 800 bytes a buffer.
-    let bytes = |port: &control::config::Port| {
-        // For LACP's own packets, each member of a port has about a kilobyte per transmit descriptor.
-        let members = port.bond.as_ref().map_or(0, |bond| bond.members.len() as u64);
-        let descriptors = u64::from(port.queues) * u64::from(port.tx_descriptors) + 256;
-        u64::from(frames(config, port)) * (u64::from(port.mtu) + 800) + members * descriptors * 1024
-    };
-    let megabytes = config.ports.iter().map(bytes).sum::<u64>() * 5 / 4 / (1 << 20) + 64;
+    let megabytes = buffer_bytes(config, config.limits.buffered_packets) >> 20;
     dpdk::EalConfig {
         memory: match config.memory {
             Memory::Auto => dpdk::Memory::Auto,
@@ -230,5 +330,45 @@ fn eal_config(config: &Config) -> dpdk::EalConfig {
         },
         megabytes: megabytes.try_into().unwrap_or(u32::MAX),
         ..dpdk::EalConfig::for_devices(devices.iter().map(String::as_str))
+    }
+}
+
+#[cfg(all(test, feature = "dpdk"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::memory::Room;
+
+    #[test]
+    fn memory_that_is_not_there_is_refused_with_what_would_fit() {
+        let config = |set: &[&str]| {
+            let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
+            control::config::parse("example", control::config::EXAMPLE, &[], &set).unwrap()
+        };
+        let room = Room { ordinary: 4 << 30, says: "the test".into(), huge: 0 };
+        assert!(exceeds(&config(&[]), &room).is_none());
+        let much = ["limits.buffered-packets=16000000", "limits.buffered-packets-per-session=64"];
+        let (key, wrong) = exceeds(&config(&much), &room).unwrap();
+        assert_eq!(key, ["limits", "buffered-packets"]);
+        assert!(wrong.to_string().contains("MB, and there are 4096 MB (the test)"), "{wrong}");
+        // What it says does fit, and a little more doesn't.
+        let help = wrong.help().unwrap();
+        let fit: u32 = help.split(' ').find_map(|word| word.parse().ok()).unwrap();
+        let fits = |packets: u32| {
+            exceeds(&config(&[&format!("limits.buffered-packets={packets}")]), &room).is_none()
+        };
+        assert!(fits(fit) && !fits(fit + fit / 50), "{help}");
+        // Huge pages hold them, or are asked for and DPDK says it.
+        assert!(exceeds(&config(&much), &Room { huge: 1 << 40, ..room.clone() }).is_none());
+        let small = Room { ordinary: 1 << 20, ..room.clone() };
+        assert_eq!(exceeds(&config(&[]), &small).unwrap().0, ["port"]);
+        let (key, wrong) =
+            exceeds(&config(&["limits.flows-reserved=134217728", "limits.flows=134217728"]), &room).unwrap();
+        assert_eq!(key, ["limits", "flows-reserved"], "{wrong}");
+    }
+
+    #[test]
+    fn a_lost_worker_has_an_exit_code_of_its_own() {
+        assert_eq!(failure(&UpfError::WorkerLost(0)).exit, Exit::WorkerLost);
     }
 }
