@@ -289,8 +289,9 @@ fn exceeds(config: &Config, room: &crate::memory::Room) -> Option<(&'static [&'s
     let buffers = if are_huge { 0 } else { buffers };
     if buffers > room.ordinary {
         let without = buffer_bytes(config, 0);
-        let each = (buffers - without) / u64::from(config.limits.buffered_packets.max(1));
-        let fit = room.ordinary.saturating_sub(without).checked_div(each).unwrap_or(0);
+        // Rounded up: what is said to fit does.
+        let each = (buffers - without) / u64::from(config.limits.buffered_packets.max(1)) + 2;
+        let fit = room.ordinary.saturating_sub(without) / each;
         let (key, remedy): (&[&str], _) = if fit > 0 {
             let remedy = format!("lower `limits.buffered-packets` to {fit} or less, or give it more memory");
             (&["limits", "buffered-packets"], remedy)

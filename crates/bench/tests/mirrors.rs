@@ -35,6 +35,7 @@ fn configuration(directory: &Path) -> String {
         id = "upf.test"
         [n4]
         listen = "127.0.0.1:0"
+        last-reports = "0s"
         [[port]]
         name = "access"
         driver = "null"

@@ -135,7 +135,7 @@ impl Rig {
         let ports = vec![Fragile(n3_nic), Fragile(n6_nic)];
         let options = Options { no_ctl: true, reply_to_source_port: true, time_of_day, ..Options::default() };
         let upf = Upf::start(&config, ports, options).unwrap();
-        let (n4, backend) = (upf.n4_address().unwrap(), upf.backend());
+        let (n4, backend) = (upf.n4_address(), upf.backend());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let thread = std::thread::spawn(move || upf.run(&flag));
@@ -250,6 +250,11 @@ fn with_another_worker_the_death_of_one_ends_nothing() {
     let mut rig = Rig::start(2, None);
     let sessions: Vec<_> = (1..=20).map(|cp| rig.establish(cp)).collect();
     rig.n3.offer_to(0, &mut vec![MemFrame::copy_of(&POISON).unwrap()]);
+    // What is on its way to the dying one meanwhile is lost with it.
+    rig.until("an heir", |rig| {
+        let shards: Vec<_> = rig.backend.workers().unwrap().iter().map(|line| line.shards).collect();
+        shards == [0, 512]
+    });
     for session in &sessions {
         rig.up(session);
     }

@@ -361,6 +361,13 @@ impl Net {
         self.version += 1;
     }
 
+    /// It is where it says from now on: until workers have asked it, where it was. Says whether it was fixed.
+    pub fn unfix(&mut self, interface: u16, address: IpAddr) -> bool {
+        let fixed = self.fixed.remove(&(interface, address)).is_some();
+        self.version += u64::from(fixed);
+        fixed
+    }
+
     /// A worker learned where a neighbour is ([`crate::command::Event::Neighbour`]). Workers are told by
     /// [`crate::command::Command::Neighbour`]: they know best what they know, and views say nothing of it.
     pub fn learn(&mut self, interface: u16, address: IpAddr, mac: MacAddr) {

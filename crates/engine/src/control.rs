@@ -27,6 +27,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tables::clock::Tsc;
 
+/// Orders that wait for one worker, at most, for another worker's news to be added.
+const NEWS: usize = 4_096;
+
 /// Runs first in each worker's thread; what it returns is dropped when the thread ends.
 pub type OnThreadStart = Arc<dyn Fn() -> Box<dyn std::any::Any> + Send + Sync>;
 
@@ -167,10 +170,13 @@ impl Seat {
         matches!(self.waiting.front(), Some(Order::Take(order)) if order.number > self.may_take)
     }
 
-    /// A command behind all that waits. A view of the network that its worker has not got yet is out of date when there is a newer one.
+    /// A command behind all that waits. A view of the network that its worker has not got yet is out of date when there is a newer one;
+    /// and a worker that is far behind asks for neighbours itself when it needs them.
     fn wait(&mut self, command: Command) {
-        if matches!(command, Command::Net(_)) {
-            self.waiting.retain(|order| !matches!(order, Order::Do(Command::Net(_))));
+        match command {
+            Command::Net(_) => self.waiting.retain(|order| !matches!(order, Order::Do(Command::Net(_)))),
+            Command::Neighbour { .. } if self.waiting.len() >= NEWS => return,
+            _ => {}
         }
         self.waiting.push_back(Order::Do(command));
     }

@@ -9,6 +9,7 @@ use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Asked, Marking, Slice};
 use engine::plan::Limits;
 use engine::{EngineConfig, Scaling};
+use ipnet::IpNet;
 use packet::{MacAddr, Qfi};
 use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{NodeConfig, RequestPort};

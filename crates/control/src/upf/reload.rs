@@ -68,10 +68,10 @@ fn exchange(net: &mut Net, old: &Config, new: &Config) -> Result<(), String> {
             .map_err(|error| format!("{}: {error}", route.to))?;
     }
     for neighbour in old.neighbours.iter().filter(|neighbour| !new.neighbours.contains(neighbour)) {
-        net.forget(neighbour.interface as u16, neighbour.address);
+        net.unfix(neighbour.interface as u16, neighbour.address);
     }
     for neighbour in &new.neighbours {
-        net.learn(neighbour.interface as u16, neighbour.address, neighbour.mac);
+        net.fix(neighbour.interface as u16, neighbour.address, neighbour.mac);
     }
     Ok(())
 }
