@@ -110,6 +110,7 @@ reasons! {
     NotOwned = "not-owned", "A packet of a shard that no worker owns: its worker died and nobody could inherit from it.";
     MoveParkingFull = "move-parking-full", "A packet of a shard that was on its way to another worker, which had no room to park it. Raise [workers] parked-packets.";
     LostWithWorker = "lost-with-worker", "A packet in the rings of a worker that died.";
+    LeftAtStop = "left-at-stop", "A packet on its way from one worker to another when all were told to stop: what comes later than ten milliseconds after that is not waited for.";
     HandOffRingFull = "hand-off-ring-full", "The ring to the worker that owns the packet's shard is full: that worker is overloaded.";
     TxQueueFull = "tx-queue-full", "The port's transmit queue stayed full: the link is slower than what is sent to it.";
 }

@@ -220,6 +220,7 @@ pub struct Engine {
     pub(crate) regulator: Regulator,
     seats: Vec<Seat>,
     waker: Arc<Waker>,
+    roster: Roster,
     /// Events met while waiting for reports.
     early: VecDeque<(usize, Event)>,
     last_fence: u64,
@@ -258,6 +259,7 @@ impl Engine {
             active,
             seats: Vec::with_capacity(workers),
             waker: Arc::new(Waker::new()?),
+            roster: roster.clone(),
             early: VecDeque::new(),
             director: Director::new(2 * config.patience),
             regulator: Regulator::new(&config.scaling, most)?,
@@ -615,6 +617,7 @@ impl Engine {
         if let Some(order) = self.director.give_up_unbegun() {
             take_back(&mut self.seats, &mut self.map, &order);
         }
+        self.roster.end();
         for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
             seat.waiting.push_back(Order::Stop);
         }

@@ -55,23 +55,37 @@ impl AsFd for Waker {
     }
 }
 
-/// The workers' threads, for whoever has something for one that sleeps.
+/// The workers' threads, for whoever has something for one that sleeps, and whether they are all to end.
 #[derive(Clone, Debug)]
-pub(crate) struct Roster(Arc<[(Dial, OnceLock<Thread>)]>);
+pub(crate) struct Roster {
+    threads: Arc<[(Dial, OnceLock<Thread>)]>,
+    ending: Arc<AtomicBool>,
+}
 
 impl Roster {
     pub fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| (Dial::default(), OnceLock::new())).collect())
+        let threads = (0..workers).map(|_| (Dial::default(), OnceLock::new())).collect();
+        Self { threads, ending: Arc::default() }
+    }
+
+    /// Control: all are about to be told to stop. Those that end first are not dead.
+    pub fn end(&self) {
+        self.ending.store(true, Ordering::Release);
+    }
+
+    /// Whether a worker that is not there has been told to end.
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
     }
 
     /// The worker's own dial.
     pub fn dial(&self, worker: usize) -> Dial {
-        self.0.get(worker).map(|(dial, _)| dial.clone()).unwrap_or_default()
+        self.threads.get(worker).map(|(dial, _)| dial.clone()).unwrap_or_default()
     }
 
     /// The calling thread is this worker.
     pub fn enter(&self, worker: usize) {
-        if let Some((_, thread)) = self.0.get(worker) {
+        if let Some((_, thread)) = self.threads.get(worker) {
             let _ = thread.set(std::thread::current());
         }
     }
@@ -79,7 +93,7 @@ impl Roster {
     /// Wakes all that sleep. Call it after something was put into their rings.
     pub fn wake_all(&self) {
         fence(Ordering::SeqCst);
-        for (dial, thread) in self.0.iter() {
+        for (dial, thread) in self.threads.iter() {
             if let Some(thread) = thread.get()
                 && dial.is_asleep()
             {

@@ -559,9 +559,10 @@ impl<P: Port> Worker<P> {
     pub(crate) fn publish(&mut self) {
         let Lost { full, dead } = self.mesh.publish();
         self.load.handed_off -= full + dead;
+        let gone = self.gone();
         let counters = self.datapath.counters_mut();
         counters.lost_in_hand_off(Reason::HandOffRingFull, full);
-        counters.lost_in_hand_off(Reason::LostWithWorker, dead);
+        counters.lost_in_hand_off(gone, dead);
     }
 
     /// Offers what waits to the ports again; says how many frames they took.
@@ -595,9 +596,10 @@ impl<P: Port> Worker<P> {
             shards.extend(shards_in(passed));
         }
         shards.append(&mut self.mesh.returned());
+        let gone = self.gone();
         let counters = self.datapath.counters_mut();
         counters.handed_in += lost;
-        counters.lose(Reason::LostWithWorker, lost);
+        counters.lose(gone, lost);
         shards
     }
 
@@ -606,6 +608,11 @@ impl<P: Port> Worker<P> {
         while let Some(event) = self.overdue.take_any() {
             self.backlog.push_back(Answer::Event(event));
         }
+    }
+
+    /// Why packets are lost that were on their way to a worker that is not there any more.
+    fn gone(&self) -> Reason {
+        if self.roster.is_ending() { Reason::LeftAtStop } else { Reason::LostWithWorker }
     }
 
     /// Passes answers and events to control.

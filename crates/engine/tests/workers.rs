@@ -3,15 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use crate::rig::{N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, network, packet, rules, tunnel, ue, wait};
-use datapath::Counters;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::offload::{Mode, Policy};
+use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, EngineError, WorkerReport};
 use io::Frame;
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemSwitch, MemWire, RssMode};
 use packet::{MacAddr, Teid};
 use session::rules::Tunnel;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tables::clock::Tsc;
 
@@ -92,6 +93,40 @@ fn packets_reach_the_owner_of_their_session_in_order_and_none_is_lost() {
 }
 
 /// TEIDs that don't say where their session is, on packets that arrive at one worker and belong to both.
+/// The worker that has nothing to do ends at once; the other goes on for a while, with packets for both.
+#[test]
+fn no_worker_is_said_to_have_died_when_all_are_told_to_stop() {
+    for _ in 0..3 {
+        let (engine, _ports, mut n3, mut n6) = start(2, 2);
+        let mut engine = engine.unwrap();
+        install(&mut engine, SESSIONS);
+        let stopped = AtomicBool::new(false);
+        let reports = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut waiting, mut out, mut number) = (Vec::<MemFrame>::new(), Vec::new(), 0);
+                while !stopped.load(Ordering::Relaxed) {
+                    while waiting.len() < 32 {
+                        let index = number % SESSIONS;
+                        waiting.push(packet(tunnel(index).teid, ue(index), number));
+                        number += 1;
+                    }
+                    n3.offer(&mut waiting);
+                    n6.collect(&mut out, 64);
+                    out.clear();
+                    std::thread::yield_now();
+                }
+            });
+            let reports = engine.stop().unwrap();
+            stopped.store(true, Ordering::Relaxed);
+            reports
+        });
+        for report in &reports {
+            assert_eq!(report.counters.dropped(Reason::LostWithWorker), 0, "worker {}", report.worker);
+            assert_eq!(report.counters.balance(), 0);
+        }
+    }
+}
+
 #[test]
 fn after_a_fence_every_worker_knows_the_directory() {
     let (engine, _ports, mut n3, mut n6) = start(2, 2);
