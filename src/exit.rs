@@ -79,12 +79,21 @@ pub enum Why {
     Sentence(String),
     /// A configuration with its problems.
     Configuration(Box<control::config::Report>),
+    /// Nothing: it has been told already, before the results.
+    Told,
 }
 
 impl Failure {
     /// A failure that one sentence tells.
     pub fn new(exit: Exit, why: impl Into<Box<dyn std::error::Error>>) -> Self {
         Self { exit, why: Why::Sentence(why.into().to_string()) }
+    }
+}
+
+impl From<Exit> for Failure {
+    /// What has been told already.
+    fn from(exit: Exit) -> Self {
+        Self { exit, why: Why::Told }
     }
 }
 

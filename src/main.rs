@@ -11,6 +11,7 @@ mod log;
 mod memory;
 mod output;
 mod report;
+mod screen;
 mod signals;
 mod table;
 

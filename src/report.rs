@@ -15,6 +15,7 @@ pub fn print(failure: &Failure) {
             let colour = std::env::var_os("NO_COLOR").is_none();
             drawn(report, if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() })
         }
+        Why::Told => return,
         Why::Configuration(report) => format!("{report}\n{}", summary(report)),
     };
     // If standard error is closed, there is nobody left to tell.

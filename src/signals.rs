@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What a first signal is answered with where something has to be ended in order.
+pub const STOPPING: &str = "stopping; another Ctrl-C ends it at once";
+
 /// A flag that the first SIGINT or SIGTERM sets. The second one ends the process at once, for when a clean stop hangs.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
@@ -21,6 +24,38 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         registered.map_err(refused)?;
     }
     Ok(flag)
+}
+
+/// Work that a signal ends wherever it is.
+pub struct Ended(Arc<AtomicBool>);
+
+impl Ended {
+    /// The work is done: a signal ends what follows without a word. Doesn't return if one has come before.
+    pub fn not_any_more(&self) {
+        while self.0.swap(true, Ordering::AcqRel) {
+            // The process ends when the last words have been said.
+            std::thread::park();
+        }
+    }
+}
+
+/// The first SIGINT or SIGTERM ends the process, with [`Exit::Interrupted`], after `last_words` on a thread of their own. The second one
+/// doesn't wait for these. Only for work that leaves nothing behind.
+pub fn end_with(last_words: impl FnOnce() + Send + 'static) -> Result<Ended, Failure> {
+    stop_flag()?;
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(refused)?;
+    let over = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&over);
+    let waiting = move || {
+        if signals.forever().next().is_some() {
+            if !seen.swap(true, Ordering::AcqRel) {
+                last_words();
+            }
+            signal_hook::low_level::exit(i32::from(Exit::Interrupted as u8));
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(waiting).map_err(refused)?;
+    Ok(Ended(over))
 }
 
 fn refused(error: impl std::fmt::Display) -> Failure {

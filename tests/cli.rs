@@ -7,7 +7,7 @@ mod signals;
 use control::ctl::*;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 
 fn millrace(args: &[&str]) -> Command {
@@ -422,4 +422,103 @@ fn ctl_asks_a_running_upf() {
     ends(&ask(&["ctl", "mirror", "add", "--to", "probe", "--all", "--ue", "10.0.0.1"]), 2);
     let (_, stderr) = ends(&ask(&["ctl", "session", "0x2a"]), 1);
     assert_eq!(stderr, "error: there is no session 0x000000000000002a\n");
+}
+
+/// One line of standard error at a time, and what is left of it.
+fn said(lines: &mut impl Iterator<Item = std::io::Result<String>>, what: &str) -> bool {
+    lines.any(|line| line.unwrap().contains(what))
+}
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+/// In the middle of what would take minutes, whatever the machine.
+#[test]
+fn an_interrupt_ends_the_demo_while_it_is_set_up() {
+    const SESSIONS: u64 = 500_000;
+    let mut child = millrace(&["demo", "--sessions", &SESSIONS.to_string()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said(&mut lines, "UPF up"));
+    interrupt(&child);
+    assert!(said(&mut lines, "another Ctrl-C ends it at once"));
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let [error] = rest.as_slice() else { panic!("{rest:?}") };
+    let words: Vec<&str> = error.split_whitespace().collect();
+    assert!(error.starts_with("error: interrupted when ") && error.contains("500000 sessions"), "{error}");
+    assert!(words[3].parse::<u64>().unwrap() < SESSIONS, "{error}");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(ends(&output, 130).0, "");
+}
+
+#[test]
+fn an_interrupt_of_the_demos_traffic_is_told_before_the_figures() {
+    let mut child = millrace(&["demo", "--sessions", "8", "--seconds", "3600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said(&mut lines, "traffic both ways"));
+    interrupt(&child);
+    let error = lines.map(Result::unwrap).find(|line| line.starts_with("error: "));
+    assert_eq!(error.unwrap(), "error: interrupted; the figures are of the time until then");
+    let (stdout, _) = ends(&child.wait_with_output().unwrap(), 130);
+    assert!(stdout.contains("packets sent") && stdout.contains("Interrupted: "), "{stdout}");
+    assert!(!stdout.contains("Next:"), "{stdout}");
+}
+
+/// Few flows are measured at once, many are measured when it is interrupted. How long that takes nobody knows: so it is tried with
+/// longer and longer times, and each time what can be said by then must be said.
+#[test]
+fn an_interrupted_benchmark_keeps_what_it_has() {
+    let directory = Directory::new("interrupted");
+    for tenths in std::iter::successors(Some(1), |tenths| Some(2 * tenths)) {
+        let json = directory.0.join("figures.json");
+        let child = millrace(&["bench", "flow-insert", "--flows", "64,16777216", "--json"])
+            .arg(&json)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100 * tenths));
+        interrupt(&child);
+        let output = child.wait_with_output().unwrap();
+        if output.status.code().is_none() {
+            // It was not yet there.
+            continue;
+        }
+        let (stdout, stderr) = ends(&output, 130);
+        if stderr.contains("error: interrupted before anything was measured\n") {
+            assert_eq!(stdout, "");
+            assert!(!json.exists());
+            continue;
+        }
+        assert!(stderr.contains("error: interrupted; this is what was measured until then\n"), "{stderr}");
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        let results = json["results"].as_array().unwrap();
+        assert!(results.iter().any(|result| result["params"]["flows"] == 64), "{json}");
+        assert!(json["notes"].to_string().contains("interrupted"), "{json}");
+        assert!(stdout.contains("flows=64 ") && stdout.contains("note: interrupted"), "{stdout}");
+        return;
+    }
+}
+
+#[test]
+fn what_cant_be_written_is_told_before_it_is_measured() {
+    for option in ["--json", "--svg"] {
+        let output = millrace(&["bench", "flow-table", option, "/nonexistent/figures"]).output().unwrap();
+        let (stdout, stderr) = ends(&output, 2);
+        assert_eq!(stdout, "");
+        assert_eq!(
+            stderr,
+            "error: can't write /nonexistent/figures: No such file or directory (os error 2)\n"
+        );
+    }
+    let output = millrace(&["bench", "seeds", "--out", "/proc/none"]).output().unwrap();
+    assert!(ends(&output, 1).1.contains("/proc/none"));
 }

@@ -1,14 +1,18 @@
 //! `millrace bench`: measure on this machine.
 
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::screen::{self, Screen};
+use crate::signals::{self, Ended};
+use crate::{output, report};
+use bench::chart::Figure;
 use bench::scene::Scene;
 use bench::{
-    Report, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan, port, profiles,
-    seeds, svg,
+    Progress, Report, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan, port,
+    profiles, seeds, svg,
 };
-use std::io::{IsTerminal, Write};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use tables::clock::Tsc;
 
 /// Arguments of `bench`.
@@ -16,7 +20,7 @@ use tables::clock::Tsc;
 pub struct Args {
     /// What to measure.
     scenario: Scenario,
-    /// Fewer and shorter runs: under 40 seconds.
+    /// Fewer and shorter runs: a few seconds to two minutes, by scenario; `seeds` takes a few minutes.
     #[arg(long)]
     quick: bool,
     /// Numbers of sessions, instead of the scenario's own (`forward`, `n4` and `control`).
@@ -105,14 +109,60 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    // Not after what may take minutes.
+    for path in args.json.iter().filter(|path| !is_stdout(path)).chain(&args.svg) {
+        check_writable(path)?;
+    }
+    let kept = Arc::new(Kept::default());
+    let last = (kept.clone(), args.json.clone(), args.out.clone());
+    let ended = signals::end_with(move || last.0.last_words(last.1.as_deref(), last.2.as_deref()))?;
+    let mut shown = Shown { screen: Screen::new(), before: String::new(), kept };
     let clock = Tsc::process();
+    if args.scenario == Scenario::Seeds {
+        let out = args.out.as_ref().ok_or_else(|| failed(&"say where to with --out"))?;
+        return run_seeds(args.quick, out, clock, &mut shown, &ended);
+    }
     let mut figure = None;
+    let outcome = measure(args, clock, &mut shown, &mut figure);
+    shown.screen.clear();
+    ended.not_any_more();
+    let report = outcome?;
+    tell(&report, args.json.as_deref())?;
+    match (&args.svg, figure) {
+        (Some(path), Some(figure)) => figure.write(path).map_err(|error| failed(&error)),
+        (Some(path), None) => {
+            let (result, x) = drawn(args.scenario);
+            svg::draw(&report, result, x, path).map_err(|error| failed(&error))
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+/// Tells what was measured: to people, or as JSON.
+fn tell(report: &Report, json: Option<&Path>) -> Result<(), Failure> {
+    match json {
+        Some(path) if is_stdout(path) => output::json(report),
+        Some(path) => {
+            output::text(&report.to_string())?;
+            write_json(report, path)
+        }
+        None => output::text(&report.to_string()),
+    }
+}
+
+/// Measures one scenario; its picture, if it has one of its own, goes into `figure`.
+fn measure(
+    args: &Args,
+    clock: Tsc,
+    progress: &mut dyn Progress,
+    figure: &mut Option<Figure>,
+) -> Result<Report, Failure> {
     let mut own_figure = |scenario: seeds::Scenario| {
-        let found = scenario.run(args.quick, clock, &mut tell).map_err(|error| failed(&error))?;
-        figure = Some(found.figure);
+        let found = scenario.run(args.quick, clock, progress).map_err(|error| failed(&error))?;
+        *figure = Some(found.figure);
         Ok(found.report)
     };
-    let report = match args.scenario {
+    match args.scenario {
         Scenario::PayloadSize => own_figure(seeds::Scenario::PayloadSize),
         Scenario::Sessions => own_figure(seeds::Scenario::Sessions),
         Scenario::Cores => own_figure(seeds::Scenario::Cores),
@@ -120,13 +170,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Scenario::Scale => own_figure(seeds::Scenario::Scale),
         Scenario::Moves => own_figure(seeds::Scenario::Moves),
         Scenario::HandOff => own_figure(seeds::Scenario::HandOff),
-        Scenario::Seeds => {
-            let out = args.out.as_ref().ok_or_else(|| failed(&"say where to with --out"))?;
-            return run_seeds(args.quick, out, clock);
-        }
+        Scenario::Seeds => Err(failed(&"seeds is many scenarios")),
         Scenario::Io => {
             let config = if args.quick { port::IoConfig::quick() } else { port::IoConfig::full() };
-            port::run(&config, clock, tell).map_err(|error| failed(&error))
+            port::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Forward => {
             let mut config =
@@ -135,14 +182,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 config.sessions = args.sessions.iter().map(|&sessions| sessions as usize).collect();
             }
             args.change(&mut config.scenes);
-            forward::run(&config, clock, tell).map_err(|error| failed(&error))
+            forward::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::N4 => {
             let mut config = if args.quick { n4::N4Config::quick() } else { n4::N4Config::full() };
             if !args.sessions.is_empty() {
                 config.kept.clone_from(&args.sessions);
             }
-            n4::run(&config, clock, tell).map_err(|error| failed(&error))
+            n4::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Control => {
             let mut config = if args.quick {
@@ -153,7 +200,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             if let Some(&sessions) = args.sessions.first() {
                 config.sessions = sessions;
             }
-            control_queue::run(&config, clock, tell).map_err(|error| failed(&error))
+            control_queue::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Meters => {
             let mut config =
@@ -161,12 +208,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             if !args.sessions.is_empty() {
                 config.sessions = args.sessions.iter().map(|&sessions| sessions as usize).collect();
             }
-            meters::run(&config, clock, tell).map_err(|error| failed(&error))
+            meters::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Mirror => {
             let config =
                 if args.quick { mirror::MirrorConfig::quick() } else { mirror::MirrorConfig::full() };
-            mirror::run(&config, clock, tell).map_err(|error| failed(&error))
+            mirror::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::FlowTable | Scenario::FlowInsert => {
             let mut config =
@@ -176,7 +223,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             args.change(&mut config.scenes);
             let run = if args.scenario == Scenario::FlowTable { flows::run_table } else { flows::run_insert };
-            run(&config, clock, &mut tell).map_err(|error| failed(&error))
+            run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Profiles => {
             let mut config =
@@ -184,14 +231,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             if let Some(&flows) = args.flows.first() {
                 config.flows = flows as usize;
             }
-            profiles::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+            profiles::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Ndr => {
             let mut config = if args.quick { ndr::NdrConfig::quick() } else { ndr::NdrConfig::full() };
             if let Some(&flows) = args.flows.first() {
                 config.flows = flows as usize;
             }
-            ndr::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+            ndr::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Flood => {
             let mut config =
@@ -199,35 +246,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             if let Some(&flows) = args.flows.first() {
                 config.flows = flows as usize;
             }
-            flood::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+            flood::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::PdrScan => {
             let config =
                 if args.quick { pdr_scan::PdrScanConfig::quick() } else { pdr_scan::PdrScanConfig::full() };
-            pdr_scan::run(&config, clock, &mut tell).map_err(|error| failed(&error))
+            pdr_scan::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Nat => {
             let config = if args.quick { nat::NatConfig::quick() } else { nat::NatConfig::full() };
-            nat::run(&config, clock, tell).map_err(|error| failed(&error))
+            nat::run(&config, clock, progress).map_err(|error| failed(&error))
         }
-    };
-    clear();
-    let report = report?;
-    match &args.json {
-        Some(path) if path.as_os_str() == "-" => output::json(&report)?,
-        Some(path) => {
-            output::text(&report.to_string())?;
-            write_json(&report, path)?;
-        }
-        None => output::text(&report.to_string())?,
-    }
-    match (&args.svg, figure) {
-        (Some(path), Some(figure)) => figure.write(path).map_err(|error| failed(&error)),
-        (Some(path), None) => {
-            let (result, x) = drawn(args.scenario);
-            svg::draw(&report, result, x, path).map_err(|error| failed(&error))
-        }
-        (None, _) => Ok(()),
     }
 }
 
@@ -259,46 +288,117 @@ const fn drawn(scenario: Scenario) -> (&'static str, &'static str) {
 }
 
 /// All scenarios of the seeds, as one page.
-fn run_seeds(quick: bool, out: &Path, clock: Tsc) -> Result<(), Failure> {
+fn run_seeds(quick: bool, out: &Path, clock: Tsc, shown: &mut Shown, ended: &Ended) -> Result<(), Failure> {
     let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let all = seeds::Scenario::ALL.len();
+    let mut number = 0;
     let mut one = |scenario: seeds::Scenario| {
-        let found = scenario.run(quick, clock, &mut |what| tell(&format!("{}: {what}", scenario.name())));
-        clear();
-        found
+        number += 1;
+        shown.before = format!("{} ({number} of {all}): ", scenario.name());
+        scenario.run(quick, clock, shown)
     };
-    let summary = seeds::run(out, &command, &mut one).map_err(|error| failed(&error))?;
+    let summary = seeds::run(out, &command, &mut one);
+    shown.screen.clear();
+    ended.not_any_more();
+    let summary = summary.map_err(|error| failed(&error))?;
     for (_, found) in &summary.found {
         output::text(&found.report.to_string())?;
     }
-    output::text(&format!("{}\n", out.join("index.html").display()))?;
+    output::text(&format!("{}\n", page(out).display()))?;
     match summary.failed.first() {
         Some((scenario, error)) => Err(failed(&format!("{scenario}: {error}"))),
         None => Ok(()),
     }
 }
 
+/// The page of `seeds`.
+fn page(out: &Path) -> PathBuf {
+    out.join("index.html")
+}
+
+/// What has been found so far: of each scenario, the last that was said.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Report>>);
+
+impl Kept {
+    fn keep(&self, report: &Report) {
+        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match reports.iter_mut().find(|kept| kept.scenario == report.scenario) {
+            Some(kept) => *kept = report.clone(),
+            None => reports.push(report.clone()),
+        }
+    }
+
+    /// What is told when a signal ends it all.
+    fn last_words(&self, json: Option<&Path>, out: Option<&Path>) {
+        screen::clear();
+        let mut reports = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let why = if reports.is_empty() {
+            "interrupted before anything was measured"
+        } else {
+            "interrupted; this is what was measured until then"
+        };
+        report::print(&Failure::new(Exit::Interrupted, why));
+        for report in &mut reports {
+            report.notes.push("interrupted: not everything was measured".into());
+            if let Err(failure) = tell(report, json) {
+                report::print(&failure);
+            }
+        }
+        // It was written after each scenario.
+        if let Some(out) = out {
+            let _ = output::text(&format!("{}\n", page(out).display()));
+        }
+    }
+}
+
+/// Shows what goes on, and keeps what came of it.
+struct Shown {
+    screen: Screen,
+    /// Said before everything else.
+    before: String,
+    kept: Arc<Kept>,
+}
+
+impl Progress for Shown {
+    fn tell(&mut self, what: &str) {
+        self.screen.tell(&format!("{}{what}", self.before));
+    }
+
+    fn part(&mut self, done: u64, of: u64) {
+        self.screen.part(done, of);
+    }
+
+    fn keep(&mut self, report: &Report) {
+        self.kept.keep(report);
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// An error if nothing can be written there. What is there stays as it is.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let is_new = !path.exists();
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| Failure::new(Exit::Usage, format!("can't write {}: {error}", path.display())))?;
+    if is_new {
+        // It would look like a result.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
 fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
 }
 
-fn write_json(report: &Report, path: &PathBuf) -> Result<(), Failure> {
+fn write_json(report: &Report, path: &Path) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Failed, format!("can't write {}: {error}", path.display()))
     };
     let mut text = serde_json::to_string_pretty(report).map_err(|error| failed(&error))?;
     text.push('\n');
     std::fs::write(path, text).map_err(|error| failed(&error))
-}
-
-/// What is being measured, on a terminal.
-fn tell(what: &str) {
-    if std::io::stderr().is_terminal() {
-        // Progress that can't be shown is no reason to stop.
-        let _ = write!(std::io::stderr(), "\r{what}\x1b[K");
-        let _ = std::io::stderr().flush();
-    }
-}
-
-fn clear() {
-    tell("");
 }

@@ -1,13 +1,14 @@
 //! `millrace demo`: everything in one process, with live progress and a verdict.
 
 use crate::exit::{Exit, Failure};
-use crate::{output, signals};
-use bench::demo::{DemoConfig, Stage, run as play};
+use crate::screen::Screen;
+use crate::{output, report, signals};
+use bench::demo::{DemoConfig, DemoError, Stage, run as play};
 use loadgen::imix::SizeProfile;
 use loadgen::world::{LiveRate, Progress};
-use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tables::clock::Tsc;
 
 /// Arguments of `demo`.
@@ -51,17 +52,41 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         rate: args.rate,
         sample_every: args.sample_every,
     };
-    let mut screen = Screen { redraws: std::io::stderr().is_terminal(), line_open: false };
-    let report = play(&config, Tsc::process(), |stage| {
-        screen.show(stage);
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    let mut show = Show { screen: Screen::new(), ends: false };
+    let mut told = false;
+    let outcome = play(&config, Tsc::process(), |stage| {
+        show.stage(stage);
+        if !stop.load(Ordering::Relaxed) {
+            return ControlFlow::Continue(());
+        }
+        if !std::mem::replace(&mut told, true) {
+            show.screen.line(signals::STOPPING);
+        }
+        ControlFlow::Break(())
     });
-    screen.finish();
-    let report = report.map_err(|error| Failure::new(Exit::Failed, error))?;
+    if show.ends {
+        show.screen.clear();
+    }
+    show.screen.finish();
+    let report = outcome.map_err(|error| match error {
+        DemoError::Interrupted { .. } => Failure::new(Exit::Interrupted, error),
+        _ => Failure::new(Exit::Failed, error),
+    })?;
+    if report.interrupted {
+        report::print(&Failure::new(
+            Exit::Interrupted,
+            "interrupted; the figures are of the time until then",
+        ));
+    }
     if args.json {
         output::json(&report)?;
     } else {
         output::text(&report.to_string())?;
+    }
+    if report.interrupted {
+        return Err(Exit::Interrupted.into());
+    }
+    if !args.json {
         output::text(
             "\nNext:\n  \
              millrace demo --sessions 1000000 --seconds 30   more subscribers\n  \
@@ -70,9 +95,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
              millrace config example                         what `millrace run` wants\n",
         )?;
     }
-    if stop.load(Ordering::Relaxed) {
-        return Err(Failure::new(Exit::Interrupted, "interrupted; the figures are of the time until then"));
-    }
     if report.failures.is_empty() {
         Ok(())
     } else {
@@ -80,55 +102,51 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Progress on standard error: one line that is drawn again on a terminal, a line now and then elsewhere.
-struct Screen {
-    redraws: bool,
-    line_open: bool,
+/// What is going on, as it is shown.
+struct Show {
+    screen: Screen,
+    /// The sessions are being deleted.
+    ends: bool,
 }
 
-impl Screen {
-    fn show(&mut self, stage: Stage<'_>) {
+impl Show {
+    fn stage(&mut self, stage: Stage<'_>) {
         match stage {
             Stage::Serving(n4) => {
-                self.line(&format!("UPF up: in-memory N3 and N6, N4 on {n4}; establishing sessions"))
+                self.screen.line(&format!("UPF up: in-memory N3 and N6, N4 on {n4}"));
+                self.screen.tell("establishing sessions");
             }
-            Stage::Established(batch) => self.line(&format!(
-                "{} sessions established at {:.0}/s; traffic both ways",
-                batch.accepted, batch.requests_per_second
-            )),
+            Stage::Established(batch) => {
+                self.screen.clear();
+                self.screen.line(&format!(
+                    "{} sessions established at {:.0}/s; traffic both ways",
+                    batch.accepted, batch.requests_per_second
+                ));
+            }
             Stage::Traffic(progress) => self.traffic(progress),
+            Stage::Deleting(done, of) => {
+                if !std::mem::replace(&mut self.ends, true) {
+                    self.screen.finish();
+                    self.screen.tell("deleting sessions");
+                }
+                self.screen.part(done, of);
+            }
+            Stage::Establishing(done, of) => self.screen.part(done, of),
         }
-    }
-
-    fn line(&mut self, text: &str) {
-        self.finish();
-        // Progress that can't be shown is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "{text}");
     }
 
     fn traffic(&mut self, progress: &Progress) {
-        // Elsewhere than on a terminal one line a second is enough; progress comes four times as often.
-        if !self.redraws && progress.seconds.fract() >= 0.25 {
-            return;
-        }
         let rate = |rate: &LiveRate| {
             let (packets, bits) = (rate.packets_per_second / 1e6, rate.bits_per_second / 1e9);
             format!("{packets:.2} Mpps {bits:.2} Gbit/s, {} missing, {} wrong", rate.missing, rate.faulty)
         };
         let (up, down) = (rate(&progress.uplink), rate(&progress.downlink));
         let text = format!("{:5.1} s  uplink {up}   downlink {down}", progress.seconds);
-        if self.redraws {
-            let _ = write!(std::io::stderr(), "\r{text}\x1b[K");
-            let _ = std::io::stderr().flush();
-            self.line_open = true;
-        } else {
-            let _ = writeln!(std::io::stderr(), "{text}");
-        }
-    }
-
-    fn finish(&mut self) {
-        if std::mem::take(&mut self.line_open) {
-            let _ = writeln!(std::io::stderr());
+        if self.screen.redraws() {
+            self.screen.show(Duration::ZERO, &text);
+        } else if progress.seconds.fract() < 0.25 {
+            // One line a second is enough; progress comes four times as often.
+            self.screen.line(&text);
         }
     }
 }

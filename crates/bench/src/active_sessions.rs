@@ -6,6 +6,7 @@ use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::{self, Numbering, PAYLOAD};
 use crate::payload_size::{self, Point};
+use crate::progress::Progress;
 use crate::report::Report;
 use crate::saturated::{Saturated, Sizes};
 use tables::clock::Tsc;
@@ -33,11 +34,11 @@ impl SessionsConfig {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
+/// Measures all; `progress` is told what is being measured, and what came of it.
 pub fn run(
     config: &SessionsConfig,
     clock: Tsc,
-    tell: &mut dyn FnMut(&str),
+    progress: &mut dyn Progress,
 ) -> Result<Illustrated, CrewError> {
     let mut report = Report::new("sessions", &clock);
     for &sessions in &config.sessions {
@@ -46,14 +47,15 @@ pub fn run(
         path::shuffle(&mut active);
         for model in Model::BOTH {
             let team = Team::new(model, 1);
-            tell(&format!("{sessions} sessions, {}: establishing", model.name()));
+            progress.tell(&format!("{sessions} sessions, {}: establishing", model.name()));
             let sizes = Sizes::Payload(PAYLOAD);
             let mut saturated = Saturated::start(&team, &members, &active, sizes, clock)?;
             for uplink in [true, false] {
-                tell(&format!("{sessions} sessions, {}", model.name()));
+                progress.tell(&format!("{sessions} sessions, {}", model.name()));
                 let flood = saturated.flood(uplink, config.seconds, config.windows, clock)?;
                 let point = Point { model, workers: 1, uplink, sizes, active: sessions };
                 payload_size::push(&mut report, &point, &team, &flood.rates);
+                progress.keep(&report);
             }
             saturated.stop()?;
         }

@@ -13,6 +13,7 @@
 
 use crate::forward::rules;
 use crate::path::{self, GNB, Numbering, PathError, Subscriber, UPF_N3};
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use datapath::{Command, Event, Token, Transition};
 use engine::egress::{Class, ClassError, Kind, Plan};
@@ -104,14 +105,14 @@ struct Outcome {
     away: u64,
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &ControlConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, ControlError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &ControlConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, ControlError> {
     let mut report = Report::new("control", &clock);
     for (bottleneck, name) in [(Bottleneck::Worker, "worker"), (Bottleneck::Link, "link")] {
         let mut outcomes = [Vec::new(), Vec::new()];
         for run in 1..=config.runs {
             for (outcomes, (queue, word)) in outcomes.iter_mut().zip([(true, "with"), (false, "without")]) {
-                tell(&format!("{name}: {word} a control queue, {run} of {}", config.runs));
+                progress.tell(&format!("{name}: {word} a control queue, {run} of {}", config.runs));
                 let mut rig = Rig::start(config.sessions, bottleneck, queue, clock)?;
                 let outcome = rig.overload(config.milliseconds * 1_000_000)?;
                 rig.engine.stop()?;
@@ -121,6 +122,7 @@ pub fn run(config: &ControlConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Re
         for (outcomes, queue) in outcomes.iter().zip(["yes", "no"]) {
             add(&mut report, name, queue, outcomes);
         }
+        progress.keep(&report);
     }
     report.notes.push(
         "latency_us is from the wire to the wire, over the echoes that were answered (percentile 100: the longest); generator_pause_us is the longest \
@@ -383,7 +385,7 @@ mod tests {
     fn the_report_sets_both_ways_side_by_side() {
         let _alone = crate::crew::alone();
         let config = ControlConfig { sessions: 64, runs: 1, milliseconds: 100 };
-        let report = run(&config, Tsc::process(), |_| {}).unwrap();
+        let report = run(&config, Tsc::process(), &mut crate::progress::Silent).unwrap();
         for bottleneck in ["worker", "link"] {
             let figure = |name, queue: &'static str| {
                 let params = [("bottleneck", bottleneck.into()), ("control_queue", queue.into())];

@@ -14,6 +14,7 @@ use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::{self, Numbering};
 use crate::payload_size::{self, Point};
+use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::saturated::{Flood, Saturated, Sizes};
 use engine::placement::available_cores;
@@ -50,8 +51,8 @@ impl CoresConfig {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &CoresConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &CoresConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Illustrated, CrewError> {
     let mut report = Report::new("cores", &clock);
     let members = Member::several(&mut Numbering::default(), config.sessions);
     let mut active = members.clone();
@@ -65,7 +66,7 @@ pub fn run(config: &CoresConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
                 if team.threads() > cores.len() && workers > 1 {
                     break;
                 }
-                tell(&format!("{}, {workers} workers", model.name()));
+                progress.tell(&format!("{}, {workers} workers", model.name()));
                 let mut saturated = Saturated::start(&team, &members, &active, sizes, clock)?;
                 for uplink in [true, false] {
                     let flood = saturated.flood(uplink, config.seconds, config.windows, clock)?;
@@ -77,10 +78,12 @@ pub fn run(config: &CoresConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
                     }
                 }
                 saturated.stop()?;
+                progress.keep(&report);
             }
         }
-        tell("independent copies");
+        progress.tell("independent copies");
         copies(&mut report, config, &members, &active, sizes, &cores, clock)?;
+        progress.keep(&report);
     }
     speedups(&mut report);
     report.notes.push(format!(
@@ -228,6 +231,7 @@ fn figure(report: &Report, config: &CoresConfig, cores: usize) -> Figure {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::Silent;
 
     #[test]
     fn measured_and_calculated_are_told_apart() {
@@ -239,7 +243,7 @@ mod tests {
             windows: 1,
             seconds: 0.01,
         };
-        let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
+        let found = run(&config, Tsc::process(), &mut Silent).unwrap();
         let of =
             |workers| Point { model: Model::Rtc, workers, uplink: true, sizes: config.sizes[0], active: 64 };
         let named =

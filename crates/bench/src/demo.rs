@@ -48,10 +48,14 @@ pub struct DemoConfig {
 pub enum Stage<'a> {
     /// The UPF serves N4 here.
     Serving(SocketAddr),
+    /// So many of so many sessions have been asked for.
+    Establishing(u64, u64),
     /// Sessions stand.
     Established(&'a BatchReport),
     /// Traffic flows.
     Traffic(&'a Progress),
+    /// So many of so many sessions are being deleted.
+    Deleting(u64, u64),
 }
 
 /// How it went.
@@ -69,8 +73,10 @@ pub struct DemoReport {
     pub downlink_cycles_per_packet: f64,
     /// Why the UPF dropped packets.
     pub drops: Vec<DropLine>,
-    /// Sessions deleted at the end.
-    pub deletion: BatchReport,
+    /// Sessions deleted at the end; none if it was ended early.
+    pub deletion: Option<BatchReport>,
+    /// Ended early, by whoever watched.
+    pub interrupted: bool,
     /// What went wrong; empty: nothing was lost and nothing was wrong.
     pub failures: Vec<String>,
 }
@@ -87,19 +93,30 @@ pub enum DemoError {
     /// gNBs, UEs and the data network.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// Ended by whoever watched, before there was traffic.
+    #[error(
+        "interrupted when {established} of {sessions} sessions were established; there was no traffic yet"
+    )]
+    Interrupted {
+        /// Sessions that stood.
+        established: u64,
+        /// Sessions that were wanted.
+        sessions: u32,
+    },
     /// The thread that answers the UPF's N4 requests.
     #[error("the SMF's thread died")]
     SmfDied,
 }
 
-/// Runs the demo. `tell` is called as it goes on, and can end it early.
+/// Runs the demo. `tell` is called as it goes on, and can end it early. Then sessions that stand are not deleted, which may take as long as
+/// it took to establish them: they end with the UPF.
 pub fn run(
     config: &DemoConfig,
     clock: Tsc,
     mut tell: impl FnMut(Stage<'_>) -> ControlFlow<()>,
 ) -> Result<DemoReport, DemoError> {
     let (rig, wires) = Rig::start(config.workers, config.sessions.max(1))?;
-    let _ = tell(Stage::Serving(rig.n4));
+    let mut interrupted = tell(Stage::Serving(rig.n4)).is_break();
     let network = rig::network(GNBS);
     let mut smf = Smf::bind(SmfConfig {
         mix: SessionMix::BALANCED,
@@ -109,8 +126,16 @@ pub fn run(
         ..SmfConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)), rig.n4)
     })?;
     smf.associate()?;
-    let establishment = smf.establish(config.sessions)?;
-    let _ = tell(Stage::Established(&establishment));
+    let wanted = u64::from(config.sessions);
+    let establishment = smf.establish_while(config.sessions, &mut |asked| {
+        interrupted = interrupted || tell(Stage::Establishing(asked, wanted)).is_break();
+        if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    interrupted = interrupted || tell(Stage::Established(&establishment)).is_break();
+    if interrupted {
+        let (established, sessions) = (establishment.accepted, config.sessions);
+        return Err(DemoError::Interrupted { established, sessions });
+    }
 
     // The UPF sends heartbeats and usage reports at any time.
     let done = Arc::new(AtomicBool::new(false));
@@ -130,18 +155,32 @@ pub fn run(
     let (n3, n6) = (MemLink::new(wires.n3, rig::MTU), MemLink::new(wires.n6, rig::MTU));
     let mut time = || clock.now();
     let mut world = World::new(n3, n6, &facts, &network, world, &mut time)?;
-    let traffic =
-        world.run(config.seconds * Nanos::SECOND, &mut time, |progress| tell(Stage::Traffic(progress)));
+    let traffic = world.run(config.seconds * Nanos::SECOND, &mut time, |progress| {
+        let answer = tell(Stage::Traffic(progress));
+        interrupted |= answer.is_break();
+        answer
+    });
 
     done.store(true, Ordering::Relaxed);
     let mut smf = serving.join().map_err(|_| DemoError::SmfDied)??;
     let drops = rig.backend.drops().unwrap_or_default();
-    let deletion = smf.delete_all()?;
-    smf.release()?;
+    let standing = smf.established().len() as u64;
+    let deletion = if interrupted {
+        None
+    } else {
+        let deleted = smf.delete_while(&mut |asked| {
+            interrupted |= tell(Stage::Deleting(asked, standing)).is_break();
+            if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Some(deleted).filter(|_| !interrupted)
+    };
+    if deletion.is_some() {
+        smf.release()?;
+    }
     let reports = rig.stop()?;
     let mut failures = traffic.failures();
-    for (what, batch) in [("established", &establishment), ("deleted", &deletion)] {
-        if !batch.is_clean() {
+    for (what, batch) in [("established", Some(&establishment)), ("deleted", deletion.as_ref())] {
+        if let Some(batch) = batch.filter(|batch| !batch.is_clean()) {
             let BatchReport { requests, accepted, .. } = batch;
             failures.push(format!("{accepted} of {requests} sessions were {what}: {:?}", batch.refusals));
         }
@@ -155,6 +194,7 @@ pub fn run(
         downlink_cycles_per_packet: cycles(&reports, 1, &clock),
         drops,
         deletion,
+        interrupted,
         failures,
     })
 }
@@ -227,6 +267,9 @@ impl fmt::Display for DemoReport {
         writeln!(f)?;
         for drop in &self.drops {
             writeln!(f, "dropped as {}: {} packets. {}", drop.reason, drop.packets, drop.meaning)?;
+        }
+        if self.interrupted {
+            writeln!(f, "Interrupted: these are the figures of the time until then.")?;
         }
         if self.failures.is_empty() {
             writeln!(f, "Nothing was lost, and every packet that was looked at was right.")

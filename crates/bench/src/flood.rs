@@ -16,6 +16,7 @@
 use crate::arrivals::{self, Arrivals, DESCRIPTORS, Lane, Trace};
 use crate::flows;
 use crate::path::{self, Mix, Path, PathError, Subscriber};
+use crate::progress::{Progress, Silent};
 use crate::report::{Measured, Param, Report};
 use datapath::{Config, Counters};
 use io::replay::{ReplayRx, Stream};
@@ -66,16 +67,17 @@ impl FloodConfig {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &FloodConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, PathError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &FloodConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("flood", &clock);
-    tell(&format!("{} flows: learning", config.flows));
-    let mut rig = Rig::new(config.flows, clock)?;
-    let alone = costs(config, &mut rig, &mut report, tell)?;
+    progress.tell(&format!("{} flows: learning", config.flows));
+    let mut rig = Rig::new(config.flows, clock, progress)?;
+    let alone = costs(config, &mut rig, &mut report, progress)?;
+    progress.keep(&report);
     for &offered in &config.offered {
         let rate = clock.hz() as f64 / alone * offered as f64 / 100.0;
         for &share in &config.shares {
-            tell(&format!("established at {offered} % of the core, flood {share} % of the packets"));
+            progress.tell(&format!("established at {offered} % of the core, flood {share} % of the packets"));
             let trials = (0..config.runs).map(|_| rig.offer(rate, share, config.seconds));
             let trials: Vec<Trial> = trials.collect::<Result<_, _>>()?;
             let with = |mut extra: Vec<(&'static str, Param)>| {
@@ -102,6 +104,7 @@ pub fn run(config: &FloodConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
                     report.results.push(Measured::of("packets_lost", "packets", &params, &lost));
                 }
             }
+            progress.keep(&report);
         }
     }
     report.notes.push(format!(
@@ -119,7 +122,7 @@ fn costs(
     config: &FloodConfig,
     rig: &mut Rig,
     report: &mut Report,
-    tell: &mut dyn FnMut(&str),
+    progress: &mut dyn Progress,
 ) -> Result<f64, PathError> {
     let mut push = |traffic: &'static str, share: u64, runs: &[f64]| {
         let params = [("flood_share", share.into()), ("traffic", traffic.into())];
@@ -127,7 +130,7 @@ fn costs(
         report.results.last().map_or(0.0, |measured| measured.median)
     };
     let mut all = |rig: &mut Rig, share| -> Result<Vec<f64>, PathError> {
-        tell(&format!("bursts without end, flood {share} % of the packets"));
+        progress.tell(&format!("bursts without end, flood {share} % of the packets"));
         (0..=config.runs).map(|_| rig.without_end(share, config.packets)).skip(1).collect()
     };
     let flood = push("flood", 100, &all(rig, 100)?);
@@ -187,17 +190,19 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(flows: usize, clock: Tsc) -> Result<Self, PathError> {
+    fn new(flows: usize, clock: Tsc, progress: &mut dyn Progress) -> Result<Self, PathError> {
         // As shipped, but for room for the flows of all runs.
         let mut path = Path::new(clock, |config: &mut Config| {
             config.flows = ROOM.max(2 * flows as u32);
         })?;
-        let subscribers = flows::establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION))?;
+        let subscribers = flows::establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION), progress)?;
         let mut packets = flows::each_flow(&subscribers, FLOWS_PER_SESSION);
         packets.truncate(flows);
         path::shuffle(&mut packets);
         let established = path::stream(true, packets.into_iter())?;
-        path.once(ReplayRx::new(established.clone()).limited(flows as u64), 0)?;
+        let all = flows as u64;
+        let rx = ReplayRx::new(established.clone()).limited(all);
+        path.once(rx, 0, &mut |done| progress.part(done, all))?;
         let (expected, found) = (flows as u64, path.datapath.counters().flows.live());
         if expected == found {
             Ok(Self { path, clock, established, trace: Trace::default() })
@@ -210,7 +215,7 @@ impl Rig {
     /// subscribers. Says how many flows.
     fn sources(&mut self, flows: usize) -> Result<(Stream, u64), PathError> {
         let sources = flows.div_ceil(PORTS).clamp(1, MOST_SOURCES);
-        let subscribers: Vec<Subscriber> = flows::establish(&mut self.path, sources)?;
+        let subscribers: Vec<Subscriber> = flows::establish(&mut self.path, sources, &mut Silent)?;
         let ports = flows.div_ceil(sources).min(PORTS);
         let packets = (0..ports).flat_map(|port| subscribers.iter().map(move |of| (*of, port as u16)));
         Ok((path::stream(true, packets)?, (ports * sources) as u64))
@@ -274,7 +279,7 @@ mod tests {
     #[test]
     fn the_flood_has_its_share_and_none_of_its_flows_is_known() {
         let _alone = crate::crew::alone();
-        let mut rig = Rig::new(500, Tsc::process()).unwrap();
+        let mut rig = Rig::new(500, Tsc::process(), &mut Silent).unwrap();
         for share in [0, 10, 50, 90] {
             let before = rig.path.datapath.counters().clone();
             rig.without_end(share, 2_560).unwrap();
@@ -292,7 +297,7 @@ mod tests {
     #[test]
     fn what_comes_is_served_or_missed_or_dropped() {
         let _alone = crate::crew::alone();
-        let mut rig = Rig::new(200, Tsc::process()).unwrap();
+        let mut rig = Rig::new(200, Tsc::process(), &mut Silent).unwrap();
         // More than a build for tests can do: the queue overflows.
         let trial = rig.offer(20_000_000.0, 50, 0.02).unwrap();
         assert!(trial.missed > 0 && trial.loss() > 0.0 && trial.loss() <= 100.0);

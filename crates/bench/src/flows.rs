@@ -7,6 +7,7 @@
 use crate::forward::rules;
 use crate::machine;
 use crate::path::{self, Costs, Mix, PAYLOAD, Path, PathError, SERVER_PORT, Subscriber};
+use crate::progress::{Progress, Silent};
 use crate::report::{Measured, Report};
 use crate::scene::Scene;
 use datapath::Config;
@@ -68,17 +69,17 @@ impl FlowsConfig {
     }
 }
 
-/// Runs `flow-table`; `tell` is told what is being measured.
-pub fn run_table(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, PathError> {
+/// Runs `flow-table`; `progress` is told what is being measured, and what came of it.
+pub fn run_table(config: &FlowsConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("flow-table", &clock);
     // First of all, while nothing that was freed lies about.
     if let Some(&most) = config.flows.iter().max() {
-        resident_together(most, clock, &mut report, tell)?;
+        resident_together(most, clock, &mut report, progress)?;
     }
     for &scene in &config.scenes {
         for &flows in &config.flows {
             for uplink in [true, false] {
-                known(&mut report, config, scene, (flows, uplink), clock, tell)?;
+                known(&mut report, config, scene, (flows, uplink), clock, progress)?;
             }
         }
     }
@@ -97,18 +98,18 @@ fn known(
     scene: Scene,
     (flows, uplink): (usize, bool),
     clock: Tsc,
-    tell: &mut dyn FnMut(&str),
+    progress: &mut dyn Progress,
 ) -> Result<(), PathError> {
     let direction = if uplink { "uplink" } else { "downlink" };
     let what = format!("IPv{}, {flows} flows: {direction}", scene.ip());
-    tell(&format!("{what}: learning"));
-    let (mut path, mut packets) = prepare(scene, flows, 0, clock)?;
-    learn(&mut path, uplink, &packets)?;
+    progress.tell(&format!("{what}: learning"));
+    let (mut path, mut packets) = prepare(scene, flows, 0, clock, progress)?;
+    learn(&mut path, uplink, &packets, progress)?;
     // Flows lie in memory in the order in which they were learned; packets come in another.
     path::shuffle(&mut packets);
     let live = path.datapath.counters().flows.live();
     for distribution in ["uniform", "zipf"] {
-        tell(&format!("{what}: {distribution}"));
+        progress.tell(&format!("{what}: {distribution}"));
         let sequence = match distribution {
             "zipf" => skewed(&packets),
             _ => packets.clone(),
@@ -138,6 +139,7 @@ fn known(
         ];
         whole.report(report, &params);
         report.results.push(Measured::of("port_cycles_per_packet", "cycles", &params, &port));
+        progress.keep(report);
     }
     // Whatever was measured was measured on known flows.
     let now = path.datapath.counters().flows;
@@ -152,6 +154,7 @@ fn known(
         ("scene", scene.name.into()),
     ];
     report.results.push(Measured::of("bytes_per_flow", "bytes", &params, &[bytes]));
+    progress.keep(report);
     Ok(())
 }
 
@@ -160,22 +163,25 @@ fn resident_together(
     flows: usize,
     clock: Tsc,
     report: &mut Report,
-    tell: &mut dyn FnMut(&str),
+    progress: &mut dyn Progress,
 ) -> Result<(), PathError> {
     // Half of a session's flows are of each direction, whose rules share a meter.
     let tuples = FLOWS_PER_SESSION / 2;
     let sessions = flows.div_ceil(FLOWS_PER_SESSION);
-    tell(&format!("{flows} flows and {} meters: learning", 2 * sessions));
+    progress.tell(&format!("{flows} flows and {} meters: learning", 2 * sessions));
     let before = machine::resident();
     let mut path = Path::new(clock, |config| room_for(flows, config))?;
-    let mut subscribers = establish(&mut path, sessions)?;
+    let mut subscribers = establish(&mut path, sessions, progress)?;
     path::shuffle(&mut subscribers);
+    let mut learned = 0;
     for port in (FIRST_PORT..).take(tuples) {
         // In pieces, so that little of the memory that is counted is that of the packets.
         for some in subscribers.chunks(1 << 14) {
             let packets: Vec<_> = some.iter().map(|subscriber| (*subscriber, port)).collect();
             for uplink in [true, false] {
-                learn(&mut path, uplink, &packets)?;
+                learn(&mut path, uplink, &packets, &mut Silent)?;
+                learned += packets.len();
+                progress.part(learned as u64, (sessions * FLOWS_PER_SESSION) as u64);
             }
         }
     }
@@ -189,6 +195,7 @@ fn resident_together(
             [("flows", found.into()), ("meters", (2 * sessions as u64).into()), ("part", part.into())];
         report.results.push(Measured::of("resident_bytes", "bytes", &params, &[bytes as f64]));
     }
+    progress.keep(report);
     report.notes.push(
         "resident_bytes: growth of the process's resident memory with sessions, rules, a meter for each session and direction, \
          and flows of both directions; part flows: entries, index and timers"
@@ -198,7 +205,11 @@ fn resident_together(
 }
 
 /// Runs `flow-insert`.
-pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, PathError> {
+pub fn run_insert(
+    config: &FlowsConfig,
+    clock: Tsc,
+    progress: &mut dyn Progress,
+) -> Result<Report, PathError> {
     let mut report = Report::new("flow-insert", &clock);
     let rate = |operations: usize, ticks: u64| operations as f64 * clock.hz() as f64 / ticks.max(1) as f64;
     for &flows in &config.flows {
@@ -212,7 +223,7 @@ pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) 
         };
         let name = "operations_per_second";
         for memory in MEMORY {
-            tell(&format!("{flows} flows: tables alone, memory {memory}"));
+            progress.tell(&format!("{flows} flows: tables alone, memory {memory}"));
             let (mut inserted, mut deleted) = (Vec::new(), Vec::new());
             let (mut worst, mut long, mut host) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..config.runs.min(3) {
@@ -243,16 +254,17 @@ pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) 
             report.results.push(Measured::of("stalls_over_50_us", "stalls", &params("insert"), &long));
             report.results.push(Measured::of("stalls_over_50_us", "stalls", &params("nothing"), &host));
             report.results.push(Measured::of(name, "1/s", &params("delete"), &deleted));
+            progress.keep(&report);
         }
 
         for memory in MEMORY {
-            tell(&format!("{flows} flows: through the slow path, memory {memory}"));
+            progress.tell(&format!("{flows} flows: through the slow path, memory {memory}"));
             let (mut learned, mut mixed, mut stalls) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..config.runs.min(3) {
                 // Twice as many, for those that come later; and subscribers don't fill all shards alike.
                 let reserved = if memory == RESERVED { 3 * flows.div_ceil(TABLES) } else { 0 };
-                let (mut path, packets) = prepare(Scene::SIMPLE, flows, reserved as u32, clock)?;
-                let (ticks, worst) = learn(&mut path, true, &packets)?;
+                let (mut path, packets) = prepare(Scene::SIMPLE, flows, reserved as u32, clock, progress)?;
+                let (ticks, worst) = learn(&mut path, true, &packets, progress)?;
                 learned.push(rate(flows, ticks));
                 stalls.push(worst as f64 * 1e6 / clock.hz() as f64);
                 // Half of the packets are of flows that are known, half of new ones.
@@ -260,13 +272,14 @@ pub fn run_insert(config: &FlowsConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) 
                     packets.iter().map(|(subscriber, port)| (*subscriber, port + FLOWS_PER_SESSION as u16));
                 let both: Vec<_> =
                     packets.iter().copied().zip(new).flat_map(|(known, new)| [known, new]).collect();
-                let (ticks, _) = learn(&mut path, true, &both)?;
+                let (ticks, _) = learn(&mut path, true, &both, progress)?;
                 mixed.push(rate(flows, ticks));
             }
             let (no, half) = (params("learn", "no", memory), params("learn", "half", memory));
             report.results.push(Measured::of(name, "1/s", &no, &learned));
             report.results.push(Measured::of("worst_stall_us", "us", &no, &stalls));
             report.results.push(Measured::of(name, "1/s", &half, &mixed));
+            progress.keep(&report);
         }
     }
     report.notes.push(
@@ -347,13 +360,14 @@ fn prepare(
     flows: usize,
     reserved_per_shard: u32,
     clock: Tsc,
+    progress: &mut dyn Progress,
 ) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
     let mut path = Path::within(scene, clock, |config| {
         // Twice as many: `flow-insert` has others come later.
         room_for(2 * flows, config);
         config.flows_reserved_per_shard = reserved_per_shard;
     })?;
-    let subscribers = establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION))?;
+    let subscribers = establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION), progress)?;
     let mut packets = each_flow(&subscribers, FLOWS_PER_SESSION);
     packets.truncate(flows);
     path::shuffle(&mut packets);
@@ -368,10 +382,13 @@ pub fn room_for(flows: usize, config: &mut Config) {
 }
 
 /// So many [`filtered`] sessions.
-pub fn establish(path: &mut Path, sessions: usize) -> Result<Vec<Subscriber>, PathError> {
+pub fn establish(
+    path: &mut Path,
+    sessions: usize,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Subscriber>, PathError> {
     let servers = path.scene().servers();
-    let make = |place, tunnel, ue| filtered_for(servers, place, tunnel, ue);
-    (0..sessions).map(|_| path.add_session(make)).collect()
+    path.add_sessions(sessions, |place, tunnel, ue| filtered_for(servers, place, tunnel, ue), progress)
 }
 
 /// A packet of each of so many flows of these subscribers.
@@ -384,9 +401,15 @@ pub fn each_flow(subscribers: &[Subscriber], flows: usize) -> Vec<(Subscriber, u
 }
 
 /// Sends each packet once: the ticks that it took, and those of the longest burst.
-pub fn learn(path: &mut Path, uplink: bool, packets: &[(Subscriber, u16)]) -> Result<(u64, u64), PathError> {
-    let source = path.scene().stream(uplink, packets.iter().copied())?;
-    path.once(ReplayRx::new(source).limited(packets.len() as u64), u16::from(!uplink))
+pub fn learn(
+    path: &mut Path,
+    uplink: bool,
+    packets: &[(Subscriber, u16)],
+    progress: &mut dyn Progress,
+) -> Result<(u64, u64), PathError> {
+    let (source, all) = (path.scene().stream(uplink, packets.iter().copied())?, packets.len() as u64);
+    let rx = ReplayRx::new(source).limited(all);
+    path.once(rx, u16::from(!uplink), &mut |done| progress.part(done, all))
 }
 
 /// Draws packets so that the most frequent flow has rank one of Zipf's law.
@@ -477,9 +500,9 @@ mod tests {
         for (scene, uplink) in
             [(Scene::SIMPLE, true), (Scene::SIMPLE, false), (Scene::MANY6, true), (Scene::MANY6, false)]
         {
-            let (mut path, packets) = prepare(scene, 1000, 0, Tsc::process()).unwrap();
-            learn(&mut path, uplink, &packets).unwrap();
-            learn(&mut path, uplink, &skewed(&packets)[..4000]).unwrap();
+            let (mut path, packets) = prepare(scene, 1000, 0, Tsc::process(), &mut Silent).unwrap();
+            learn(&mut path, uplink, &packets, &mut Silent).unwrap();
+            learn(&mut path, uplink, &skewed(&packets)[..4000], &mut Silent).unwrap();
             let counters = path.datapath.counters();
             assert_eq!((counters.flows.learned, counters.flows.live()), (1000, 1000));
             assert_eq!((counters.sent, counters.dropped_total()), (5000, 0));
@@ -491,7 +514,7 @@ mod tests {
     fn what_is_resident_together_is_all_there() {
         let clock = Tsc::process();
         let mut report = Report::new("flow-table", &clock);
-        resident_together(1024, clock, &mut report, &mut |_| ()).unwrap();
+        resident_together(1024, clock, &mut report, &mut Silent).unwrap();
         let bytes = |part: &'static str| {
             let params = [("part", part.into()), ("flows", 1024.into()), ("meters", 64.into())];
             report.median("resident_bytes", &params)

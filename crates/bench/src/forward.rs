@@ -7,6 +7,7 @@
 //! the same core, and its own cost is measured in the same run by sending the packets back as they are.
 
 use crate::path::{self, Costs, GNB, Mix, PAYLOAD, Path, PathError, Subscriber};
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use crate::scene::Scene;
 use io::replay::Stream;
@@ -49,12 +50,12 @@ impl ForwardConfig {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &ForwardConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, PathError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &ForwardConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("forward", &clock);
     for &scene in &config.scenes {
         for &sessions in &config.sessions {
-            measure(&mut report, config, scene, sessions, clock, &mut tell)?;
+            measure(&mut report, config, scene, sessions, clock, progress)?;
         }
     }
     report.notes.push(
@@ -74,14 +75,14 @@ fn measure(
     scene: Scene,
     sessions: usize,
     clock: Tsc,
-    tell: &mut impl FnMut(&str),
+    progress: &mut dyn Progress,
 ) -> Result<(), PathError> {
-    tell(&format!("{sessions} sessions: establishing"));
-    let (mut path, mut subscribers) = prepare(scene, sessions, clock)?;
+    progress.tell(&format!("{sessions} sessions: establishing"));
+    let (mut path, mut subscribers) = prepare(scene, sessions, clock, progress)?;
     let packets = config.packets.max(sessions);
     for uplink in [true, false] {
         let direction = if uplink { "uplink" } else { "downlink" };
-        tell(&format!("IPv{}, {sessions} sessions: {direction}", scene.ip()));
+        progress.tell(&format!("IPv{}, {sessions} sessions: {direction}", scene.ip()));
         let stream = |subscribers: &[Subscriber]| {
             scene.stream(uplink, subscribers.iter().map(|subscriber| (*subscriber, UE_PORT)))
         };
@@ -113,17 +114,20 @@ fn measure(
         whole.report(report, &params);
         report.results.push(Measured::of("port_cycles_per_packet", "cycles", &params, &port));
         report.results.push(Measured::of("packets_per_second", "1/s", &params, &rate));
+        progress.keep(report);
     }
     Ok(())
 }
 
 /// Sessions, and their subscribers in the order in which first packets come.
-fn prepare(scene: Scene, sessions: usize, clock: Tsc) -> Result<(Path, Vec<Subscriber>), PathError> {
+fn prepare(
+    scene: Scene,
+    sessions: usize,
+    clock: Tsc,
+    progress: &mut dyn Progress,
+) -> Result<(Path, Vec<Subscriber>), PathError> {
     let mut path = Path::within(scene, clock, |_| ())?;
-    let mut subscribers = Vec::with_capacity(sessions);
-    for _ in 0..sessions {
-        subscribers.push(path.add_session(rules)?);
-    }
+    let mut subscribers = path.add_sessions(sessions, rules, progress)?;
     path::shuffle(&mut subscribers);
     Ok((path, subscribers))
 }
@@ -190,12 +194,13 @@ pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::Silent;
 
     #[test]
     fn forwards_every_packet_of_every_session() {
         let scenes = [Scene::SIMPLE, Scene::MANY, Scene::MANY6];
         for scene in scenes.into_iter().chain(scenes.map(Scene::on_link)) {
-            let (mut path, subscribers) = prepare(scene, 1_000, Tsc::process()).unwrap();
+            let (mut path, subscribers) = prepare(scene, 1_000, Tsc::process(), &mut Silent).unwrap();
             for uplink in [true, false] {
                 let stream = scene.stream(uplink, subscribers.iter().map(|s| (*s, UE_PORT))).unwrap();
                 let mut mix = Mix::of(scene.receive(&stream), u16::from(!uplink));
@@ -213,7 +218,7 @@ mod tests {
         for (scene, uplink) in
             [(Scene::MANY, true), (Scene::MANY, false), (Scene::MANY6, true), (Scene::MANY6, false)]
         {
-            let (_, subscribers) = prepare(scene, 300, Tsc::process()).unwrap();
+            let (_, subscribers) = prepare(scene, 300, Tsc::process(), &mut Silent).unwrap();
             let packets = || subscribers.iter().map(|s| (*s, s.ue.octets()[3].into()));
             let stream = scene.stream(uplink, packets()).unwrap();
             let mut frames = Vec::new();

@@ -8,6 +8,7 @@
 use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::{self, Numbering, PAYLOAD};
+use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::saturated::{Saturated, Sizes};
 use engine::placement::available_cores;
@@ -56,19 +57,24 @@ const fn owner(shard: usize, share: u64, workers: usize) -> usize {
     if nth * share % 100 < share { (queue + 1) % workers } else { queue }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &HandOffConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(
+    config: &HandOffConfig,
+    clock: Tsc,
+    progress: &mut dyn Progress,
+) -> Result<Illustrated, CrewError> {
     let mut report = Report::new("hand-off", &clock);
     let team = Team::new(Model::Rtc, available_cores().len().max(2));
     for &sessions in &config.sessions {
-        tell(&format!("{sessions} sessions: establishing"));
+        progress.tell(&format!("{sessions} sessions: establishing"));
         let members = Member::several(&mut Numbering::default(), sessions);
         let mut active = members.clone();
         path::shuffle(&mut active);
         let mut saturated = Saturated::start(&team, &members, &active, Sizes::Payload(PAYLOAD), clock)?;
         for uplink in [true, false] {
-            tell(&format!("{sessions} sessions, {}", if uplink { "uplink" } else { "downlink" }));
+            progress.tell(&format!("{sessions} sessions, {}", if uplink { "uplink" } else { "downlink" }));
             measure(&mut report, config, &mut saturated, sessions, uplink, &team, clock)?;
+            progress.keep(&report);
         }
         saturated.stop()?;
     }
@@ -147,12 +153,13 @@ fn figure(report: &Report, config: &HandOffConfig, workers: usize) -> Figure {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::Silent;
 
     #[test]
     fn the_share_that_is_handed_off_is_what_it_is_called() {
         let _alone = crate::crew::alone();
         let config = HandOffConfig { sessions: vec![2_048], rounds: 2, seconds: 0.02 };
-        let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
+        let found = run(&config, Tsc::process(), &mut Silent).unwrap();
         let workers = available_cores().len().max(2);
         for uplink in [true, false] {
             for share in SHARES {

@@ -22,13 +22,13 @@ pub struct Section<'a> {
     pub found: &'a Illustrated,
 }
 
-/// The page. `left_out`: what these figures don't contain; `failed`: scenarios that ended with an error, and the error.
+/// The page. `left_out`: what these figures don't contain; `missing`: scenarios without result, and why.
 pub fn page(
     title: &str,
     command: &str,
     sections: &[Section<'_>],
     left_out: &[&str],
-    failed: &[(&str, String)],
+    missing: &[(&str, String)],
 ) -> Result<String, SvgError> {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\n\
@@ -51,14 +51,10 @@ pub fn page(
     page.push_str("<h2>What is left out</h2>\n<ul>\n");
     left_out.iter().for_each(|item| put(&mut page, format_args!("<li>{}</li>\n", escaped(item))));
     page.push_str("</ul>\n");
-    for (scenario, error) in failed {
+    for (scenario, error) in missing {
         put(
             &mut page,
-            format_args!(
-                "<p><strong>{} ended with an error:</strong> {}</p>\n",
-                escaped(scenario),
-                escaped(error)
-            ),
+            format_args!("<p><strong>{} is missing:</strong> {}</p>\n", escaped(scenario), escaped(error)),
         );
     }
     for section in sections {

@@ -31,6 +31,7 @@ pub mod payload_size;
 pub mod pdr_scan;
 pub mod port;
 pub mod profiles;
+pub mod progress;
 pub mod report;
 pub mod rig;
 pub mod saturated;
@@ -42,4 +43,5 @@ pub mod svg;
 pub mod timeline;
 pub mod wire;
 
+pub use progress::Progress;
 pub use report::{Measured, Param, Report};

@@ -5,6 +5,7 @@
 
 use crate::forward::rules;
 use crate::path::{self, Costs, Mix, PAYLOAD, Path, PathError, Subscriber};
+use crate::progress::Progress;
 use crate::report::Report;
 use datapath::Slice;
 use io::replay::ReplayRx;
@@ -77,13 +78,13 @@ impl Case {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &MetersConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, PathError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &MetersConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("meters", &clock);
     for &sessions in &config.sessions {
         let mut rigs = Vec::new();
         for case in CASES {
-            tell(&format!("{sessions} sessions: {} {}", case.meters, case.kind));
+            progress.tell(&format!("{sessions} sessions: {} {}", case.meters, case.kind));
             rigs.push(prepare(sessions, case, clock)?);
         }
         for uplink in [true, false] {
@@ -91,7 +92,7 @@ pub fn run(config: &MetersConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
             let mut cycles = vec![Costs::default(); CASES.len()];
             // One round to warm up; all cases in every round, so that they meet the same neighbours on the machine.
             for round in 0..=config.runs {
-                tell(&format!("{sessions} sessions, {direction}, round {round}"));
+                progress.tell(&format!("{sessions} sessions, {direction}, round {round}"));
                 for ((path, subscribers), cycles) in rigs.iter_mut().zip(&mut cycles) {
                     // In another order each time: what first packets opened lies in that of the first round.
                     path::shuffle(subscribers);
@@ -115,6 +116,7 @@ pub fn run(config: &MetersConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
                 ];
                 cycles.report(&mut report, &params);
             }
+            progress.keep(&report);
         }
     }
     report.notes.push(

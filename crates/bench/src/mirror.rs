@@ -6,6 +6,7 @@
 
 use crate::forward::rules;
 use crate::path::{self, Cost, Costs, Mix, PAYLOAD, Path, PathError, Subscriber};
+use crate::progress::Progress;
 use crate::report::Report;
 use datapath::Command;
 use datapath::mirror::{CaptureRx, Mirror, Order, Scope, Target, capture};
@@ -83,10 +84,10 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &MirrorConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, PathError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &MirrorConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("mirror", &clock);
-    tell(&format!("{} sessions: establishing", config.sessions));
+    progress.tell(&format!("{} sessions: establishing", config.sessions));
     let mut path = Path::new(clock, |_| ())?;
     let (mut subscribers, mut places) = (Vec::new(), Vec::new());
     for _ in 0..config.sessions {
@@ -105,7 +106,7 @@ pub fn run(config: &MirrorConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
         // One round to warm up.
         for round in 0..=config.runs {
             for (case, cycles) in cases.iter().zip(&mut cycles) {
-                tell(&format!("{direction}, round {round}: {}, {}", case.name, case.mirrored));
+                progress.tell(&format!("{direction}, round {round}: {}, {}", case.name, case.mirrored));
                 let mut packets = Mix::of(ReplayRx::new(source.clone()), u16::from(!uplink));
                 let taken =
                     path.mirrored(case, &places, |path| path.forward(&mut packets, config.packets))?;
@@ -124,6 +125,7 @@ pub fn run(config: &MirrorConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Res
             ];
             cycles.report(&mut report, &params);
         }
+        progress.keep(&report);
     }
     report.notes.push(
         "cycles are TSC ticks per user's packet, with its share of copies and the port's own cost; of `one in 1000`, the median \

@@ -17,6 +17,7 @@ use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team, drops};
 use crate::jitter::{Jitter, kept_waiting};
 use crate::path::Numbering;
+use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::timeline::{self, Played, Timeline};
 use engine::placement::available_cores;
@@ -99,19 +100,20 @@ const fn nic(fixed: bool) -> &'static str {
     if fixed { "fixed" } else { "follows" }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &MovesConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &MovesConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Illustrated, CrewError> {
     let mut report = Report::new("moves", &clock);
     let members = Member::several(&mut Numbering::default(), config.sessions);
     for waking in [None, config.rates.iter().max().map(|&rate| interval(rate))] {
-        tell("the machine's own stalls");
+        progress.tell("the machine's own stalls");
         stalls(&mut report, config.seconds, waking, &clock);
+        progress.keep(&report);
     }
     for fixed in [false, true] {
         let team = team().with_fixed_tables(fixed);
         for &load in &config.loads {
             // Each time: what a shared machine has left changes from minute to minute.
-            tell(&format!("table {}: capacity", nic(fixed)));
+            progress.tell(&format!("table {}: capacity", nic(fixed)));
             let capacity = timeline::capacity(&team, &members, clock)?;
             let params = [
                 ("nic", nic(fixed).into()),
@@ -125,9 +127,10 @@ pub fn run(config: &MovesConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
                 let ordered = pace.map_or("no moves".into(), |Pace { shards, per_second }| {
                     format!("{shards} shards {per_second} times a second")
                 });
-                tell(&format!("table {}, {load} %: {ordered}", nic(fixed)));
+                progress.tell(&format!("table {}, {load} %: {ordered}", nic(fixed)));
                 watch(&team, &members, &phase, per_second, config.seconds, clock)?
                     .summarise(&mut report, &phase);
+                progress.keep(&report);
             }
         }
     }

@@ -4,11 +4,13 @@
 //! own: its share of each request is part of what is measured here on two cores.
 
 use crate::machine::resident;
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use crate::rig::{self, Rig, RigError};
 use loadgen::habits::Shape;
 use loadgen::smf::{Smf, SmfConfig, SmfError};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
 use tables::clock::Tsc;
 
 /// What to measure.
@@ -57,8 +59,8 @@ pub enum N4Error {
     },
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &N4Config, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, N4Error> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &N4Config, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, N4Error> {
     let mut report = Report::new("n4", &clock);
     let most = config.kept.iter().copied().max().unwrap_or(0) + config.requests;
     for &kept in &config.kept {
@@ -72,14 +74,18 @@ pub fn run(config: &N4Config, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<
             ..SmfConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)), rig.n4)
         })?;
         smf.associate()?;
-        tell(&format!("{kept} sessions: establishing"));
+        progress.tell(&format!("{kept} sessions: establishing"));
         let before = resident();
         let numbers_before = smf.memory();
-        clean(&smf.establish(kept)?)?;
+        let filled = smf.establish_while(kept, &mut |done| {
+            progress.part(done, kept.into());
+            ControlFlow::Continue(())
+        })?;
+        clean(&filled)?;
         let ours = resident().saturating_sub(before).saturating_sub(smf.memory() - numbers_before);
         let mut rates = [Vec::new(), Vec::new(), Vec::new()];
         for run in 0..config.runs {
-            tell(&format!("{kept} sessions: run {} of {}", run + 1, config.runs));
+            progress.tell(&format!("{kept} sessions: run {} of {}", run + 1, config.runs));
             let figures = smf.measure(kept, config.requests)?;
             for (rates, batch) in rates.iter_mut().zip([&figures.establish, &figures.modify, &figures.delete])
             {
@@ -98,6 +104,7 @@ pub fn run(config: &N4Config, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<
         let per_session = ours as f64 / f64::from(kept.max(1));
         let params = [("sessions", u64::from(kept).into())];
         report.results.push(Measured::of("bytes_per_session", "bytes", &params, &[per_session]));
+        progress.keep(&report);
         drop(smf);
         rig.stop()?;
     }

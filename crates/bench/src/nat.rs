@@ -6,6 +6,7 @@
 
 use crate::forward;
 use crate::path::{self, Costs, Mix, PAYLOAD, Path, PathError, Subscriber};
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use datapath::nat::{Logging, Plan, PlanError, Protocol, Settings};
 use io::mem::MemFrame;
@@ -62,18 +63,18 @@ impl From<io::replay::ReplayError> for NatError {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &NatConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, NatError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &NatConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, NatError> {
     let mut report = Report::new("nat", &clock);
     for &mappings in &config.mappings {
-        tell(&format!("{mappings} mappings: establishing"));
+        progress.tell(&format!("{mappings} mappings: establishing"));
         let mut rates = Vec::new();
         let mut plain = prepare(mappings, clock, false)?;
         let mut translated = prepare(mappings, clock, true)?;
         rates.push(translated.open(clock)?);
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
-            tell(&format!("{mappings} mappings: {direction}"));
+            progress.tell(&format!("{mappings} mappings: {direction}"));
             // Mappings lie in memory in the order in which they were made; packets come in another, and go on where the last run ended.
             plain.shuffle();
             translated.shuffle();
@@ -100,15 +101,17 @@ pub fn run(config: &NatConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result
                 ];
                 figures.report(&mut report, &params);
             }
+            progress.keep(&report);
         }
         drop((plain, translated));
         if mappings > 1 {
-            tell(&format!("{mappings} mappings: making them"));
+            progress.tell(&format!("{mappings} mappings: making them"));
             for _ in 1..config.runs {
                 rates.push(prepare(mappings, clock, true)?.open(clock)?);
             }
             let params = [("mappings", (mappings as u64).into())];
             report.results.push(Measured::of("mappings_per_second", "1/s", &params, &rates));
+            progress.keep(&report);
         }
     }
     report.notes.push("cycles are TSC ticks and include the port's own cost; UDP without checksums".into());
@@ -152,7 +155,8 @@ impl Bench {
     /// Sends the first packet of each endpoint; says how many mappings were made in a second.
     fn open(&mut self, clock: Tsc) -> Result<f64, NatError> {
         let stream = path::stream(true, self.endpoints.iter().copied())?;
-        let (ticks, _) = self.path.once(ReplayRx::new(stream).limited(self.endpoints.len() as u64), 0)?;
+        let rx = ReplayRx::new(stream).limited(self.endpoints.len() as u64);
+        let (ticks, _) = self.path.once(rx, 0, &mut |_| ())?;
         Ok(self.endpoints.len() as f64 * clock.hz() as f64 / ticks as f64)
     }
 

@@ -19,6 +19,7 @@ use crate::arrivals::{self, Arrivals, DESCRIPTORS, Lane, Trace};
 use crate::jitter::Jitter;
 use crate::path::{Mix, Path, PathError, Subscriber};
 use crate::profiles::{self, PROFILES, Profile, Sizes};
+use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::wire::{Offer, Trial, Wire, WireError};
 use engine::placement::available_cores;
@@ -79,24 +80,25 @@ impl NdrConfig {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &NdrConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, WireError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &NdrConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, WireError> {
     let mut report = Report::new("ndr", &clock);
     let mut retried = 0;
     let mut point_of = |tester: &mut dyn Tester, report: &mut Report, point: &Point| {
         measure(tester, config, point, report).map(|found| retried += found.retried)
     };
-    tell(&format!("{} flows: learning", config.flows));
-    let mut inside = Inside::new(config.flows, clock)?;
+    progress.tell(&format!("{} flows: learning", config.flows));
+    let mut inside = Inside::new(config.flows, clock, progress)?;
     let packets = inside.packets.clone();
     // What full bursts forward, for the search of both kinds to begin with.
     let mut points = Vec::with_capacity(config.points.len());
     for &(profile, sizes) in &config.points {
-        tell(&format!("box, profile {}: {} B up, {} B down", profile.number, sizes.0, sizes.1));
+        progress.tell(&format!("box, profile {}: {} B up, {} B down", profile.number, sizes.0, sizes.1));
         let (uplink, downlink) = profiles::streams(sizes, &packets)?;
         let point = Point { profile, sizes, streams: [uplink, downlink], most: 0.0 };
         let point = Point { most: inside.most(&point)?, ..point };
         point_of(&mut inside, &mut report, &point)?;
+        progress.keep(&report);
         points.push(point.most);
     }
     let mut jitter = std::mem::take(&mut inside.jitter);
@@ -104,13 +106,14 @@ pub fn run(config: &NdrConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result
     if available_cores().len() < 2 {
         report.notes.push("no wire: that takes two cores".into());
     } else {
-        tell(&format!("{} flows: learning through the wire", config.flows));
+        progress.tell(&format!("{} flows: learning through the wire", config.flows));
         let mut outside = Outside::new(config.flows, clock)?;
         for (&(profile, sizes), most) in config.points.iter().zip(points) {
-            tell(&format!("wire, profile {}: {} B up, {} B down", profile.number, sizes.0, sizes.1));
+            progress.tell(&format!("wire, profile {}: {} B up, {} B down", profile.number, sizes.0, sizes.1));
             let (uplink, downlink) = profiles::streams(sizes, &outside.packets)?;
             let point = Point { profile, sizes, streams: [uplink, downlink], most };
             point_of(&mut outside, &mut report, &point)?;
+            progress.keep(&report);
         }
         let (limited, trials) = (outside.limited, outside.trials);
         if limited > 0 {
@@ -278,8 +281,8 @@ struct Inside {
 }
 
 impl Inside {
-    fn new(flows: usize, clock: Tsc) -> Result<Self, PathError> {
-        let (path, packets) = profiles::prepare(flows, clock)?;
+    fn new(flows: usize, clock: Tsc, progress: &mut dyn Progress) -> Result<Self, PathError> {
+        let (path, packets) = profiles::prepare(flows, clock, progress)?;
         Ok(Self { path, clock, packets, trace: Trace::default(), jitter: Jitter::default() })
     }
 
@@ -406,7 +409,7 @@ mod tests {
     #[test]
     fn a_slow_rate_is_served_whole_in_its_mix() {
         let _alone = crate::crew::alone();
-        let mut inside = Inside::new(64, Tsc::process()).unwrap();
+        let mut inside = Inside::new(64, Tsc::process(), &mut crate::progress::Silent).unwrap();
         let profile = PROFILES[0];
         let sizes = profile.sizes[0];
         let (uplink, downlink) = profiles::streams(sizes, &inside.packets).unwrap();

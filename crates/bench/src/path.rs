@@ -1,5 +1,6 @@
 //! A datapath on this thread with sessions, and packets for them from memory: what scenarios of the packet path share.
 
+use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::scene::Scene;
 use datapath::net::{Net, NetError};
@@ -36,6 +37,8 @@ pub const PAYLOAD: usize = 64;
 pub const MTU: u16 = 9_000;
 /// Octets of a packet that are written anew each time where packets are long: all headers, and what follows in their lines.
 const HEADERS: usize = 128;
+/// After so many packets or sessions it is said how far work has come.
+const TOLD_EVERY: u64 = 1 << 14;
 /// Octets around the UDP payload of an uplink frame: Ethernet, IPv4, UDP, GTP-U with PDU session container, IPv4, UDP.
 const UPLINK_HEADERS: usize = 14 + 20 + 8 + 16 + 20 + 8;
 /// Likewise of a downlink frame: Ethernet, IPv4, UDP.
@@ -215,6 +218,23 @@ impl Path {
         Ok(Subscriber { teid: tunnel.teid, ue })
     }
 
+    /// So many of them.
+    pub fn add_sessions(
+        &mut self,
+        sessions: usize,
+        make: impl Fn(SessionRef, Tunnel, Ipv4Addr) -> Rules,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Subscriber>, PathError> {
+        let mut subscribers = Vec::with_capacity(sessions);
+        for number in 0..sessions as u64 {
+            if number > 0 && number.is_multiple_of(TOLD_EVERY) {
+                progress.part(number, sessions as u64);
+            }
+            subscribers.push(self.add_session(&make)?);
+        }
+        Ok(subscribers)
+    }
+
     /// Installs a session's rules.
     pub fn install(&mut self, rules: Rules) -> Result<(), PathError> {
         let seid = rules.seid;
@@ -298,18 +318,35 @@ impl Path {
         Cost { median: median(taken), mean: all as f64 / (slices * SLICE) as f64 }
     }
 
-    /// All packets of a limited source: the ticks that they took, and those that the longest burst took.
-    pub fn once(&mut self, mut rx: ReplayRx, port: u16) -> Result<(u64, u64), PathError> {
+    /// All packets of a limited source: the ticks that they took, and those that the longest burst took. `told` is told now and then how
+    /// many have gone through; the time that it takes doesn't count.
+    pub fn once(
+        &mut self,
+        mut rx: ReplayRx,
+        port: u16,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<(u64, u64), PathError> {
         let mut burst = Vec::with_capacity(BURST);
-        let begin = self.clock.ticks();
-        let (mut last, mut worst) = (begin, 0);
-        while self.burst(&mut rx, port, &mut burst) > 0 {
+        let (mut done, mut next) = (0, TOLD_EVERY);
+        let (mut last, mut taken, mut worst) = (self.clock.ticks(), 0, 0);
+        loop {
+            let came = self.burst(&mut rx, port, &mut burst) as u64;
+            if came == 0 {
+                break;
+            }
             let now = self.clock.ticks();
+            taken += now - last;
             worst = worst.max(now - last);
             last = now;
+            done += came;
+            if done >= next {
+                told(done);
+                next = done + TOLD_EVERY;
+                last = self.clock.ticks();
+            }
         }
         self.no_drops()?;
-        Ok((last - begin, worst))
+        Ok((taken, worst))
     }
 
     /// An error if any packet was dropped so far.

@@ -6,6 +6,7 @@
 use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::{self, Numbering};
+use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::saturated::{Saturated, Sizes};
 use tables::clock::Tsc;
@@ -70,11 +71,11 @@ impl Point {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
+/// Measures all; `progress` is told what is being measured, and what came of it.
 pub fn run(
     config: &PayloadSizeConfig,
     clock: Tsc,
-    tell: &mut dyn FnMut(&str),
+    progress: &mut dyn Progress,
 ) -> Result<Illustrated, CrewError> {
     let mut report = Report::new("payload-size", &clock);
     let members = Member::several(&mut Numbering::default(), config.sessions);
@@ -84,14 +85,15 @@ pub fn run(
     for &payload in &config.payloads {
         for model in Model::ALL {
             let team = Team::new(model, 1);
-            tell(&format!("{payload} B, {}: establishing", model.name()));
+            progress.tell(&format!("{payload} B, {}: establishing", model.name()));
             let sizes = Sizes::Payload(payload);
             let mut saturated = Saturated::start(&team, &members, &active, sizes, clock)?;
             for uplink in [true, false] {
-                tell(&format!("{payload} B, {}", model.name()));
+                progress.tell(&format!("{payload} B, {}", model.name()));
                 let flood = saturated.flood(uplink, config.seconds, config.windows, clock)?;
                 let point = Point { model, workers: 1, uplink, sizes, active: active.len() };
                 push(&mut report, &point, &team, &flood.rates);
+                progress.keep(&report);
             }
             saturated.stop()?;
         }
@@ -164,13 +166,14 @@ fn figure(report: &Report, config: &PayloadSizeConfig) -> Figure {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::Silent;
 
     #[test]
     fn every_point_has_its_figures_and_its_bars() {
         let _alone = crate::crew::alone();
         let config =
             PayloadSizeConfig { sessions: 100, active: 64, payloads: vec![1_024], windows: 1, seconds: 0.15 };
-        let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
+        let found = run(&config, Tsc::process(), &mut Silent).unwrap();
         for model in Model::ALL {
             for uplink in [true, false] {
                 for sizes in [1_024].map(Sizes::Payload) {

@@ -8,6 +8,7 @@
 use crate::flows;
 use crate::forward::rules;
 use crate::path::{self, Mix, Path, PathError, SERVER, SERVER_PORT, Subscriber};
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use io::replay::ReplayRx;
 use packet::IpProtocol;
@@ -43,12 +44,12 @@ impl PdrScanConfig {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &PdrScanConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, PathError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &PdrScanConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("pdr-scan", &clock);
     for &filters in &config.filters {
         for &pdrs in &config.pdrs {
-            tell(&format!("{pdrs} PDRs with {filters} filters"));
+            progress.tell(&format!("{pdrs} PDRs with {filters} filters"));
             let (mut first, mut known, mut unlearned) = (Vec::new(), Vec::new(), Vec::new());
             let (mut path, subscribers) = prepare(config.sessions, pdrs, filters, true, clock)?;
             let (mut forgetful, strangers) = prepare(config.sessions, pdrs, filters, false, clock)?;
@@ -76,6 +77,7 @@ pub fn run(config: &PdrScanConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Re
                 ];
                 report.results.push(Measured::of("cycles_per_packet", "cycles", &params, runs));
             }
+            progress.keep(&report);
         }
     }
     report.notes.push(format!(

@@ -1,6 +1,7 @@
 //! `io`: what a port costs by itself: every packet that is received is sent back.
 
 use crate::path::port_cost;
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use io::mem::{FrameSize, MemConfig, MemFrame, MemNic};
 use io::replay::{Patch, ReplayRx, SinkTx, Stream};
@@ -45,8 +46,8 @@ pub enum IoError {
     NoQueue,
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &IoConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<Report, IoError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &IoConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, IoError> {
     let mut report = Report::new("io", &clock);
     for &payload in &config.payloads {
         let packet = PacketBuilder::new()
@@ -54,14 +55,14 @@ pub fn run(config: &IoConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<
             .ipv4([198, 51, 100, 1].into(), [10, 0, 0, 1].into())
             .udp(443, 40_000)
             .build(&vec![0; payload]);
-        tell(&format!("replay, {payload} B"));
+        progress.tell(&format!("replay, {payload} B"));
         let stream = Stream::new(&packet, &[30], vec![Patch::default(); 1_000])?;
         let mut replay = Vec::new();
         for _ in 0..config.runs {
             let (mut rx, mut tx) = (ReplayRx::new(stream.clone()), SinkTx::new());
             replay.push(port_cost(&mut rx, &mut tx, &clock, config.packets));
         }
-        tell(&format!("in-memory NIC, {payload} B"));
+        progress.tell(&format!("in-memory NIC, {payload} B"));
         let mut nic = Vec::new();
         for _ in 0..config.runs {
             nic.push(nic_cost(&packet, &clock, config.packets)?);
@@ -70,6 +71,7 @@ pub fn run(config: &IoConfig, clock: Tsc, mut tell: impl FnMut(&str)) -> Result<
             let params = [("backend", backend.into()), ("payload", (payload as u64).into())];
             report.results.push(Measured::of("cycles_per_packet", "cycles", &params, &runs));
         }
+        progress.keep(&report);
     }
     report.notes.push(
         "replay makes the packet on the worker's core, as the benchmarks' port; memory is the in-memory NIC's queue pair \

@@ -14,6 +14,7 @@
 
 use crate::flows;
 use crate::path::{self, Costs, Mix, Path, PathError, Subscriber};
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use io::replay::{ReplayRx, Stream};
 use tables::clock::Tsc;
@@ -83,11 +84,11 @@ impl ProfilesConfig {
     }
 }
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &ProfilesConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Report, PathError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &ProfilesConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("profiles", &clock);
-    tell(&format!("{} flows: learning", config.flows));
-    let (mut path, packets) = prepare(config.flows, clock)?;
+    progress.tell(&format!("{} flows: learning", config.flows));
+    let (mut path, packets) = prepare(config.flows, clock, progress)?;
     let mut results = PROFILES.map(|_| Vec::new());
     for sizes in [ALIKE, ELEVENFOLD].concat() {
         let (uplink, downlink) = streams(sizes, &packets)?;
@@ -95,7 +96,7 @@ pub fn run(config: &ProfilesConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> R
             if !profile.sizes.contains(&sizes) {
                 continue;
             }
-            tell(&format!("profile {}: {} B up, {} B down", profile.number, sizes.0, sizes.1));
+            progress.tell(&format!("profile {}: {} B up, {} B down", profile.number, sizes.0, sizes.1));
             let mix = || {
                 let (uplink, downlink) = (ReplayRx::new(uplink.clone()), ReplayRx::new(downlink.clone()));
                 Mix::both(uplink, downlink, profile.uplink_quarters)
@@ -113,9 +114,10 @@ pub fn run(config: &ProfilesConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> R
             }
             results.extend(figures(profile, sizes, &whole, &port, clock.hz() as f64));
         }
+        report.results = results.concat();
+        progress.keep(&report);
     }
     all_known(&path, 2 * packets.len())?;
-    report.results = results.into_iter().flatten().collect();
     report.notes.push(format!(
         "{} flow entries, {TUPLES} 5-tuples both ways a session; size: octets of arriving frames without FCS (uplink's; \
          downlink_size: downlink's); bits count {BETWEEN} octets between frames; one core, no packet dropped; the port \
@@ -165,12 +167,16 @@ pub fn params(profile: &Profile, (uplink, downlink): Sizes) -> [(&'static str, c
 }
 
 /// Sessions for so many flow entries, all of them known, and the packets of one direction.
-pub fn prepare(flows: usize, clock: Tsc) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
+pub fn prepare(
+    flows: usize,
+    clock: Tsc,
+    progress: &mut dyn Progress,
+) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
     let mut path = Path::new(clock, |config| flows::room_for(flows, config))?;
-    let subscribers = flows::establish(&mut path, flows.div_ceil(2 * TUPLES))?;
+    let subscribers = flows::establish(&mut path, flows.div_ceil(2 * TUPLES), progress)?;
     let mut packets = tuples(&subscribers);
     for uplink in [true, false] {
-        flows::learn(&mut path, uplink, &packets)?;
+        flows::learn(&mut path, uplink, &packets, progress)?;
     }
     // Flows lie in memory in the order in which they were learned; packets come in another.
     path::shuffle(&mut packets);
@@ -203,10 +209,11 @@ fn all_known(path: &Path, expected: usize) -> Result<(), PathError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::Silent;
 
     #[test]
     fn every_profile_and_size_is_forwarded_whole_in_its_mix() {
-        let (mut path, packets) = prepare(1024, Tsc::process()).unwrap();
+        let (mut path, packets) = prepare(1024, Tsc::process(), &mut Silent).unwrap();
         for profile in PROFILES {
             for &sizes in profile.sizes {
                 let (uplink, downlink) = streams(sizes, &packets).unwrap();

@@ -12,6 +12,7 @@
 use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team, drops};
 use crate::path::Numbering;
+use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use crate::timeline::{self, Played, STOPPED, Timeline};
 use engine::Change;
@@ -86,14 +87,14 @@ const VARIANTS: &[Variant] = &[
     Variant { name: "rtc-stopping", model: Model::Rtc, stops: true },
 ];
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &ScaleConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &ScaleConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Illustrated, CrewError> {
     let mut report = Report::new("scale", &clock);
     let members = Member::several(&mut Numbering::default(), config.sessions);
     let mut panels = Vec::new();
     for variant in VARIANTS {
         let team = team(variant.model).starting_with(1);
-        tell(&format!("{}: capacity of one worker", variant.name));
+        progress.tell(&format!("{}: capacity of one worker", variant.name));
         let capacity = timeline::capacity(&team, &members, clock)?;
         report.results.push(Measured::of(
             "packets_per_second",
@@ -101,14 +102,15 @@ pub fn run(config: &ScaleConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
             &[("model", variant.name.into()), ("workers", 1.into())],
             &[capacity],
         ));
-        tell(&format!("{}: {} steps", variant.name, STEPS.len()));
+        progress.tell(&format!("{}: {} steps", variant.name, STEPS.len()));
         panels.extend(whole_run(config, &team, &members, variant, capacity, &mut report, clock)?);
+        progress.keep(&report);
         let mut runs = Vec::with_capacity(config.launches);
         let mut repeated = 0;
         for launch in 0..config.launches {
             let mut attempt = 1;
             let seen = loop {
-                tell(&format!("{}: launch {}, attempt {attempt}", variant.name, launch + 1));
+                progress.tell(&format!("{}: launch {}, attempt {attempt}", variant.name, launch + 1));
                 let capacity = timeline::capacity(&team, &members, clock)?;
                 let seen = watch(&team, &members, variant, capacity * LOAD, clock)?;
                 if attempt == ATTEMPTS || seen.lost_before() == 0 {
@@ -127,6 +129,7 @@ pub fn run(config: &ScaleConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resu
         report.add_runs(runs);
         let params = [("model", variant.name.into())];
         report.results.push(Measured::of("launches_repeated", "times", &params, &[repeated as f64]));
+        progress.keep(&report);
     }
     report.notes.push(format!(
         "{} sessions, 64 B of payload, half of the packets from each side, together {:.0} % of what one worker forwards; phases of {PHASE} s: \

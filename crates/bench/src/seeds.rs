@@ -7,6 +7,7 @@
 use crate::chart::Illustrated;
 use crate::crew::CrewError;
 use crate::html::{self, Section};
+use crate::progress::Progress;
 use crate::{active_sessions, cores, hand_off, moves, payload_size, scale, skew};
 use std::path::Path;
 use tables::clock::Tsc;
@@ -91,36 +92,36 @@ impl Scenario {
         }
     }
 
-    /// Measures one; `tell` is told what is being measured.
-    pub fn run(self, quick: bool, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+    /// Measures one; `progress` is told what is being measured, and what came of it.
+    pub fn run(self, quick: bool, clock: Tsc, progress: &mut dyn Progress) -> Result<Illustrated, CrewError> {
         match self {
             Self::PayloadSize => {
                 use payload_size::PayloadSizeConfig as Config;
-                payload_size::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+                payload_size::run(&if quick { Config::quick() } else { Config::full() }, clock, progress)
             }
             Self::Sessions => {
                 use active_sessions::SessionsConfig as Config;
-                active_sessions::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+                active_sessions::run(&if quick { Config::quick() } else { Config::full() }, clock, progress)
             }
             Self::Cores => {
                 use cores::CoresConfig as Config;
-                cores::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+                cores::run(&if quick { Config::quick() } else { Config::full() }, clock, progress)
             }
             Self::Skew => {
                 use skew::SkewConfig as Config;
-                skew::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+                skew::run(&if quick { Config::quick() } else { Config::full() }, clock, progress)
             }
             Self::Scale => {
                 use scale::ScaleConfig as Config;
-                scale::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+                scale::run(&if quick { Config::quick() } else { Config::full() }, clock, progress)
             }
             Self::Moves => {
                 use moves::MovesConfig as Config;
-                moves::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+                moves::run(&if quick { Config::quick() } else { Config::full() }, clock, progress)
             }
             Self::HandOff => {
                 use hand_off::HandOffConfig as Config;
-                hand_off::run(&if quick { Config::quick() } else { Config::full() }, clock, tell)
+                hand_off::run(&if quick { Config::quick() } else { Config::full() }, clock, progress)
             }
         }
     }
@@ -134,8 +135,8 @@ pub struct Summary {
     pub failed: Vec<(&'static str, String)>,
 }
 
-/// Runs all with `run`, and writes a page and each scenario's JSON and SVG into a directory, which is made if it isn't there.
-/// `command`: what was typed.
+/// Runs all with `run`, and writes a page and each scenario's JSON and SVG into a directory, which is made if it isn't there; after
+/// each one, so that what has been measured stays if the process is ended. `command`: what was typed.
 pub fn run(
     out: &Path,
     command: &str,
@@ -143,17 +144,25 @@ pub fn run(
 ) -> Result<Summary, CrewError> {
     std::fs::create_dir_all(out).map_err(|source| unwritten(out, source))?;
     let mut summary = Summary { found: Vec::new(), failed: Vec::new() };
+    // Before anything is measured: whether it can be written at all.
+    write_page(out, command, &summary)?;
     for scenario in Scenario::ALL {
         match run(scenario) {
-            Ok(found) => summary.found.push((scenario, found)),
+            Ok(found) => {
+                found.figure.write(&out.join(scenario.name()).with_extension("svg"))?;
+                let json = serde_json::to_string_pretty(&found.report).unwrap_or_default() + "\n";
+                write(&out.join(scenario.name()).with_extension("json"), &json)?;
+                summary.found.push((scenario, found));
+            }
             Err(error) => summary.failed.push((scenario.name(), error.to_string())),
         }
+        write_page(out, command, &summary)?;
     }
-    for (scenario, found) in &summary.found {
-        found.figure.write(&out.join(scenario.name()).with_extension("svg"))?;
-        let json = serde_json::to_string_pretty(&found.report).unwrap_or_default() + "\n";
-        write(&out.join(scenario.name()).with_extension("json"), &json)?;
-    }
+    Ok(summary)
+}
+
+/// The page of what has been found so far, which is what remains of a run that is ended early.
+fn write_page(out: &Path, command: &str, summary: &Summary) -> Result<(), CrewError> {
     let sections: Vec<Section<'_>> = summary
         .found
         .iter()
@@ -162,10 +171,13 @@ pub fn run(
             Section { shape_of, about, found }
         })
         .collect();
+    let mut missing = summary.failed.clone();
+    for scenario in Scenario::ALL.iter().skip(summary.found.len() + summary.failed.len()) {
+        missing.push((scenario.name(), "it was not measured: the run ended before it did".into()));
+    }
     let title = "Run-to-completion and pipeline: the figures of the thesis, by Millrace";
-    let page = html::page(title, command, &sections, LEFT_OUT, &summary.failed)?;
-    write(&out.join("index.html"), &page)?;
-    Ok(summary)
+    let page = html::page(title, command, &sections, LEFT_OUT, &missing)?;
+    write(&out.join("index.html"), &page)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CrewError> {
@@ -186,7 +198,16 @@ mod tests {
     #[test]
     fn a_failed_scenario_leaves_the_others_in_the_page() {
         let out = std::env::temp_dir().join(format!("millrace-seeds-{}", std::process::id()));
+        let page = || std::fs::read_to_string(out.join("index.html")).unwrap();
+        let missing = || page().matches("the run ended before").count();
+        let mut begun = 0;
         let mut one = |scenario: Scenario| {
+            // If it ended here, what was measured so far would be there.
+            assert_eq!(
+                (page().matches("<svg").count(), missing()),
+                (begun - usize::from(begun > 1), 7 - begun)
+            );
+            begun += 1;
             if scenario == Scenario::Sessions {
                 return Err(CrewError::Nothing);
             }
@@ -198,7 +219,7 @@ mod tests {
         let summary = run(&out, "millrace bench seeds", &mut one).unwrap();
         assert_eq!(summary.failed, [("sessions", "nothing was forwarded".to_owned())]);
         assert_eq!(summary.found.len(), Scenario::ALL.len() - 1);
-        let page = std::fs::read_to_string(out.join("index.html")).unwrap();
+        let page = page();
         assert_eq!(page.matches("<svg").count(), summary.found.len());
         assert!(page.contains("nothing was forwarded") && page.contains("no PCIe"));
         let json = std::fs::read_to_string(out.join("skew.json")).unwrap();

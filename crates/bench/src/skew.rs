@@ -8,6 +8,7 @@
 use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team, drops};
 use crate::path::Numbering;
+use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::timeline::{self, Played, Timeline};
 use engine::placement::available_cores;
@@ -60,15 +61,15 @@ const VARIANTS: &[Variant] = &[
     Variant { name: "pipeline-rebalancing", model: Model::Pipeline, rebalances: true },
 ];
 
-/// Measures all; `tell` is told what is being measured.
-pub fn run(config: &SkewConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Result<Illustrated, CrewError> {
+/// Measures all; `progress` is told what is being measured, and what came of it.
+pub fn run(config: &SkewConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Illustrated, CrewError> {
     let mut report = Report::new("skew", &clock);
     let workers = if config.workers == 0 { available_cores().len().max(2) } else { config.workers };
     let members = Member::several(&mut Numbering::default(), config.sessions);
     let mut panels = Vec::new();
     for variant in VARIANTS {
         let team = Team::new(variant.model, workers);
-        tell(&format!("{}: capacity", variant.name));
+        progress.tell(&format!("{}: capacity", variant.name));
         let capacity = timeline::capacity(&team, &members, clock)?;
         report.results.push(Measured::of(
             "packets_per_second",
@@ -86,11 +87,12 @@ pub fn run(config: &SkewConfig, clock: Tsc, tell: &mut dyn FnMut(&str)) -> Resul
                 weights: timeline::weighted(&members, of),
             }
         });
-        tell(&format!("{}: {} steps", variant.name, config.steps.len()));
+        progress.tell(&format!("{}: {} steps", variant.name, config.steps.len()));
         let team = if variant.rebalances { team.rebalancing() } else { team };
         let timeline = Timeline::start(&team, &members, &steps.collect::<Vec<_>>(), BUCKET, clock)?;
         let played = timeline.play(&mut |_, _| Ok(()))?;
         summarise(&mut report, config, variant, &team, &played);
+        progress.keep(&report);
         panels.extend(panels_of(config, variant, &team, &played));
     }
     report.notes.push(format!(
@@ -163,12 +165,13 @@ fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Playe
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::Silent;
 
     #[test]
     fn every_step_is_accounted_for_and_drawn() {
         let _alone = crate::crew::alone();
         let config = SkewConfig { sessions: 512, workers: 2, steps: vec![6, 12], seconds: 0.1 };
-        let found = run(&config, Tsc::process(), &mut |_| ()).unwrap();
+        let found = run(&config, Tsc::process(), &mut Silent).unwrap();
         for variant in VARIANTS {
             for phase in [30, 60] {
                 let params = [("model", variant.name.into()), ("phase", Param::Number(phase))];

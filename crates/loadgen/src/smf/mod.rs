@@ -28,6 +28,7 @@ use report::Batch;
 use rustix::net::{RecvFlags, recv, sockopt};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Report requests remembered, so that one that the UPF repeats is answered again but not counted again.
@@ -35,6 +36,9 @@ const REMEMBERED: usize = 1024;
 /// Seconds from 1900 to 1970 (RFC 868).
 const NTP_EPOCH: u64 = 2_208_988_800;
 const DATAGRAM: usize = 65_535;
+
+/// Is told how many requests of a batch have been sent, and says whether to send more.
+pub type GoOn<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
 
 #[derive(Debug)]
 struct Entry {
@@ -202,12 +206,17 @@ impl Smf {
 
     /// Establishes `count` more sessions.
     pub fn establish(&mut self, count: u32) -> Result<BatchReport, SmfError> {
+        self.establish_while(count, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same, unless [`Smf::run_while`] ends it.
+    pub fn establish_while(&mut self, count: u32, go_on: &mut GoOn<'_>) -> Result<BatchReport, SmfError> {
         let from = self.numbers();
         for index in from..from.saturating_add(count) {
             let entry = self.prepare(index)?;
             self.sessions.push(entry);
         }
-        self.run(Operation::Establish, from..from.saturating_add(count))
+        self.run_while(Operation::Establish, from..from.saturating_add(count), go_on)
     }
 
     /// Activates all established sessions.
@@ -217,7 +226,12 @@ impl Smf {
 
     /// Deletes all established sessions.
     pub fn delete_all(&mut self) -> Result<BatchReport, SmfError> {
-        self.run(Operation::Delete, self.established())
+        self.delete_while(&mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same, unless [`Smf::run_while`] ends it.
+    pub fn delete_while(&mut self, go_on: &mut GoOn<'_>) -> Result<BatchReport, SmfError> {
+        self.run_while(Operation::Delete, self.established(), go_on)
     }
 
     /// Rates with `keep` sessions standing: establishes what is missing, then `requests` more, moves those to another
@@ -279,6 +293,17 @@ impl Smf {
         operation: Operation,
         sessions: impl IntoIterator<Item = u32>,
     ) -> Result<BatchReport, SmfError> {
+        self.run_while(operation, sessions, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same; `go_on` is told now and then how many requests have been sent, and can say that these are enough: then what was sent is
+    /// waited for, and the rest is left.
+    pub fn run_while(
+        &mut self,
+        operation: Operation,
+        sessions: impl IntoIterator<Item = u32>,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<BatchReport, SmfError> {
         let mut batch = Batch::new(operation);
         let mut sessions = sessions.into_iter();
         let mut more = true;
@@ -292,6 +317,7 @@ impl Smf {
             if self.outstanding == 0 {
                 break;
             }
+            more &= go_on(batch.requests).is_continue();
             self.listen(Some(&mut batch), Duration::from_millis(20))?;
             self.repeat(&mut batch)?;
         }

@@ -1,0 +1,23 @@
+//! What a benchmark says while it goes on.
+
+use crate::report::Report;
+
+/// Whoever waits for a benchmark, and may end it at any time: a benchmark doesn't look for that between two packets, where the look
+/// would be measured too, but hands out what it has found after each point.
+pub trait Progress {
+    /// What is being done now.
+    fn tell(&mut self, what: &str);
+    /// So much of what was told last is done, of so much.
+    fn part(&mut self, done: u64, of: u64);
+    /// All that has been found so far.
+    fn keep(&mut self, report: &Report);
+}
+
+/// Nobody waits.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn tell(&mut self, _: &str) {}
+    fn part(&mut self, _: u64, _: u64) {}
+    fn keep(&mut self, _: &Report) {}
+}
