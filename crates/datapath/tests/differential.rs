@@ -132,7 +132,7 @@ impl Bench {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
             buffered_packets: 20,
-            flows: FLOWS * SESSIONS as u32 / 2,
+            flows: FLOWS * SESSIONS as u32 / 4,
             flows_per_session: flows,
             flow_idle: 1,
             teids,
