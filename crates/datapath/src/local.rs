@@ -7,6 +7,7 @@ use crate::neighbour::Word;
 use crate::net::Interface;
 use crate::network::Context;
 use crate::parse::Meta;
+use crate::sources;
 use io::{Frame, FramePool};
 use packet::ndp::{self, Message, NeighbourAdvertisement};
 use packet::{ArpView, Icmpv6View, IpProtocol, Ipv6View, MacAddr, arp, icmpv4, icmpv6};
@@ -106,7 +107,12 @@ impl<F: Frame> Datapath<F> {
             self.counters.drop(Reason::MartianSource);
             return;
         }
+        // Only neighbour discovery has words from nobody (duplicate address detection).
         if meta.v6 && self.neighbour_discovery(cx, meta, &frame) {
+            return;
+        }
+        if sources::is_no_far_end(&self.network.view, source) {
+            self.counters.drop(Reason::MartianSource);
             return;
         }
         if meta.v6 && !self.is_own(&Meta { inner: meta.l3, ..*meta }, frame.bytes()) {

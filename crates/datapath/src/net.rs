@@ -417,13 +417,8 @@ impl Net {
         for (index, interface) in self.interfaces.iter().enumerate() {
             for net in &interface.addresses {
                 table.insert(net.trunc(), id(Hop::OnLink { interface: index as u16 }));
-                // Both forms of a directed broadcast (RFC 1122 §3.2.1.3, RFC 2644).
-                if let IpNet::V4(net) = net
-                    && net.prefix_len() <= 30
-                {
-                    let everybody = [net.network(), net.broadcast()].map(|a| IpNet::from(IpAddr::V4(a)));
-                    table.extend(everybody.map(|all| (all, HopId::MARTIAN)));
-                }
+                let everybody = crate::sources::everybody(net).into_iter().flatten();
+                table.extend(everybody.map(|all| (IpNet::from(IpAddr::V4(all)), HopId::MARTIAN)));
             }
         }
         for (destination, interface, gateway) in self.routes() {

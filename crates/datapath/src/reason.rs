@@ -49,9 +49,9 @@ reasons! {
     UnknownEtherType = "unknown-ethertype", "Neither IPv4, IPv6 nor ARP (LLDP, STP and their like land here).";
     UnknownVlan = "unknown-vlan", "No interface is configured for this port and VLAN. Add one to the configuration or prune the VLAN on the switch.";
     UnsupportedProtocol = "unsupported-protocol", "A packet to one of our own addresses that is neither GTP-U nor an ICMP message we answer.";
-    MartianSource = "martian-source", "A packet to us or from the data network whose source is nobody's address (0/8, loopback, multicast, reserved, link-local) or our own (RFC 1812 §5.3.7, RFC 6890): a loop or a forgery.";
+    MartianSource = "martian-source", "A packet to us or from the data network whose source is nobody's address (0/8, loopback, multicast, broadcast, reserved, link-local) or our own (RFC 1812 §5.3.7, RFC 6890): a loop or a forgery.";
     UeSourceOutside = "ue-source-outside", "A packet from the data network whose source is in a UE pool, or a public address of UEs: forged, for UEs' packets come in tunnels. If such hosts are real, the pool is too wide.";
-    MartianFarEnd = "martian-far-end", "A GTP-U packet whose outer source is nobody's address (unspecified, loopback, multicast, reserved) or our own.";
+    MartianFarEnd = "martian-far-end", "A GTP-U packet whose outer source is nobody's address (unspecified, loopback, multicast, broadcast, reserved) or our own.";
     IgnoredMulticast = "ignored-multicast", "Link-local multicast that a UPF has no part in (router solicitations on N6, MLD, mDNS).";
     ForeignNeighbour = "foreign-neighbour", "ARP or neighbour discovery of an address that is not on the interface's link. A misconfigured station, or one that wants to be many.";
     // GTP-U.

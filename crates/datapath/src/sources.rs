@@ -27,6 +27,14 @@ pub(crate) fn nobodys() -> impl Iterator<Item = IpNet> {
     v4.chain(v6).filter_map(|(net, length)| IpNet::new(net, length).ok())
 }
 
+/// Both forms of a link's directed broadcast (RFC 1122 §3.2.1.3, RFC 2644).
+pub(crate) fn everybody(link: &IpNet) -> Option<[Ipv4Addr; 2]> {
+    match link {
+        IpNet::V4(net) if net.prefix_len() <= 30 => Some([net.network(), net.broadcast()]),
+        _ => None,
+    }
+}
+
 /// A set that says "not there" or "perhaps".
 #[derive(Clone, Debug)]
 struct Filter(Box<[u64]>);
@@ -55,7 +63,7 @@ pub(crate) struct Sources {
     ues4: Filter,
     /// By a hash of an IPv6 address's first 32 bits.
     ues6: Filter,
-    /// Where our own addresses are, by a hash.
+    /// Where our own addresses are, and those of everybody on our links, by a hash.
     own: Filter,
 }
 
@@ -88,6 +96,11 @@ impl Sources {
                 IpAddr::V4(address) => by_address(u64::from(address.to_bits())),
                 IpAddr::V6(address) => by_address(folded(address.to_bits())),
             });
+        }
+        for net in view.interfaces().iter().flat_map(|interface| &interface.addresses) {
+            for address in everybody(net).into_iter().flatten() {
+                sources.own.set(by_address(u64::from(address.to_bits())));
+            }
         }
         sources
     }
@@ -123,12 +136,13 @@ impl Sources {
     }
 }
 
-/// Whether this can't be a tunnel's far end: it is nobody's address, or ours. A link-local address is somebody's on the link.
+/// Whether this can't be a tunnel's far end, or anybody else's who talks to us: it is nobody's address, or ours. A link-local
+/// address is somebody's on the link.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_no_far_end(view: &NetView, source: IpAddr) -> bool {
     let on_link = matches!(source, IpAddr::V6(address) if session::rules::is_link_local(address));
-    view.is_own(source) || (is_nobodys(source) && !on_link)
+    view.is_own(source) || (is_nobody(view, source) && !on_link)
 }
 
 /// Parsing isn't sure.
@@ -136,11 +150,16 @@ pub(crate) fn is_no_far_end(view: &NetView, source: IpAddr) -> bool {
 #[inline(never)]
 fn judge(view: &NetView, source: IpAddr) -> Option<Reason> {
     match view.route(source) {
-        _ if is_nobodys(source) => Some(Reason::MartianSource),
+        _ if is_nobody(view, source) => Some(Reason::MartianSource),
         HopId::OWN => Some(Reason::MartianSource),
         HopId::UE => Some(Reason::UeSourceOutside),
         _ => None,
     }
+}
+
+/// Whether this is no host's address, on our links or anywhere.
+fn is_nobody(view: &NetView, address: IpAddr) -> bool {
+    is_nobodys(address) || (address.is_ipv4() && view.route(address) == HopId::MARTIAN)
 }
 
 fn is_nobodys(address: IpAddr) -> bool {

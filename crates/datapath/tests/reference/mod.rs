@@ -345,7 +345,8 @@ impl Reference {
             let packet = whole(l3);
             let (source, destination) = addresses(&packet);
             let to_us = [IpAddr::from(self.world.n6.0), self.world.n6.1.into()].contains(&destination);
-            if !to_us && (is_no_host(source) || self.world.own.contains(&source)) {
+            let nobodys = is_no_host(source) || self.is_everybody(source);
+            if !to_us && (nobodys || self.world.own.contains(&source)) {
                 return self.drop(None, Reason::MartianSource);
             }
             if !to_us && self.world.pools.iter().any(|pool| pool.contains(&source)) {
@@ -373,8 +374,7 @@ impl Reference {
         if Ipv4View::parse(packet).is_err() && Ipv6View::parse(packet).is_err() {
             return self.drop(None, Reason::Malformed);
         }
-        let on_link = matches!(source, IpAddr::V6(source) if is_link_local(source));
-        if (is_no_host(source) && !on_link) || self.world.own.contains(&source) {
+        if self.can_not_talk_to_us(source) || self.world.own.contains(&source) {
             return self.drop(None, Reason::MartianFarEnd);
         }
         let teid = gtpu.teid();
@@ -415,7 +415,7 @@ impl Reference {
             let own = self.world.own.contains(&destination);
             let reason = if own && arrival.from.is_none() {
                 Reason::OwnAddress
-            } else if own && self.world.own.contains(&source) {
+            } else if own && (self.world.own.contains(&source) || self.can_not_talk_to_us(source)) {
                 Reason::MartianSource
             } else if own {
                 Reason::UnsupportedProtocol
@@ -804,6 +804,12 @@ impl Reference {
     fn is_everybody(&self, address: IpAddr) -> bool {
         let IpAddr::V4(address) = address else { return false };
         self.world.links.iter().any(|link| link.network() == address || link.broadcast() == address)
+    }
+
+    /// It is no host's address. A link-local one is somebody's on the link.
+    fn can_not_talk_to_us(&self, source: IpAddr) -> bool {
+        let on_link = matches!(source, IpAddr::V6(source) if is_link_local(source));
+        (is_no_host(source) && !on_link) || self.is_everybody(source)
     }
 
     fn own(&self, peer: IpAddr) -> IpAddr {

@@ -6,7 +6,8 @@ use datapath::Reason;
 use datapath::command::{Event, Transition};
 use packet::gtpu::MessageType;
 use packet::gtpu_message::{self, ErrorIndication};
-use packet::{PacketBuilder, Teid};
+use packet::icmpv4::Echo;
+use packet::{PacketBuilder, Teid, VlanId, VlanTag};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tables::Nanos;
@@ -100,6 +101,9 @@ fn nothing_comes_from_outside_that_is_from_nobody_from_us_or_from_users() {
         "255.255.255.255",
         "203.0.113.1",
         "192.0.2.1",
+        "203.0.113.0",
+        "203.0.113.255",
+        "192.0.2.255",
         "::",
         "::1",
         "::ffff:8.8.8.8",
@@ -139,6 +143,9 @@ fn no_tunnel_begins_at_nobody_or_at_ourselves() {
         "127.0.0.1",
         "224.0.0.1",
         "255.255.255.255",
+        "192.0.2.0",
+        "192.0.2.255",
+        "203.0.113.255",
         "192.0.2.1",
         "203.0.113.1",
         "::",
@@ -157,6 +164,50 @@ fn no_tunnel_begins_at_nobody_or_at_ourselves() {
     for address in ["192.0.2.8", "8.8.8.8", "2001:db8:3::7", "fe80::7"] {
         worker.process(0, &[send(ip(address), MessageType::G_PDU)]);
         assert_eq!(worker.sent(1).len(), 1, "{address}");
+    }
+}
+
+#[test]
+fn nobody_and_everybody_get_no_answer() {
+    let mut worker = worker(None);
+    let ping = |source: IpAddr, port: u16| {
+        let echo = Echo { request: true, identifier: 7, sequence: 1 };
+        let (mac, from, own) = if port == 0 {
+            (N3, GNB, if source.is_ipv4() { N3_IP.into() } else { ip("2001:db8:3::1") })
+        } else {
+            (N6, ROUTER, if source.is_ipv4() { ip("203.0.113.1") } else { ip("2001:db8:6::1") })
+        };
+        let mut builder = PacketBuilder::new().ethernet(mac, from);
+        if port == 1 {
+            builder = builder.vlan(VlanTag::customer(VlanId::new(100).unwrap()));
+        }
+        let builder = builder.ip(source, own);
+        if source.is_ipv4() { builder.icmpv4_echo(echo) } else { builder.icmpv6_echo(echo) }.build(b"hello")
+    };
+    let nobody = [
+        "0.0.0.0",
+        "127.0.0.1",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "203.0.113.255",
+        "192.0.2.255",
+        "::",
+        "::1",
+        "::ffff:8.8.8.8",
+        "ff02::1",
+    ];
+    for port in 0..2 {
+        for address in nobody {
+            let before = worker.dropped(Reason::MartianSource);
+            worker.process(port, &[ping(ip(address), port)]);
+            assert!(worker.sent(0).is_empty() && worker.sent(1).is_empty(), "{address}");
+            assert_eq!(worker.dropped(Reason::MartianSource), before + 1, "{address}");
+        }
+        for address in ["8.8.8.8", "2a00::8", "fe80::7"] {
+            worker.process(port, &[ping(ip(address), port)]);
+            assert_eq!(worker.sent(port.into()).len(), 1, "{address}");
+        }
     }
 }
 
