@@ -1,10 +1,10 @@
 //! Packets through two workers with sessions of many shapes: whatever arrives, every frame is accounted for under one name, what
-//! leaves is well formed, and nothing reaches a tunnel that is not its own.
+//! leaves is well formed, nothing reaches a tunnel that is not its own, and whatever is held, others are served.
 #![no_main]
 
 use datapath::{Command, Event, Token, Transition};
-use fuzz::user_plane::{self, UserPlane};
-use fuzz::{Input, requests};
+use fuzz::user_plane::UserPlane;
+use fuzz::{Input, requests, traffic};
 use libfuzzer_sys::fuzz_target;
 use session::ShardId;
 use session::store::Store;
@@ -26,11 +26,13 @@ fuzz_target!(|data: &[u8]| {
                 let (worker, port) = (input.below(2), u16::from(input.flag()));
                 plane.receive(worker, port, &[input.counted().to_vec()]);
             }
-            _ => user_plane::traffic(&mut input, &store, &mut plane),
+            0xd0..=0xef => traffic::hostile(&mut input, &store, &mut plane),
+            _ => traffic::traffic(&mut input, &store, &mut plane),
         }
         plane.settle(&store);
         plane.events.clear();
     }
+    plane.serves(&store);
     let all: Vec<_> = store.iter().map(|session| (session.rules().seid, session.rules().place)).collect();
     for (seid, session) in all {
         plane.post(session.shard, Command::Remove { token: Token(1), session });

@@ -1,11 +1,11 @@
 //! The whole UPF without sockets: SMFs' datagrams (right, damaged, repeated, other SMFs' sessions), packets, shard moves and time
-//! in any order, through `control::n4` and two workers. When all SMFs have left, nothing is held.
+//! in any order, through `control::n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
 #![no_main]
 
 use control::n4::{N4, Order, WallClock};
 use datapath::Event;
 use fuzz::user_plane::{self, FAR_ENDS, UserPlane};
-use fuzz::{Input, requests};
+use fuzz::{Input, requests, traffic};
 use libfuzzer_sys::fuzz_target;
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::*;
@@ -27,6 +27,8 @@ fuzz_target!(|data: &[u8]| {
     while !input.is_empty() {
         world.step(&mut input);
     }
+    world.plane.serves(world.n4.store());
+    world.settle();
     world.end();
 });
 
@@ -64,7 +66,8 @@ impl World {
 
     fn step(&mut self, input: &mut Input<'_>) {
         match input.u8() {
-            0..=0x8f => user_plane::traffic(input, self.n4.store(), &mut self.plane),
+            0..=0x7f => traffic::traffic(input, self.n4.store(), &mut self.plane),
+            0x80..=0x8f => traffic::hostile(input, self.n4.store(), &mut self.plane),
             0x90..=0xa7 => self.request(input, MessageType::SESSION_ESTABLISHMENT_REQUEST),
             0xa8..=0xbf => self.request(input, MessageType::SESSION_MODIFICATION_REQUEST),
             0xc0..=0xcb => self.request(input, MessageType::SESSION_DELETION_REQUEST),
@@ -141,7 +144,7 @@ impl World {
             recovery: RecoveryTimeStamp(recovery),
             up_features: None,
             cp_features: None,
-            session_retention: recovery % 2 == 0,
+            session_retention: recovery.is_multiple_of(2),
         };
         self.say(smf, request.into());
     }

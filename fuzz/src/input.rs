@@ -57,7 +57,7 @@ impl<'a> Input<'a> {
 
     /// True once in `n` times; false when the bytes are used up.
     pub fn one_in(&mut self, n: u8) -> bool {
-        !self.is_empty() && self.u8() % n == 0
+        !self.is_empty() && self.u8().is_multiple_of(n)
     }
 
     /// A number below `n`, which is at least 1.

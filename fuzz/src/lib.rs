@@ -8,6 +8,9 @@
 pub mod frames;
 pub mod input;
 pub mod requests;
+pub mod sent;
+pub mod traffic;
 pub mod user_plane;
+pub mod witness;
 
 pub use input::Input;

@@ -49,7 +49,7 @@ pub fn config() -> Config {
                 ..PoolConfig::default()
             },
         ],
-        own: vec![[192, 168, 99, 1].into()],
+        own: vec![[192, 168, 99, 1].into(), crate::witness::ADDRESS.into()],
         slices: vec![Slice { s_nssai: Some(SLICE), names: Vec::new() }],
         seed: 7,
         ..Config::default()
@@ -156,11 +156,11 @@ pub const FLOWS: [&[u8]; 12] = [
 ];
 
 fn filter<'a>(input: &mut Input<'a>) -> SdfFilter<'a> {
-    let mut filter = SdfFilter::default();
-    filter.flow_description = input.maybe(|input| match input.u8() {
+    let flow_description = input.maybe(|input| match input.u8() {
         0xff => input.counted(),
         at => FLOWS[usize::from(at) % FLOWS.len()],
     });
+    let mut filter = SdfFilter { flow_description, ..SdfFilter::default() };
     if input.one_in(4) {
         filter.tos_traffic_class = input.maybe(|i| [i.u8(), i.u8()]);
         filter.security_parameter_index = input.maybe(Input::u32);
@@ -263,10 +263,11 @@ fn update_pdr<'a>(input: &mut Input<'a>) -> UpdatePdr<'a> {
 
 fn outer_header(input: &mut Input<'_>) -> OuterHeaderCreation {
     // A session's far end: what is put into a tunnel shows by its TEID whose it was.
-    let teid = Some(Teid(match input.u8() {
+    let own = Teid(match input.u8() {
         0xff => input.u32(),
         octet => u32::from(octet),
-    }));
+    });
+    let teid = Some(own);
     match input.below(8) {
         0..=3 => OuterHeaderCreation {
             description: OuterHeaderCreation::GTPU_IPV4,
@@ -282,7 +283,7 @@ fn outer_header(input: &mut Input<'_>) -> OuterHeaderCreation {
         },
         _ => OuterHeaderCreation {
             description: input.u16(),
-            teid: input.maybe(|_| teid.unwrap_or_default()),
+            teid: input.maybe(|_| own),
             ipv4: input.maybe(|i| i.pick(&[GNB, N3, Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST])),
             ipv6: input.maybe(|i| i.pick(&[GNB_IPV6, N3_IPV6, Ipv6Addr::UNSPECIFIED])),
             port: input.maybe(Input::u16),
