@@ -85,6 +85,13 @@ impl Backend {
     }
 }
 
+impl Backend {
+    /// What the workers have counted so far.
+    pub fn reports(&self) -> Result<Vec<engine::WorkerReport>, CtlError> {
+        self.ask(describe::reports)
+    }
+}
+
 impl CtlBackend for Backend {
     fn version(&self) -> Result<Version, CtlError> {
         self.ask(|upf| Ok(describe::version(upf)))
