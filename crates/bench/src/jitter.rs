@@ -142,7 +142,8 @@ mod tests {
         let mut jitter = Jitter::default();
         jitter.watch(&clock, 0.002);
         let total: f64 = jitter.gaps().map(|(ticks, count)| ticks * count).sum();
-        assert!(total >= 0.002 * clock.hz() as f64);
+        // In whole ticks: the loop may end on the very one.
+        assert!(total >= (0.002 * clock.hz() as f64).floor(), "{total}");
         assert!(jitter.percentile(0.5) <= jitter.percentile(0.999));
         assert!(jitter.percentile(0.999) <= jitter.longest() as f64);
     }

@@ -326,6 +326,9 @@ fn improve(board: &Board, start: &[u8; SHARDS], most: usize) -> Improved {
         path.into_iter().for_each(|(shard, to)| found.give(shard, to));
         if found.moves_from(start) <= most {
             best = Improved { board: found, complete: true };
+        } else {
+            // There is more to gain, but not in so few moves.
+            best.complete = false;
         }
     }
     best
