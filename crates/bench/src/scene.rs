@@ -112,11 +112,15 @@ impl Scene {
         }
     }
 
-    /// The other address of the server that has this one.
+    /// The other address of the server that has this one: behind a router, that of its site's /48.
     fn server6(&self, server: Ipv4Addr) -> Ipv6Addr {
-        let [a, b, c, d] = server.octets();
-        let network = if self.on_link { 6 } else { 0xffff };
-        Ipv6Addr::new(0x2001, 0xdb8, network, 0, 0, 0, u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+        let number = u32::from(server).wrapping_sub(self.first_server());
+        let host = (number as u16).wrapping_add(2);
+        if self.on_link {
+            Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 1, host)
+        } else {
+            Ipv6Addr::new(0x2001, 0xdb9, (number >> BEHIND_A_ROUTE) as u16, 0, 0, 0, 0, host)
+        }
     }
 
     /// The network that all servers are in.
@@ -126,7 +130,7 @@ impl Scene {
             IpAddr::V4(server) if self.servers == 1 => Prefix::V4(server.into()),
             IpAddr::V4(server) if self.on_link => Prefix::V4(Ipv4Net::new_assert(server, 24).trunc()),
             IpAddr::V4(server) => Prefix::V4(Ipv4Net::new_assert(server, 15).trunc()),
-            IpAddr::V6(server) => Prefix::V6(Ipv6Net::new_assert(server, 48).trunc()),
+            IpAddr::V6(server) => Prefix::V6(Ipv6Net::new_assert(server, 32).trunc()),
         }
     }
 
@@ -178,10 +182,9 @@ impl Scene {
                 (Ipv4Net::default().into(), Ipv6Net::default().into())
             } else {
                 let first = Ipv4Addr::from(FIRST_SERVER + (number << BEHIND_A_ROUTE));
-                let bits = BEHIND_A_ROUTE as u8;
                 (
-                    Ipv4Net::new_assert(first, 32 - bits).into(),
-                    Ipv6Net::new_assert(self.server6(first), 128 - bits).into(),
+                    Ipv4Net::new_assert(first, 32 - BEHIND_A_ROUTE as u8).into(),
+                    Ipv6Net::new_assert(self.server6(first), 48).trunc().into(),
                 )
             };
             net.add_route(v4, n6, Some(router4(number).into()))?;
@@ -252,9 +255,9 @@ impl Scene {
             // And outer TTL to checksum, outer source; inner destination; the inner UDP checksum with its length.
             (true, false, true) => &[46, 66, 70, 74, 78, 82, 22, 26],
             (true, false, false) => &[22, 26, 30, 34, 38],
-            // The ends of a UE's prefix and of a server's address.
-            (_, true, true) => &[46, 70, 94, 98, 102, 22, 26],
-            (_, true, false) => &[34, 42, 54, 58],
+            // The end of a UE's prefix, of a server's and of its address.
+            (_, true, true) => &[46, 70, 86, 94, 98, 102, 22, 26],
+            (_, true, false) => &[26, 34, 42, 54, 58],
         }
     }
 
