@@ -249,7 +249,8 @@ impl<F: Frame> Network<F> {
         word: Word,
     ) {
         let Some(interface) = self.view.interface(index) else { return };
-        if mac.is_multicast() || mac == MacAddr::ZERO {
+        // No neighbour has our own: what is sent there comes back, or goes nowhere.
+        if mac.is_multicast() || mac == MacAddr::ZERO || mac == interface.mac {
             return;
         }
         let way = Egress::new(index, interface, address, None);

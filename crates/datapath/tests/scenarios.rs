@@ -351,11 +351,12 @@ fn packets_wait_for_an_unknown_neighbour() {
     let question = ArpView::parse(&asked[0][14..]).unwrap();
     assert_eq!((question.target_ip(), question.sender_mac()), (GNB_IP, N3));
     assert_eq!(worker.datapath.counters().held, 2);
-    let mut answer = [0; arp::LEN];
-    let mut request = [0; arp::LEN];
-    arp::emit_request(&mut request, N3, N3_IP, GNB_IP);
-    arp::emit_reply(&mut answer, GNB, &ArpView::parse(&request).unwrap());
-    worker.process(0, &[[&N3.0[..], &GNB.0, &[8, 6], &answer].concat()]);
+    // Nobody is at a group's address, at none, or at our own.
+    for nobody in [MacAddr([0xff; 6]), MacAddr([1, 0, 0x5e, 0, 0, 1]), MacAddr::ZERO, N3] {
+        worker.process(0, &[arp_answer(nobody, GNB_IP, (N3, N3_IP))]);
+        assert!(worker.sent(0).is_empty(), "{nobody} was believed");
+    }
+    worker.process(0, &[arp_answer(GNB, GNB_IP, (N3, N3_IP))]);
     let sent = worker.sent(0);
     assert_eq!(sent.len(), 2);
     for (frame, size) in sent.iter().zip([10, 11]) {
