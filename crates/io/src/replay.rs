@@ -16,7 +16,6 @@ use crate::frame::Frame;
 use crate::mem::{Cache, FrameSize, HEADROOM, MemFrame, MemPool};
 use crate::port::{Port, PortInfo, PortStats, RxQueue, TxQueue};
 use packet::MacAddr;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -113,6 +112,12 @@ impl Stream {
         self
     }
 
+    /// Writes only as much as sets packets apart: their headers.
+    fn writing_headers(self) -> Self {
+        let end = self.offsets.iter().map(|offset| offset + 4).max().unwrap_or_default();
+        self.writing_first(end)
+    }
+
     /// How many patches there are.
     pub(crate) fn patches(&self) -> usize {
         self.patches.len()
@@ -158,10 +163,10 @@ pub struct ReplayRx {
     at: usize,
     left: Option<u64>,
     gate: Option<Arc<AtomicBool>>,
-    /// Packets that wait between being written and being received, and how many.
-    ring: VecDeque<MemFrame>,
+    /// Packets that wait between being written and being received: where the oldest is, and how many there may be.
+    ring: Vec<MemFrame>,
+    oldest: usize,
     depth: usize,
-    written: Vec<MemFrame>,
 }
 
 impl ReplayRx {
@@ -179,21 +184,17 @@ impl ReplayRx {
     }
 
     fn of(streams: Vec<Stream>, schedule: Vec<u8>) -> Self {
-        Self {
-            streams,
-            schedule,
-            at: 0,
-            left: None,
-            gate: None,
-            ring: VecDeque::new(),
-            depth: 0,
-            written: Vec::new(),
-        }
+        Self { streams, schedule, at: 0, left: None, gate: None, ring: Vec::new(), oldest: 0, depth: 0 }
     }
 
-    /// Packets come out of a ring of so many buffers, in the order in which they were written into it.
+    /// Packets come out of a ring of so many buffers (0: there is none), in the order in which they were written into it. Of each only
+    /// the headers are written ([`Stream::writing_first`]): a body costs a NIC's core nothing, and one that nobody reads would be
+    /// fetched into the cache only to be written.
     #[must_use]
     pub fn cold(mut self, buffers: usize) -> Self {
+        if buffers > 0 {
+            self.streams = self.streams.into_iter().map(Stream::writing_headers).collect();
+        }
         self.depth = buffers;
         self
     }
@@ -244,6 +245,16 @@ impl ReplayRx {
         });
         into.len() - before
     }
+
+    /// What the ring still has, when no more comes into it.
+    #[cold]
+    fn rest(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        self.ring.rotate_left(self.oldest);
+        self.oldest = 0;
+        let n = max.min(self.ring.len());
+        into.extend(self.ring.drain(..n));
+        n
+    }
 }
 
 impl RxQueue for ReplayRx {
@@ -257,19 +268,24 @@ impl RxQueue for ReplayRx {
         if self.depth == 0 {
             return self.make(into, max);
         }
-        // What comes out first: a buffer is written when one has left, as a driver refills its ring.
-        while self.ring.len() < self.depth + max {
-            let mut written = std::mem::take(&mut self.written);
-            let more = self.make(&mut written, (self.depth + max - self.ring.len()).min(BURST));
-            self.ring.extend(written.drain(..));
-            self.written = written;
+        while self.ring.len() < self.depth {
+            let mut ring = std::mem::take(&mut self.ring);
+            let more = (self.depth - ring.len()).min(BURST);
+            let more = self.make(&mut ring, more);
+            self.ring = ring;
             if more == 0 {
                 break;
             }
         }
-        let n = max.min(self.ring.len());
-        into.extend(self.ring.drain(..n));
-        n
+        // Each takes the place of the one that has waited for longest, as a driver refills its ring.
+        let before = into.len();
+        let made = self.make(into, max);
+        for frame in into.iter_mut().skip(before) {
+            let Some(place) = self.ring.get_mut(self.oldest) else { break };
+            std::mem::swap(frame, place);
+            self.oldest = if self.oldest + 1 == self.depth { 0 } else { self.oldest + 1 };
+        }
+        made + if made < max { self.rest(into, max - made) } else { 0 }
     }
 
     /// Packets are made when they are asked for: none waits.
