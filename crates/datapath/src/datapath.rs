@@ -312,8 +312,9 @@ impl<F: Frame> Datapath<F> {
         let mut cx = Context { now, out, pool };
         self.counters.received += burst.len() as u64;
         self.metas.clear();
+        let into_tunnels = self.network.ingress.leads_into_tunnels(port);
         for frame in burst.iter() {
-            frame.prefetch();
+            frame.prefetch(into_tunnels);
         }
         let (network, counters) = (&self.network, &mut self.counters);
         // A port has one interface, mostly: counted in registers until another one turns up.

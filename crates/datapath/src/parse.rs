@@ -114,6 +114,8 @@ struct Station {
 struct PortTable {
     untagged: Option<u16>,
     tagged: Vec<(u16, u16)>,
+    /// All of the port's interfaces have the N6 role.
+    n6: bool,
 }
 
 /// Which interface a frame arrives at, by port and VLAN: compiled from a view.
@@ -135,6 +137,8 @@ impl Ingress {
                 ports.resize_with(port + 1, PortTable::default);
             }
             if let Some(table) = ports.get_mut(port) {
+                table.n6 =
+                    interface.roles.n6 && (table.n6 || (table.untagged.is_none() && table.tagged.is_empty()));
                 match interface.vlan {
                     None => table.untagged = Some(index as u16),
                     Some(vlan) => table.tagged.push((vlan, index as u16)),
@@ -148,6 +152,11 @@ impl Ingress {
             });
         }
         Self { ports, stations, sources: Sources::new(view) }
+    }
+
+    /// Whether most of what arrives at the port leaves in a tunnel, and so with more headers than it came with.
+    pub fn leads_into_tunnels(&self, port: u16) -> bool {
+        self.ports.get(usize::from(port)).is_some_and(|table| table.n6)
     }
 
     /// Reads a frame that arrived at `port`. `handed_off`: it came from another worker, and may be internal.

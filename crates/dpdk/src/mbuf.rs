@@ -130,12 +130,17 @@ impl Frame for Mbuf {
     }
 
     #[inline(always)]
-    fn prefetch(&self) {
+    fn prefetch(&self, grows: bool) {
+        let first = self.data().wrapping_sub(if grows { 64 } else { 0 });
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch faults on no address.
         unsafe {
-            std::arch::x86_64::_mm_prefetch(self.data().cast(), std::arch::x86_64::_MM_HINT_T0);
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch(first.cast(), _MM_HINT_T0);
+            _mm_prefetch(first.wrapping_add(64).cast(), _MM_HINT_T0);
         }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = first;
     }
 }
 

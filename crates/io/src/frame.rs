@@ -34,12 +34,13 @@ pub trait Frame: Sized + Send + 'static {
     /// The RSS hash that the NIC computed, if it did. Over which fields is the port's affair: it names the subscriber's
     /// shard only where the port was set up to hash the subscriber's address with `packet::rss::UE_KEY`.
     fn rss_hash(&self) -> Option<u32>;
-    /// Hints that the packet's first bytes are needed soon.
-    fn prefetch(&self) {}
+    /// Hints that the packet's headers are needed soon: two cache lines from its first byte on, or, of a packet that will grow at the
+    /// front, the first of them and the one before it.
+    fn prefetch(&self, grows: bool);
     /// As [`Frame::prefetch`], for a packet that another core has had: its headers and the room before them are needed soon, to be
     /// changed.
     fn prefetch_from_afar(&self) {
-        self.prefetch();
+        self.prefetch(true);
     }
 }
 
