@@ -3,7 +3,7 @@
 #![no_main]
 
 use datapath::{Command, Event, Token, Transition};
-use fuzz::user_plane::UserPlane;
+use fuzz::user_plane::{self, UserPlane};
 use fuzz::{Input, requests, traffic};
 use libfuzzer_sys::fuzz_target;
 use session::ShardId;
@@ -11,9 +11,10 @@ use session::store::Store;
 use tables::Nanos;
 
 fuzz_target!(|data: &[u8]| {
-    // Half of all inputs meet translation on N6.
-    let translating = data.last().is_some_and(|octet| octet & 1 == 1);
-    let mut plane = if translating { UserPlane::translating() } else { UserPlane::new() };
+    // Half of all inputs meet translation on N6, and half a check of tunnels' sources.
+    let kind = data.last().copied().unwrap_or_default();
+    let check = user_plane::check_source(kind >> 1);
+    let mut plane = if kind & 1 == 1 { UserPlane::translating(check) } else { UserPlane::new(check) };
     let mut store = Store::new(requests::config()).expect("the configuration is right");
     sessions(&mut plane, &mut store);
     let mut input = Input::new(data);

@@ -3,7 +3,7 @@
 #![no_main]
 
 use control::n4::{N4, Order, WallClock};
-use datapath::Event;
+use datapath::{CheckSource, Event};
 use fuzz::user_plane::{self, FAR_ENDS, UserPlane};
 use fuzz::{Input, requests, traffic};
 use libfuzzer_sys::fuzz_target;
@@ -20,7 +20,7 @@ use tables::Nanos;
 const SMFS: usize = 3;
 
 fuzz_target!(|data: &[u8]| {
-    let mut world = World::new();
+    let mut world = World::new(user_plane::check_source(data.last().copied().unwrap_or_default()));
     let mut input = Input::new(data);
     // So that no script has to find out that association comes first.
     world.associate(0, 1);
@@ -51,14 +51,14 @@ fn address(smf: usize) -> SocketAddr {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(check_source: CheckSource) -> Self {
         let own = IpAddr::V4(user_plane::N4);
         let mut node = NodeConfig::new(Role::Up, NodeId::Ip(own), RecoveryTimeStamp(0xe000_0000));
         node.max_peers = 2;
         node.max_outstanding = 6;
         node.reply_cache_octets = 4_096;
         let store = Store::new(requests::config()).expect("the configuration is right");
-        let plane = UserPlane::new();
+        let plane = UserPlane::new(check_source);
         let wall = WallClock::new(plane.now, Duration::from_secs(1_700_000_000));
         let n4 = N4::new(plane.now, node, store, own, &[], FAR_ENDS.into(), wall);
         Self { n4, plane, smfs: Default::default() }

@@ -109,8 +109,12 @@ fn frame(input: &mut Input<'_>, store: &Store, port: u16) -> Vec<u8> {
             _ => frames::downlink(&frames::user_packet(far, ue, payload)),
         };
     }
-    let (gnb, own) =
-        if input.one_in(4) { (GNB_IPV6.into(), N3_IPV6.into()) } else { (GNB.into(), IpAddr::from(N3)) };
+    let (gnb, own) = match input.u8() % 8 {
+        0 | 4 => (GNB_IPV6.into(), N3_IPV6.into()),
+        // A gNB that no session sends to.
+        5 => (Ipv4Addr::new(192, 168, 10, 98).into(), IpAddr::from(N3)),
+        _ => (GNB.into(), IpAddr::from(N3)),
+    };
     let tunnels: Vec<Teid> = rules
         .iter()
         .flat_map(|rules| &rules.pdrs)

@@ -6,7 +6,7 @@ use crate::sent::{self, Judge};
 use crate::witness;
 use datapath::nat::{Filtering, Logging, Plan, Protocol, Settings, Static};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Command, Config, Counters, Datapath, Event, Outbox, Slice, Token, Transition};
+use datapath::{CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Slice, Token, Transition};
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
 use ipnet::IpNet;
@@ -103,6 +103,17 @@ pub struct UserPlane {
     moved: bool,
     /// Frames of the witness's that left, by port.
     served: [u64; 2],
+    /// From where tunnels' packets may come.
+    check_source: CheckSource,
+}
+
+/// One of the ways to check from where tunnels' packets come: as often one of them as none.
+pub fn check_source(octet: u8) -> CheckSource {
+    match octet % 4 {
+        2 => CheckSource::Learn,
+        3 => CheckSource::Strict,
+        _ => CheckSource::Off,
+    }
 }
 
 /// Public endpoints that are remembered, and neighbours.
@@ -131,24 +142,18 @@ fn plan() -> Arc<Plan> {
     Arc::new(Plan::new(&[settings], &statics, &prefixes).expect("a plan"))
 }
 
-impl Default for UserPlane {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl UserPlane {
     /// Nothing has happened yet.
-    pub fn new() -> Self {
-        Self::with(None)
+    pub fn new(check_source: CheckSource) -> Self {
+        Self::with(check_source, None)
     }
 
     /// The same, with translation on N6.
-    pub fn translating() -> Self {
-        Self::with(Some(plan()))
+    pub fn translating(check_source: CheckSource) -> Self {
+        Self::with(check_source, Some(plan()))
     }
 
-    fn with(plan: Option<Arc<Plan>>) -> Self {
+    fn with(check_source: CheckSource, plan: Option<Arc<Plan>>) -> Self {
         let mut net = Net::new();
         let interface = |port, mac, addresses: [&str; 2], roles| Interface {
             name: format!("if{port}"),
@@ -193,6 +198,7 @@ impl UserPlane {
         let shared = Config::new(view);
         let worker = |_| {
             let config = Config {
+                check_source,
                 slices: vec![slice.clone()],
                 // The witness has one of its own.
                 peers: FAR_ENDS + 1,
@@ -221,6 +227,7 @@ impl UserPlane {
             from_outside: None,
             moved: false,
             served: [0; 2],
+            check_source,
         };
         let (rules, query) = (Arc::new(witness::rules()), Box::default());
         let install = Command::Install { token: WITNESS, rules, transition: Transition::default(), query };
@@ -409,6 +416,11 @@ impl UserPlane {
             after[usize::from(1 - port)] += 1;
             assert_eq!(self.served, after, "the witness is not served: {:?}", self.counters());
         }
+        let before = self.served;
+        self.receive(1, 0, &[witness::intrusion()]);
+        self.settle(store);
+        let intruded = self.served != before;
+        assert!(!intruded || self.check_source != CheckSource::Strict, "a stranger spoke for the witness");
     }
 
     /// Every frame is accounted for.

@@ -16,6 +16,8 @@ use std::net::Ipv4Addr;
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 9);
 /// Its gNB.
 pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 168, 10, 78);
+/// A host on N3 that is no gNB of its.
+const INTRUDER: Ipv4Addr = Ipv4Addr::new(192, 168, 10, 66);
 /// The gNB's.
 pub const GNB_MAC: MacAddr = MacAddr([2, 0, 0, 0, 1, 4]);
 /// The tunnel to the gNB.
@@ -78,8 +80,17 @@ pub fn rules() -> Rules {
 
 /// What it sends by way of its gNB.
 pub fn uplink() -> Vec<u8> {
+    sent_by(GNB)
+}
+
+/// The same from somebody else who knows the tunnel.
+pub fn intrusion() -> Vec<u8> {
+    sent_by(INTRUDER)
+}
+
+fn sent_by(gnb: Ipv4Addr) -> Vec<u8> {
     let packet = frames::user_packet(ADDRESS.into(), SERVER.into(), Payload::Udp(4_242, 4_243, WORDS));
-    let builder = PacketBuilder::new().ethernet(N3_MAC, GNB_MAC).ipv4(GNB, N3).udp(GTP_U_PORT, GTP_U_PORT);
+    let builder = PacketBuilder::new().ethernet(N3_MAC, GNB_MAC).ipv4(gnb, N3).udp(GTP_U_PORT, GTP_U_PORT);
     builder.gtpu(tunnel().teid).build(&packet)
 }
 

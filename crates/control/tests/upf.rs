@@ -129,7 +129,11 @@ struct Rig {
 
 impl Rig {
     fn start(workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
-        let config = parse(&format!("{FILE}[workers]\ncount = {workers}\n"));
+        Self::start_with(FILE, workers, time_of_day)
+    }
+
+    fn start_with(file: &str, workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
+        let config = parse(&format!("{file}[workers]\ncount = {workers}\n"));
         let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
         let [(n3_nic, n3), (n6_nic, n6)] = MACS.map(nic);
         let ports = vec![Fragile(n3_nic), Fragile(n6_nic)];
@@ -180,13 +184,18 @@ impl Rig {
         Established::new(&SessionEstablishmentResponse::decode(&body).unwrap())
     }
 
-    /// A packet of the UE, of 100 octets, and where it leaves to.
-    fn up(&mut self, session: &Established) -> MacAddr {
+    /// A packet of the UE, of 100 octets, by way of this gNB.
+    fn offer_from(&mut self, gnb: Ipv4Addr, session: &Established) {
         let inner = crate::bench::inner(session.ue, SERVER, 100, 64);
         let container = Uplink { qfi: Qfi::new(9).unwrap(), ..crate::bench::UPLINK };
-        let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(GNB, N3).udp(2152, 2152);
+        let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(gnb, N3).udp(2152, 2152);
         let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(&inner);
         self.n3.offer(&mut vec![MemFrame::copy_of(&frame).unwrap()]);
+    }
+
+    /// Such a packet from the gNB, and where it leaves to.
+    fn up(&mut self, session: &Established) -> MacAddr {
+        self.offer_from(GNB, session);
         let (until, mut out) = (Instant::now() + PATIENCE, Vec::new());
         while out.is_empty() {
             assert!(Instant::now() < until, "the packet does not come");
@@ -307,6 +316,22 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     assert!(ended.is_ok());
     // The deletion that was not heard comes again, before the last report or after it.
     assert!(usage.len() <= 1);
+}
+
+#[test]
+fn tunnels_are_fed_from_where_the_configuration_says() {
+    let mut rig = Rig::start_with(&format!("{FILE}[n3]\ncheck-source = \"strict\"\n"), 1, None);
+    let session = rig.establish(1);
+    rig.up(&session);
+    rig.offer_from(Ipv4Addr::new(192, 0, 2, 66), &session);
+    let dropped =
+        |rig: &Rig| rig.backend.drops().unwrap().iter().any(|line| line.reason == "foreign-far-end");
+    rig.until("a drop", |rig| dropped(rig));
+    rig.up(&session);
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok());
+    assert_eq!(usage[0].volume.unwrap().total.unwrap(), 200, "a stranger's packet is not the UE's");
 }
 
 /// Seconds since 1970, as the test turns it.

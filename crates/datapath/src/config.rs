@@ -1,6 +1,7 @@
 //! What a worker's datapath is told once.
 
 use crate::asked::Asked;
+use crate::feeder::CheckSource;
 use crate::marking::Marking;
 use crate::net::NetView;
 use crate::peer::Numbers;
@@ -16,6 +17,8 @@ pub struct Config {
     pub seed: u64,
     /// What TEIDs of our own making are sealed with.
     pub teids: session::TeidKey,
+    /// Whether tunnels' packets have to come from the tunnels' other ends.
+    pub check_source: CheckSource,
     /// Session slots in each shard.
     pub sessions_per_shard: u32,
     /// Flows of all 512 shards together; a worker may have as large a part of them as it has of the shards. Beyond, one that was idle for
@@ -76,6 +79,7 @@ impl Config {
             view,
             seed: 0x6d69_6c6c_7261_6365,
             teids: session::TeidKey::default(),
+            check_source: CheckSource::Off,
             sessions_per_shard: 1 << 15,
             flows: 1 << 24,
             flows_reserved_per_shard: 0,

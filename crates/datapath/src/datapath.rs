@@ -6,6 +6,7 @@ use crate::compile;
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::export::{Export, Ledger};
+use crate::feeder::CheckSource;
 use crate::flow::{Lookup, NO_RULE};
 use crate::forward::Link;
 use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
@@ -441,6 +442,9 @@ impl<F: Frame> Datapath<F> {
         self.sample();
         // What is known of this burst is out of reach of packets that arise from it and are run in its midst.
         let (mut metas, mut lookups) = (std::mem::take(&mut self.metas), std::mem::take(&mut self.lookups));
+        if self.config.check_source != CheckSource::Off {
+            self.check_sources(cx.now, &mut metas, burst);
+        }
         if self.divided > 0 {
             self.look_closer(&metas, burst, &mut lookups);
         }

@@ -4,7 +4,7 @@ use crate::Reason;
 use crate::command::Event;
 use crate::datapath::Datapath;
 use crate::network::Context;
-use crate::parse::Meta;
+use crate::parse::{Kind, Meta};
 use crate::record::flag;
 use io::{Frame, FramePool};
 use packet::gtpu::{ExtensionType, MessageType};
@@ -40,7 +40,7 @@ impl<F: Frame> Datapath<F> {
                 Ok(error) => self.error_indicated(cx, meta, bytes, error),
                 Err(_) => self.counters.drop(Reason::Malformed),
             },
-            MessageType::END_MARKER => self.end_marker_received(cx, meta),
+            MessageType::END_MARKER => self.end_marker_received(cx, meta, bytes),
             MessageType::ECHO_RESPONSE | MessageType::SUPPORTED_EXTENSION_HEADERS => {
                 self.counters.consumed += 1;
             }
@@ -73,14 +73,24 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// The last packet of an old path: goes on to the next leg of the tunnel, if there is one (§5.1, TS 23.501 §5.8.2.9).
-    fn end_marker_received<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, meta: &Meta) {
+    fn end_marker_received<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: &[u8],
+    ) {
         let (shard, slot) = self.directory.teid(meta.teid);
+        let meta = Meta { kind: Kind::Tunnel, shard, slot: slot.into(), ..*meta };
         let shard = self.shards.get(shard as usize).and_then(Option::as_deref);
-        let record = shard.and_then(|shard| shard.tunnels.get(slot as usize));
-        let Some(record) = record.filter(|record| record.teid == meta.teid && meta.teid != 0) else {
+        let found = shard.and_then(|shard| Some((shard, shard.record(&meta)?)));
+        let Some((shard, record)) = found else {
             self.counters.drop(Reason::UnknownTunnel);
             return;
         };
+        if !shard.would_hear(self.config.check_source, cx.now, &meta, frame) {
+            self.counters.drop(Reason::ForeignFarEnd);
+            return;
+        }
         self.counters.consumed += 1;
         if record.has(flag::OUTER) {
             let teid = Teid(record.remote_teid);

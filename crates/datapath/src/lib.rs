@@ -69,7 +69,8 @@
 //!
 //! # The files, in a packet's order
 //!
-//! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`], `sources`: who can't have sent it; `directory`;
+//! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`], `sources`: who can't have sent it; `directory`; `feeder`: does
+//!   it come from the tunnel's other end;
 //!   `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
 //! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
@@ -110,6 +111,7 @@ mod directory;
 mod ecn;
 mod egress;
 pub mod export;
+mod feeder;
 mod flow;
 mod forward;
 mod fragment;
@@ -145,6 +147,7 @@ pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;
 pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};
 pub use datapath::Datapath;
+pub use feeder::{CheckSource, SILENCE};
 pub use load::ShardLoads;
 pub use marking::Marking;
 pub use net::{Net, NetView};

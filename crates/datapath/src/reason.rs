@@ -60,6 +60,7 @@ reasons! {
     GtpuUnknownExtension = "gtpu-unknown-extension", "A GTP-U extension header that must be understood and is not; answered by Supported Extension Headers Notification.";
     UnknownTeid = "unknown-teid", "No tunnel with this TEID; answered by an Error Indication. Common after a restart or a released session; otherwise the peer is out of step with the SMF.";
     UnknownTunnel = "unknown-tunnel", "An End Marker for a tunnel that no session has.";
+    ForeignFarEnd = "foreign-far-end", "A G-PDU or End Marker from another address than the tunnel's session knows, which [n3] check-source asks to drop. A forger who knows the TEID; or a gNB that sends from other addresses than it receives at, or serves a UE that moved to it before the SMF says so.";
     ForeignErrorIndication = "foreign-error-indication", "An Error Indication that doesn't come from the far end whose tunnel it names: not believed.";
     ErrorRateLimited = "error-rate-limited", "An answer (echo, error indication, ICMP, ND) was not sent, or a far end's Error Indication not passed on, because its rate limit was reached.";
     // Finding the session.

@@ -4,6 +4,7 @@ use crate::Reason;
 use crate::account::{self, Books};
 use crate::compile::{compile, remote, rule_record};
 use crate::export::{self, End, Formers, Ledger};
+use crate::feeder::Feeder;
 use crate::flow::{self, Flow, Key, Lookup};
 use crate::forward::enforce;
 use crate::parse::{Kind, Meta};
@@ -110,6 +111,8 @@ pub struct Shard<F> {
     id: ShardId,
     /// By TEID slot.
     pub(crate) tunnels: Vec<Record>,
+    /// By TEID slot, as far as somebody was heard there: empty unless sources are checked.
+    pub(crate) feeders: Vec<Feeder>,
     /// By session slot.
     pub(crate) downlink: Vec<Record>,
     /// Records of PDRs, for packets whose flow says which: a run for each session that needs it.
@@ -161,6 +164,7 @@ impl<F> Shard<F> {
         Self {
             id,
             tunnels: Vec::new(),
+            feeders: Vec::new(),
             downlink: Vec::new(),
             rules: Runs::new(),
             meters: Runs::new(),
@@ -496,6 +500,7 @@ impl<F> Shard<F> {
         {
             self.tunnels.resize(last + 1, Record::default());
         }
+        self.switch_paths(now, slot, rules, slots.iter().copied());
         self.fold(slot);
         let before = self.sessions.get_mut(slot as usize).and_then(Option::take);
         let mut installed = Installed { found: before.is_some(), ..Installed::default() };

@@ -48,7 +48,7 @@ enum Exit {
 
 /// Whose address a packet's source is.
 #[derive(PartialEq, Eq)]
-enum SourceOf {
+pub(crate) enum SourceOf {
     Ue,
     /// Link-local or unspecified: only for the SMF's ears.
     Link,
@@ -99,7 +99,7 @@ impl<F: Frame> Datapath<F> {
             None => SourceOf::Ue,
         };
         // Where all rules of the tunnel are the UE's own, a stranger's packet is refused before it leaves a trace.
-        if source == SourceOf::Stranger && candidates(&rules, tunnel).all(|(_, pdr)| pdr.source.is_uplink()) {
+        if source == SourceOf::Stranger && are_all_uplink(&rules, tunnel) {
             self.refuse(meta, Reason::SpoofedSource);
             return;
         }
@@ -461,7 +461,12 @@ impl<F: Frame> Datapath<F> {
     }
 }
 
-fn source_of(rules: &Rules, source: IpAddr) -> SourceOf {
+/// Whether all that a tunnel's rules are about is the UE's own.
+pub(crate) fn are_all_uplink(rules: &Rules, tunnel: Option<u32>) -> bool {
+    candidates(rules, tunnel).all(|(_, pdr)| pdr.source.is_uplink())
+}
+
+pub(crate) fn source_of(rules: &Rules, source: IpAddr) -> SourceOf {
     if rules.ue_ipv4.is_none() && rules.ue_ipv6.is_none() {
         return SourceOf::Unknown;
     }

@@ -5,7 +5,7 @@
 use crate::reference::{Reference, Said, World};
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Datapath, Outbox, Reason, Slice};
+use datapath::{CheckSource, Config, Datapath, Outbox, Reason, Slice};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, pdu_session};
@@ -128,10 +128,13 @@ impl Bench {
         net.serve(1, 1);
         let view = net.view();
         let teids = TeidKey::new([(); 4].map(|()| rng.random()));
+        let checks = [CheckSource::Off, CheckSource::Off, CheckSource::Learn, CheckSource::Strict];
+        let check_source = checks[rng.random_range(0..checks.len())];
         let mut config = Config {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
             buffered_packets: 20,
+            check_source,
             flows: FLOWS * SESSIONS as u32 / 4,
             flows_per_session: flows,
             flow_idle: 1,
@@ -179,6 +182,7 @@ impl Bench {
             pools,
             isolated,
             links: ["192.0.2.0/24", "203.0.113.0/24"].map(|net| net.parse().unwrap()).into(),
+            check_source,
             buffered_packets: 20,
             meter_burst: config.meter_burst,
             dscp_by_qfi,
@@ -729,8 +733,12 @@ impl Bench {
             let at = self.rng.random_range(1..6);
             inner[at] ^= 1 << self.rng.random_range(0..8);
         }
-        let (from, to) =
-            if self.chance(30) { ("2001:db8:3::7", "2001:db8:3::1") } else { ("192.0.2.7", "192.0.2.1") };
+        let (from, to) = match self.rng.random_range(0..20) {
+            0..=5 => ("2001:db8:3::7", "2001:db8:3::1"),
+            6..=8 => ("192.0.2.8", "192.0.2.1"),
+            9 => ("192.0.2.66", "192.0.2.1"),
+            _ => ("192.0.2.7", "192.0.2.1"),
+        };
         let from = if self.chance(2) { self.strange_source(ip(to).is_ipv4()) } else { ip(from) };
         // What routers on the way said of congestion.
         let ecn = self.pick(&[0, 0, 0, 0, 1, 2, 3]);
@@ -762,6 +770,9 @@ impl Bench {
 
     fn step(&mut self) {
         self.now = self.now.plus(self.rng.random_range(0..40_000_000));
+        if self.rng.random_range(0..200) == 0 {
+            self.now = self.now.plus(self.rng.random_range(0..60 * Nanos::SECOND));
+        }
         let count = if self.chance(50) { 1 } else { self.rng.random_range(1..12) };
         let port = usize::from(self.chance(45));
         let mut frames = Vec::new();
@@ -947,7 +958,8 @@ fn the_fast_datapath_equals_the_naive_one() {
     assert!(happened["flows served"] > packets / 100, "too little was served by flows: {happened:?}");
     assert!(happened.values().all(|n| *n > 0), "something never happened: {happened:?}");
     assert!(reasons.len() > 20, "too few reasons occurred: {reasons:?}");
-    let walls = [Reason::MartianSource, Reason::UeSourceOutside, Reason::MartianFarEnd];
+    let walls =
+        [Reason::MartianSource, Reason::UeSourceOutside, Reason::MartianFarEnd, Reason::ForeignFarEnd];
     for reason in walls.into_iter().chain([Reason::MartianDestination, Reason::UeToUe]) {
         assert!(reasons.contains_key(&reason), "{reason} never occurred");
     }

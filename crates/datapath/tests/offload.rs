@@ -8,7 +8,7 @@ use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_o
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
-use datapath::{Config, Datapath, Outbox, SessionSnapshot};
+use datapath::{CheckSource, Config, Datapath, Outbox, SessionSnapshot};
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
 use io::offload::{Failure, FlowOffload, NoOffload};
 use io::{BURST, Frame, Port, RxQueue, TxQueue};
@@ -81,7 +81,10 @@ struct Side {
 
 impl Side {
     fn new(table: Option<&FlowTableConfig>, policy: Policy) -> Self {
-        let config = Config { flow_idle: 1, ..Config::new(net().view()) };
+        Self::of(Config { flow_idle: 1, ..Config::new(net().view()) }, table, policy)
+    }
+
+    fn of(config: Config, table: Option<&FlowTableConfig>, policy: Policy) -> Self {
         let datapath = datapath_of(config, |_| true);
         let switch = MemSwitch::new(table.cloned().unwrap_or_default());
         let (mut ports, mut wires) = (Vec::new(), Vec::new());
@@ -486,6 +489,20 @@ fn light_flows_and_metered_ones_stay() {
     let report = side.report();
     assert_eq!((report.entries, side.switch.len()), (0, 0));
     assert!(report.counters.ineligible[datapath::offload::Ineligible::Metered as usize] > 0);
+}
+
+#[test]
+fn where_sources_are_checked_tunnels_packets_stay() {
+    let config = Config { check_source: CheckSource::Learn, ..Config::new(net().view()) };
+    let mut side = Side::of(config, Some(&FlowTableConfig::default()), eager());
+    side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
+    for _ in 0..30 {
+        side.send(0, &[PLAIN.uplink(), PLAIN.uplink()]);
+        side.tick(MILLI);
+    }
+    assert_eq!((side.report().entries, side.switch.len()), (0, 0));
+    // Downlink is forwarded by the device all the same.
+    warm(&mut side, &[(1, PLAIN.downlink())], 1);
 }
 
 #[test]

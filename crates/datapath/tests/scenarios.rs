@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod export;
+mod feeder;
 mod held;
 mod room;
 mod walls;

@@ -39,6 +39,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         name: file.node.name.clone().unwrap_or_else(|| node_id.to_string()),
         node_id,
         n4,
+        n3: file.n3,
         ports,
         interfaces,
         routes,

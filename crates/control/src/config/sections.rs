@@ -4,6 +4,7 @@
 use super::bond::BondSection;
 use super::flow_log::FlowLogSection;
 use super::mirrors::MirrorSection;
+use super::n3::N3Section;
 use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
 use super::offload::OffloadSection;
 use super::qos::QosSection;
@@ -27,6 +28,8 @@ pub struct File {
     pub node: NodeSection,
     /// Where SMFs speak PFCP to it.
     pub n4: N4Section,
+    /// The tunnels that come in by N3 and N9.
+    pub n3: N3Section,
     /// The devices that packets come from and go to.
     pub port: Vec<PortSection>,
     /// What is reachable through them: N3, N6 and N9.

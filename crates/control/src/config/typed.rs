@@ -3,6 +3,7 @@
 use super::bond::Bond;
 use super::flow_log::FlowLogSection;
 use super::mirrors::Mirror;
+use super::n3::N3Section;
 use super::nat::Nat;
 use super::offload::OffloadSection;
 use super::qos::Qos;
@@ -24,6 +25,8 @@ pub struct Config {
     pub name: String,
     /// The N4 side.
     pub n4: N4,
+    /// From where tunnels' packets may come.
+    pub n3: N3Section,
     /// Devices; names are unique. May be empty only where something else brings ports (tests, `lab`): the loader refuses
     /// it.
     pub ports: Vec<Port>,

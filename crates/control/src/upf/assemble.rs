@@ -3,7 +3,7 @@
 use super::calendar::NTP_AT_1970;
 use super::cores::Cores;
 use super::{Options, UpfError};
-use crate::config::{BitRate, Config, NodeId, Role, SliceSection};
+use crate::config::{BitRate, CheckSource, Config, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Asked, Marking, Slice};
@@ -249,7 +249,17 @@ pub(super) fn datapath(
         icmp_rate: config.limits.errors_per_second,
         slices: slices(config, base.meter_burst),
         marking: marking(config),
+        check_source: check_source(config.n3.check_source),
         ..base
+    }
+}
+
+/// From where tunnels' packets may come.
+fn check_source(section: CheckSource) -> datapath::CheckSource {
+    match section {
+        CheckSource::Off => datapath::CheckSource::Off,
+        CheckSource::Learn => datapath::CheckSource::Learn,
+        CheckSource::Strict => datapath::CheckSource::Strict,
     }
 }
 

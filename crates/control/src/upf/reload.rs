@@ -81,6 +81,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config {
         node_id,
         name,
+        n3,
         n4: N4 { listen, peers, associate_with, heartbeat_interval, t1, n1, last_reports },
         ports,
         interfaces,
@@ -107,6 +108,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let same = [
         ("node.id", *node_id == new.node_id),
         ("node.name", *name == new.name),
+        ("n3", *n3 == new.n3),
         ("n4.listen", *listen == new.n4.listen),
         ("n4.peers", *peers == new.n4.peers),
         ("n4.associate-with", *associate_with == new.n4.associate_with),

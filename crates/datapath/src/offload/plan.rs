@@ -6,6 +6,7 @@ use crate::Reason;
 use crate::command::Event;
 use crate::datapath::Datapath;
 use crate::export::Ledger;
+use crate::feeder::CheckSource;
 use crate::forward::Encapsulation;
 use crate::near;
 use crate::network::Way;
@@ -142,7 +143,9 @@ impl<F: Frame> Datapath<F> {
         }
         // What happens to packets beside what their record says.
         let translated = self.nat.is_some() && !record.has(flag::OUTER);
-        let beside = self.taps.plain == 0 || self.config.marking.is_any() || translated;
+        // A device doesn't look from where a tunnel's packets come.
+        let checked = self.config.check_source != CheckSource::Off && sighting.pattern.tunnel.is_some();
+        let beside = self.taps.plain == 0 || self.config.marking.is_any() || translated || checked;
         if record.flags & !SAID != 0 || beside {
             return Err(Ineligible::Complex);
         }

@@ -2,9 +2,11 @@
 //! views and builders, nothing shared with the fast one but the contract (rules, reasons, colours) and the parsers of single headers.
 
 mod bucket;
+mod mouths;
 
 use bucket::{Maximum, Slice, TwoRate, burst};
-use datapath::Reason;
+use datapath::{CheckSource, Reason};
+use mouths::Mouths;
 use packet::gtpu_message::{self, ErrorIndication};
 use packet::icmpv4::{self, Icmpv4Error};
 use packet::icmpv6::{self, Icmpv6Error};
@@ -43,6 +45,8 @@ pub struct World {
     pub isolated: Vec<ipnet::IpNet>,
     /// What is on the links: its first and last address is nobody's.
     pub links: Vec<ipnet::Ipv4Net>,
+    /// Who may send into tunnels.
+    pub check_source: CheckSource,
     pub buffered_packets: usize,
     pub meter_burst: u64,
     /// The operator's tables: ToS octet by QFI, QFI by DSCP, and whether the UE's own packets are marked.
@@ -110,6 +114,7 @@ pub struct Reference {
     /// By slice and direction: its rates, and the packets of each colour.
     pub slices: BTreeMap<(u16, bool), (Option<Slice>, [u64; 3])>,
     arisen: VecDeque<Arrival>,
+    mouths: Mouths,
 }
 
 enum Way {
@@ -128,6 +133,7 @@ impl Reference {
             }
         }
         Self {
+            mouths: Mouths::new(world.check_source),
             world,
             now: Nanos(0),
             subscribers: BTreeMap::new(),
@@ -180,6 +186,7 @@ impl Reference {
         self.now = now;
         let key = (rules.place.shard.index(), rules.place.slot);
         let before = self.subscribers.remove(&key);
+        self.mouths.change(now, before.as_ref().map(|before| &*before.rules), rules);
         let mut usage = Vec::new();
         let mut next = Subscriber {
             rules: Arc::clone(rules),
@@ -289,6 +296,7 @@ impl Reference {
 
     pub fn remove(&mut self, place: SessionRef) -> Option<Vec<Usage>> {
         let mut s = self.subscribers.remove(&(place.shard.index(), place.slot))?;
+        self.mouths.forget(&s.rules);
         for _ in &s.waiting {
             *self.drops.entry(Reason::BufferDiscarded).or_default() += 1;
         }
@@ -388,6 +396,10 @@ impl Reference {
             gtpu_message::emit_error_indication(&mut message, 0, &error, Some(udp.source_port()));
             let answer = PacketBuilder::new().ip(destination, source).udp(2152, 2152).build(&message);
             return self.emit(0, ethernet.source(), &answer);
+        }
+        let rules = key.map(|key| Arc::clone(&self.subscribers[&key].rules)).unwrap();
+        if !self.mouths.may_speak(self.now, &rules, teid, source, addresses(packet).0) {
+            return self.drop(key, Reason::ForeignFarEnd);
         }
         let arrival = Arrival {
             packet: whole(packet),
