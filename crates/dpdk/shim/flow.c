@@ -20,7 +20,7 @@ struct mr_rule {
 	const uint8_t *rss_key; /* 40 octets; NULL: the port's, which is the same */
 	uint32_t teid;
 	uint32_t mark;
-	uint32_t meter;
+	uint32_t meters[MR_METERS]; /* each action's in turn */
 	uint16_t decap_len, encap_len;
 	uint16_t vlan; /* 0xffff: no tag */
 	uint16_t source_port, destination_port;
@@ -40,7 +40,7 @@ struct mr_rule {
 	uint8_t rss_inner, rss_source;
 	uint8_t actions[MR_ACTIONS]; /* MR_PART_..., in order; 0 ends */
 	uint8_t priority; /* 0 comes first */
-	uint8_t reserved[12];
+	uint8_t reserved[4];
 };
 _Static_assert(sizeof(struct mr_rule) == 144, "mirrored in src/ffi.rs");
 
@@ -194,6 +194,8 @@ static void build_rss(struct built *b, const struct mr_rule *r)
 
 static void build_actions(struct built *b, const struct mr_rule *r)
 {
+	unsigned int meters = 0;
+
 	for (unsigned int i = 0; i < MR_ACTIONS && r->actions[i] != MR_PART_NONE; i++) {
 		b->action_part[b->n_actions] = r->actions[i];
 		struct rte_flow_action *a = &b->actions[b->n_actions++];
@@ -214,8 +216,9 @@ static void build_actions(struct built *b, const struct mr_rule *r)
 			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_RSS, &b->rss };
 			break;
 		case MR_PART_METER:
-			b->meter.mtr_id = r->meter;
-			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_METER, &b->meter };
+			/* src/flow.rs gives no more than there is room for. */
+			b->meters[meters].mtr_id = r->meters[meters];
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_METER, &b->meters[meters++] };
 			break;
 		case MR_PART_DECAP:
 			b->decap.data = (uint8_t *)(uintptr_t)r->decap;

@@ -7,7 +7,7 @@
 
 #include <rte_flow.h>
 
-enum { MR_ITEMS = 10, MR_ACTIONS = 8, MR_QUEUES = 128 };
+enum { MR_ITEMS = 10, MR_ACTIONS = 8, MR_METERS = 3, MR_QUEUES = 128 };
 
 /* What an item or an action is to src/flow.rs and src/steer.rs. */
 enum mr_part {
@@ -62,7 +62,7 @@ struct built {
 	struct rte_flow_action_queue queue;
 	struct rte_flow_action_rss rss;
 	uint16_t queues[MR_QUEUES];
-	struct rte_flow_action_meter meter;
+	struct rte_flow_action_meter meters[MR_METERS];
 	struct rte_flow_action_raw_decap decap;
 	struct rte_flow_action_raw_encap encap;
 	struct rte_flow_action_ethdev to;

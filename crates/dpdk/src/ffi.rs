@@ -192,6 +192,9 @@ unsafe extern "C" {
     pub(crate) fn mr_port_stats(port: u16, out: *mut RawStats) -> c_int;
 }
 
+/// Meters of a rule, at most.
+pub(crate) const METERS: usize = 3;
+
 /// `struct mr_rule`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -201,7 +204,7 @@ pub(crate) struct RawRule {
     pub(crate) rss_key: *const u8,
     pub(crate) teid: u32,
     pub(crate) mark: u32,
-    pub(crate) meter: u32,
+    pub(crate) meters: [u32; METERS],
     pub(crate) decap_len: u16,
     pub(crate) encap_len: u16,
     pub(crate) vlan: u16,
@@ -233,7 +236,7 @@ pub(crate) struct RawRule {
     pub(crate) rss_source: u8,
     pub(crate) actions: [u8; 8],
     pub(crate) priority: u8,
-    pub(crate) reserved: [u8; 12],
+    pub(crate) reserved: [u8; 4],
 }
 const _: () = assert!(std::mem::size_of::<RawRule>() == 144);
 
@@ -325,6 +328,22 @@ unsafe extern "C" {
         error: *mut RawFlowError,
     ) -> *mut RteFlowRule;
     pub(crate) fn mr_flow_destroy(port: u16, flow: *mut RteFlowRule, error: *mut RawFlowError) -> c_int;
+    pub(crate) fn mr_meter_able(port: u16) -> c_int;
+    pub(crate) fn mr_meter_create(
+        port: u16,
+        meter: u32,
+        bytes_per_second: u64,
+        burst: u64,
+        error: *mut RawFlowError,
+    ) -> c_int;
+    pub(crate) fn mr_meter_destroy(port: u16, meter: u32, error: *mut RawFlowError) -> c_int;
+    pub(crate) fn mr_meter_dropped(
+        port: u16,
+        meter: u32,
+        packets: *mut u64,
+        bytes: *mut u64,
+        error: *mut RawFlowError,
+    ) -> c_int;
     pub(crate) fn mr_flow_count(
         port: u16,
         flow: *mut RteFlowRule,

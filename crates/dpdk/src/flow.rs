@@ -8,6 +8,9 @@
 //! ingress rules of the port. They match exactly the packets that software would forward as well, with two exceptions that `rte_flow` has
 //! no words for: a TTL of 1, and a wrong checksum. NICs with an embedded switch trap or drop both.
 //!
+//! Meters are `rte_mtr` objects (RFC 2697 without an excess burst; red packets are dropped by their policy). What a changed profile does to
+//! a meter's tokens no documentation says, so meters aren't changed ([`FlowOffload::set_meter`]).
+//!
 //! Rules are destroyed one by one, never by `rte_flow_flush`: other workers' rules, and those that steer, are on the same port.
 
 use crate::error::cause;
@@ -15,14 +18,15 @@ use crate::ffi::{self, RawFlowError, RawRule, RteFlowRule};
 use crate::port::{Device, DpdkPort};
 use io::offload::{
     Action, Capabilities, Container, Counts, Failure, Feature, Features, FlowOffload, FlowRule, Handle,
-    Pattern, Refused, TunnelMatch,
+    MeterId, Pattern, Refused, TunnelMatch,
 };
 use packet::{MacAddr, rss};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tables::Nanos;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tables::{MeterConfig, Nanos};
 
 /// The codes of `enum mr_part`, from 1 on.
 const PARTS: [Feature; 14] = [
@@ -61,6 +65,9 @@ struct Rule {
     counted: bool,
 }
 
+/// The number of the next meter: workers share ports, and numbers are the ports'.
+static NEXT_METER: AtomicU32 = AtomicU32::new(1);
+
 /// The flow table behind a DPDK port.
 #[derive(Debug)]
 pub struct RteFlow {
@@ -69,6 +76,7 @@ pub struct RteFlow {
     ports: Arc<[u16]>,
     rules: HashMap<u64, Rule>,
     next: u64,
+    meters: BTreeSet<MeterId>,
     features: Features,
     /// Of rules to come: 0 comes first.
     pub(crate) priority: u8,
@@ -89,13 +97,18 @@ impl RteFlow {
                 flow.features = rule.needs().each().fold(flow.features, Features::with);
             }
         }
+        // SAFETY: the port is open.
+        if flow.features.has(Feature::Rules) && unsafe { ffi::mr_meter_able(flow.device.port()) } != 0 {
+            flow.features = flow.features.with(Feature::Meter);
+        }
         flow
     }
 
     /// The flow table of a port, for rules of its own.
     pub(crate) fn without_asking(device: Arc<Device>) -> Self {
         let features = Features::default();
-        Self { device, ports: Arc::default(), rules: HashMap::new(), next: 1, features, priority: 0 }
+        let (rules, meters) = (HashMap::new(), BTreeSet::new());
+        Self { device, ports: Arc::default(), rules, next: 1, meters, features, priority: 0 }
     }
 
     /// Asks whether the device would take one rule of each kind that is of use.
@@ -133,6 +146,13 @@ impl RteFlow {
         let mut error = RawFlowError::NONE;
         // SAFETY: the port is open; the rule was created there and not destroyed yet.
         unsafe { ffi::mr_flow_destroy(self.device.port(), rule.flow.as_ptr(), &raw mut error) };
+        if error.code == 0 { Ok(()) } else { Err(Failure::Device(words(&error))) }
+    }
+
+    fn destroy_meter(&self, meter: MeterId) -> Result<(), Failure> {
+        let mut error = RawFlowError::NONE;
+        // SAFETY: the port is open.
+        unsafe { ffi::mr_meter_destroy(self.device.port(), meter.0, &raw mut error) };
         if error.code == 0 { Ok(()) } else { Err(Failure::Device(words(&error))) }
     }
 
@@ -190,7 +210,44 @@ impl FlowOffload for RteFlow {
                 result = Err(failure);
             }
         }
-        result
+        result?;
+        while let Some(meter) = self.meters.first().copied() {
+            self.destroy_meter(meter)?;
+            self.meters.remove(&meter);
+        }
+        Ok(())
+    }
+
+    fn add_meter(&mut self, _now: Nanos, config: MeterConfig) -> Result<MeterId, Refused> {
+        let meter = MeterId(NEXT_METER.fetch_add(1, Ordering::Relaxed));
+        let mut error = RawFlowError::NONE;
+        let (rate, burst) = (config.rate_bps / 8, u64::from(config.burst_bytes));
+        // SAFETY: the port is open.
+        unsafe { ffi::mr_meter_create(self.device.port(), meter.0, rate, burst, &raw mut error) };
+        if error.code != 0 {
+            return Err(refused(&error));
+        }
+        self.meters.insert(meter);
+        Ok(meter)
+    }
+
+    fn dropped(&mut self, meter: MeterId) -> Result<Counts, Failure> {
+        if !self.meters.contains(&meter) {
+            return Err(Failure::Forgotten);
+        }
+        let mut counts = Counts::default();
+        let mut error = RawFlowError::NONE;
+        let (packets, bytes) = (&raw mut counts.packets, &raw mut counts.bytes);
+        // SAFETY: the port is open; room for two numbers.
+        unsafe { ffi::mr_meter_dropped(self.device.port(), meter.0, packets, bytes, &raw mut error) };
+        if error.code == 0 { Ok(counts) } else { Err(Failure::Device(words(&error))) }
+    }
+
+    fn remove_meter(&mut self, meter: MeterId) -> Result<Counts, Failure> {
+        let dropped = self.dropped(meter)?;
+        self.destroy_meter(meter)?;
+        self.meters.remove(&meter);
+        Ok(dropped)
     }
 }
 
@@ -317,7 +374,7 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
         rss_key: std::ptr::null(),
         teid: tunnel.map_or(0, |tunnel| tunnel.teid),
         mark: 0,
-        meter: 0,
+        meters: [0; ffi::METERS],
         decap_len: front.len() as u16,
         encap_len: 0,
         vlan: pattern.vlan.unwrap_or(u16::MAX),
@@ -357,8 +414,9 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
         rss_source: 0,
         actions: [0; 8],
         priority: 0,
-        reserved: [0; 12],
+        reserved: [0; 4],
     };
+    let mut meters = raw.meters.iter_mut();
     let mut codes = raw.actions;
     let mut places = codes.iter_mut();
     for action in actions {
@@ -373,7 +431,9 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
                 // Drivers that spread by the port's own table take its key, too, and no other.
                 raw.rss_key = if queues.is_empty() { std::ptr::null() } else { rss::UE_KEY.as_ptr() };
             }
-            Action::Meter(meter) => raw.meter = *meter,
+            Action::Meter(meter) => {
+                *meters.next().ok_or_else(|| Refused::Device("too many meters".into()))? = meter.0;
+            }
             Action::Encap(headers) => {
                 raw.encap = headers.as_ptr();
                 raw.encap_len = headers.len() as u16;
@@ -489,6 +549,17 @@ mod tests {
         assert_eq!(error(17, 0), Refused::Exists);
         assert_eq!(error(11, 5), Refused::Busy);
         assert!(matches!(error(22, 0), Refused::Device(text) if text.starts_with("no (")));
+    }
+
+    #[test]
+    fn a_rule_has_up_to_three_meters() {
+        let (_, mut rule) = kinds().pop().unwrap();
+        rule.actions.splice(1..1, [7, 8, 9].map(|meter| Action::Meter(MeterId(meter))));
+        let built = raw(&rule, &[], &[7]).unwrap();
+        assert_eq!((built.meters, built.actions), ([7, 8, 9], [6, 10, 10, 10, 11, 12, 13, 14]));
+        rule.actions
+            .splice(1..3, [Action::Meter(MeterId(1)), Action::Meter(MeterId(2)), Action::Meter(MeterId(3))]);
+        assert!(matches!(raw(&rule, &[], &[7]), Err(Refused::Device(_))));
     }
 
     #[test]

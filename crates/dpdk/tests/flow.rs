@@ -4,9 +4,9 @@
 use crate::common::{alone, open, start};
 use dpdk::spread::Spread;
 use dpdk::{DeviceSpec, DpdkPort};
-use io::offload::{Counts, Failure, Feature, Features, FlowOffload, Handle, Refused};
+use io::offload::{Counts, Failure, Feature, Features, FlowOffload, Handle, MeterId, Refused};
 use io::{Port, TxQueue};
-use tables::Nanos;
+use tables::{MeterConfig, Nanos};
 
 /// Prints what a device says to a rule of each kind, and returns the names of those that it takes.
 fn ask(port: &DpdkPort) -> Vec<&'static str> {
@@ -58,6 +58,12 @@ fn without_flows_body() {
             let mut offload = port.offload();
             assert_eq!(offload.insert(Nanos(0), &rule), answer.map(|()| Handle(0)));
             assert_eq!(offload.counts(Handle(1)), Err(Failure::Forgotten));
+            let config = MeterConfig { rate_bps: 80_000_000, burst_bytes: 500_000 };
+            let unsupported = Refused::Unsupported(Feature::Meter);
+            assert_eq!(offload.add_meter(Nanos(0), config), Err(unsupported.clone()));
+            assert_eq!(offload.set_meter(Nanos(0), MeterId(1), config), Err(unsupported));
+            assert_eq!(offload.dropped(MeterId(1)), Err(Failure::Forgotten));
+            assert_eq!(offload.remove_meter(MeterId(1)), Err(Failure::Forgotten));
             assert_eq!(offload.flush(), Ok(()));
         }
     }

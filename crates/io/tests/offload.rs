@@ -3,13 +3,14 @@
 
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemOffload, MemRx, MemSwitch, MemWire};
 use io::offload::{
-    Action, Container, Counts, Failure, Feature, FlowOffload, FlowRule, Pattern, Refused, TunnelMatch,
+    Action, Container, Counts, Failure, Feature, FlowOffload, FlowRule, MeterId, Pattern, Refused,
+    TunnelMatch,
 };
 use io::{Frame, Port, RxQueue};
 use packet::ipv4::Ipv4Header;
 use packet::{GtpuView, Ipv4View, MacAddr, PacketBuilder, Teid, UdpView};
 use std::net::{IpAddr, Ipv4Addr};
-use tables::Nanos;
+use tables::{MeterConfig, Nanos};
 
 const N3: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const N6: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -231,7 +232,13 @@ fn the_more_special_rule_wins() {
 #[test]
 fn refusals_are_typed() {
     let features = MemSwitch::features().without(Feature::Encap);
-    let config = FlowTableConfig { entries: 3, insertions_per_second: 2, refuse_every: 4, features };
+    let config = FlowTableConfig {
+        entries: 3,
+        insertions_per_second: 2,
+        refuse_every: 4,
+        features,
+        ..FlowTableConfig::default()
+    };
     let bench = Bench::new(config);
     let mut device = bench.offload(0);
     let rule = |teid| FlowRule { actions: vec![Action::Queue(0)], ..uplink_rule(teid) };
@@ -283,4 +290,65 @@ fn a_link_that_is_down_leaves_packets_to_software() {
     bench.offload(0).insert(NOW, &uplink_rule(7)).unwrap();
     bench.ports[1].control().set_link(false);
     assert_eq!(bench.send(0, &uplink(7, 64)).1.len(), 1);
+}
+
+#[test]
+fn rules_share_a_meter_that_drops_what_it_has_no_tokens_for() {
+    let mut bench = Bench::new(FlowTableConfig { meters: 2, ..FlowTableConfig::default() });
+    let mut device = bench.offload(0);
+    let user = uplink(1, 64).len() - 14 - 36;
+    // A byte a millisecond, and room for two of the user's packets.
+    let config = MeterConfig { rate_bps: 8_000, burst_bytes: 2 * user as u32 };
+    let meter = device.add_meter(NOW, config).unwrap();
+    let metered = |teid, meter| {
+        let mut rule = uplink_rule(teid);
+        // What the meter drops isn't counted.
+        rule.actions.remove(0);
+        rule.actions.splice(1..1, [Action::Meter(meter), Action::Count]);
+        rule
+    };
+    let unknown = Err(Refused::Device("no such meter".into()));
+    assert_eq!(device.insert(NOW, &metered(1, MeterId(77))), unknown);
+    let (one, two) =
+        (device.insert(NOW, &metered(1, meter)).unwrap(), device.insert(NOW, &metered(2, meter)).unwrap());
+    let sent = |bench: &mut Bench, teid| {
+        let (out, queues) = bench.send(0, &uplink(teid, 64));
+        assert!(queues.is_empty(), "dropped, not brought to anyone");
+        out.len()
+    };
+    assert_eq!([1, 2, 1, 2].map(|teid| sent(&mut bench, teid)), [1, 1, 0, 0]);
+    let whole = user as u64 * 1_000_000;
+    bench.switch.set_time(NOW.plus(whole - 1));
+    assert_eq!(sent(&mut bench, 2), 0);
+    bench.switch.set_time(NOW.plus(whole));
+    // Time that has passed already brings nothing.
+    bench.switch.set_time(NOW);
+    assert_eq!([2, 2].map(|teid| sent(&mut bench, teid)), [1, 0]);
+    let bytes = |packets: u64| Counts { packets, bytes: packets * user as u64 };
+    assert_eq!((device.counts(one), device.counts(two)), (Ok(bytes(1)), Ok(bytes(2))));
+    assert_eq!(device.dropped(meter), Ok(bytes(4)));
+    // Twice the rate, and no present with it.
+    device.set_meter(NOW, meter, MeterConfig { rate_bps: 16_000, burst_bytes: 4 * user as u32 }).unwrap();
+    assert_eq!(sent(&mut bench, 1), 0);
+    bench.switch.set_time(NOW.plus(whole + whole / 2));
+    assert_eq!([1, 2].map(|teid| sent(&mut bench, teid)), [1, 0]);
+    // A smaller one holds less.
+    bench.switch.set_time(NOW.plus(3 * whole));
+    device.set_meter(NOW, meter, config).unwrap();
+    assert_eq!([1, 1, 1].map(|teid| sent(&mut bench, teid)), [1, 1, 0]);
+    // It goes when nobody needs it any more.
+    device.add_meter(NOW, config).unwrap();
+    assert_eq!(device.add_meter(NOW, config), Err(Refused::Full));
+    assert_eq!(device.remove_meter(meter), Err(Failure::Device("a rule uses the meter".into())));
+    device.remove(one).unwrap();
+    device.remove(two).unwrap();
+    assert_eq!(device.remove_meter(meter), Ok(bytes(7)));
+    assert_eq!(device.dropped(meter), Err(Failure::Forgotten));
+    device.flush().unwrap();
+    assert_eq!(bench.switch.meters(), 0);
+    let config = FlowTableConfig { meters_change: false, ..FlowTableConfig::default() };
+    let mut device = Bench::new(config).offload(0);
+    let meter = device.add_meter(NOW, MeterConfig { rate_bps: 1, burst_bytes: 1 }).unwrap();
+    let config = MeterConfig { rate_bps: 2, burst_bytes: 1 };
+    assert_eq!(device.set_meter(NOW, meter, config), Err(Refused::Unsupported(Feature::Meter)));
 }

@@ -10,6 +10,7 @@
 mod fault;
 mod flows;
 mod frame;
+mod meter;
 mod nic;
 mod rss;
 mod switch;

@@ -2,16 +2,17 @@
 
 use super::flows::{Facts, decrement_ttl, encapsulate};
 use super::frame::MemFrame;
+use super::meter::Bucket;
 use super::nic::{MemNic, Registers};
 use crate::frame::Frame;
 use crate::offload::{
     Action, Capabilities, Container, Counts, Failure, Feature, Features, FlowOffload, FlowRule, Handle,
-    Pattern, Refused, TunnelMatch,
+    MeterId, Pattern, Refused, TunnelMatch,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tables::Nanos;
+use tables::{MeterConfig, Nanos};
 
 /// Frames that may wait at a port's wire side for whoever collects them; more are lost.
 const HAIRPIN: usize = 65_536;
@@ -25,14 +26,25 @@ pub struct FlowTableConfig {
     pub insertions_per_second: u32,
     /// Refuses every so many-th rule in its own words; 0: none.
     pub refuse_every: u32,
+    /// Meters that fit.
+    pub meters: u32,
+    /// Whether a meter's rate can be changed.
+    pub meters_change: bool,
     /// What rules may contain.
     pub features: Features,
 }
 
 impl Default for FlowTableConfig {
-    /// 1,024 rules, and all that the model can do.
+    /// 1,024 rules, as many meters, and all that the model can do.
     fn default() -> Self {
-        Self { entries: 1024, insertions_per_second: 0, refuse_every: 0, features: MemSwitch::features() }
+        Self {
+            entries: 1024,
+            insertions_per_second: 0,
+            refuse_every: 0,
+            meters: 1024,
+            meters_change: true,
+            features: MemSwitch::features(),
+        }
     }
 }
 
@@ -63,6 +75,10 @@ struct Table {
     shapes: Vec<(Shape, usize)>,
     next_handle: u64,
     next_owner: u64,
+    meters: HashMap<MeterId, Bucket>,
+    next_meter: u32,
+    /// As it was told last.
+    now: Nanos,
     offered: u64,
     /// Insertions that may still come at once, in billionths, and since when.
     tokens: u64,
@@ -92,7 +108,7 @@ pub(super) enum Verdict {
     Host(MemFrame),
     /// To this queue.
     Queue(MemFrame, u16),
-    /// A rule has forwarded it.
+    /// A rule has forwarded or dropped it.
     Gone,
 }
 
@@ -108,6 +124,9 @@ impl MemSwitch {
             shapes: Vec::new(),
             next_handle: 1,
             next_owner: 1,
+            meters: HashMap::new(),
+            next_meter: 1,
+            now: Nanos(0),
             offered: 0,
             since: Nanos(0),
             broken: None,
@@ -115,9 +134,15 @@ impl MemSwitch {
         Self { shared: Arc::new(Shared { live: AtomicUsize::new(0), table: Mutex::new(table) }) }
     }
 
-    /// What the model can do: all but marks, which its frames have no room for, receive-side scaling by rule, and meters.
+    /// What the model can do: all but marks, which its frames have no room for, and receive-side scaling by rule.
     pub fn features() -> Features {
-        Features::all().without(Feature::Mark).without(Feature::Rss).without(Feature::Meter)
+        Features::all().without(Feature::Mark).without(Feature::Rss)
+    }
+
+    /// What time it is, for its meters: it has no clock. What it is told of the past changes nothing.
+    pub fn set_time(&self, now: Nanos) {
+        let mut table = self.lock();
+        table.now = table.now.max(now);
     }
 
     /// Makes a NIC the switch's next port, from 0 on; [`Action::Port`] means these numbers. `None`, and nothing done: the NIC
@@ -149,10 +174,16 @@ impl MemSwitch {
         self.len() == 0
     }
 
-    /// Loses power for a moment: all rules are gone, and their counters.
+    /// Meters that there are.
+    pub fn meters(&self) -> usize {
+        self.lock().meters.len()
+    }
+
+    /// Loses power for a moment: all rules and meters are gone, and their counters.
     pub fn reset(&self) {
         let mut table = self.lock();
         table.rules.clear();
+        table.meters.clear();
         table.handles.clear();
         table.shapes.clear();
         self.shared.live.store(0, Ordering::Release);
@@ -200,12 +231,20 @@ impl Table {
         if facts.len > usize::from(rule.longest) || !leaves(&self.ports, rule, &frame, facts) {
             return Verdict::Host(frame);
         }
-        run(&self.ports, port, rule, frame, facts)
+        let mut meters = |meter, bytes| match self.meters.get_mut(&meter) {
+            Some(bucket) => bucket.passes(bytes, self.now),
+            None => true,
+        };
+        run(&self.ports, port, rule, frame, facts, &mut meters)
     }
 
     fn insert(&mut self, owner: u64, port: u16, now: Nanos, rule: &FlowRule) -> Result<Handle, Refused> {
+        self.now = self.now.max(now);
         if let Some(feature) = rule.lacks(self.config.features) {
             return Err(Refused::Unsupported(feature));
+        }
+        if metered(rule).any(|meter| !self.meters.contains_key(&meter)) {
+            return Err(Refused::Device("no such meter".into()));
         }
         self.offered += 1;
         let every = u64::from(self.config.refuse_every);
@@ -235,6 +274,50 @@ impl Table {
         let FlowRule { longest, ref actions, .. } = *rule;
         self.rules.insert(key, Rule { longest, actions: actions.clone(), counts: Counts::default() });
         Ok(Handle(handle))
+    }
+
+    fn add_meter(&mut self, owner: u64, now: Nanos, config: MeterConfig) -> Result<MeterId, Refused> {
+        self.now = self.now.max(now);
+        if !self.config.features.has(Feature::Meter) {
+            return Err(Refused::Unsupported(Feature::Meter));
+        }
+        if self.meters.len() >= self.config.meters as usize {
+            return Err(Refused::Full);
+        }
+        let meter = MeterId(self.next_meter);
+        self.next_meter += 1;
+        self.meters.insert(meter, Bucket::new(config, owner, self.now));
+        Ok(meter)
+    }
+
+    fn set_meter(&mut self, now: Nanos, meter: MeterId, config: MeterConfig) -> Result<(), Refused> {
+        self.now = self.now.max(now);
+        if let Some(failure) = &self.broken {
+            return Err(Refused::Device(failure.to_string()));
+        }
+        if !self.config.meters_change {
+            return Err(Refused::Unsupported(Feature::Meter));
+        }
+        let bucket = self.meters.get_mut(&meter).ok_or_else(|| Refused::Device("no such meter".into()))?;
+        bucket.set(config, self.now);
+        Ok(())
+    }
+
+    fn dropped(&self, meter: MeterId) -> Result<Counts, Failure> {
+        if let Some(failure) = &self.broken {
+            return Err(failure.clone());
+        }
+        self.meters.get(&meter).map(|bucket| bucket.dropped).ok_or(Failure::Forgotten)
+    }
+
+    fn remove_meter(&mut self, meter: MeterId) -> Result<Counts, Failure> {
+        let dropped = self.dropped(meter)?;
+        let uses = |rule: &Rule| rule.actions.contains(&Action::Meter(meter));
+        if self.rules.values().any(uses) {
+            return Err(Failure::Device("a rule uses the meter".into()));
+        }
+        self.meters.remove(&meter);
+        Ok(dropped)
     }
 
     fn take_token(&mut self, now: Nanos) -> bool {
@@ -296,15 +379,41 @@ fn leaves(ports: &[Arc<Registers>], rule: &Rule, frame: &MemFrame, facts: &Facts
     })
 }
 
-/// Does what a rule says to a frame that [`leaves`].
-fn run(ports: &[Arc<Registers>], port: u16, rule: &mut Rule, mut frame: MemFrame, facts: &Facts) -> Verdict {
+/// The meters of a rule.
+fn metered(rule: &FlowRule) -> impl Iterator<Item = MeterId> + '_ {
+    rule.actions.iter().filter_map(|action| match action {
+        Action::Meter(meter) => Some(*meter),
+        _ => None,
+    })
+}
+
+/// Does what a rule says to a frame that [`leaves`]. `passes`: whether a meter has tokens for so many bytes, which it takes then.
+fn run(
+    ports: &[Arc<Registers>],
+    port: u16,
+    rule: &mut Rule,
+    mut frame: MemFrame,
+    facts: &Facts,
+    passes: &mut dyn FnMut(MeterId, usize) -> bool,
+) -> Verdict {
     let arrived = frame.len() as u64;
+    let came = |port: u16| {
+        if let Some(registers) = ports.get(usize::from(port)) {
+            add(&registers.hairpin.rx, arrived);
+        }
+    };
     let (mut inner, mut queue) = (facts.inner, None);
     for action in &rule.actions {
         match action {
             Action::Count => {
                 rule.counts.packets += 1;
-                rule.counts.bytes += arrived;
+                rule.counts.bytes += frame.len() as u64;
+            }
+            Action::Meter(meter) => {
+                if !passes(*meter, frame.len()) {
+                    came(port);
+                    return Verdict::Gone;
+                }
             }
             Action::Decap => {
                 frame.trim_front(inner);
@@ -320,15 +429,13 @@ fn run(ports: &[Arc<Registers>], port: u16, rule: &mut Rule, mut frame: MemFrame
             }
             Action::Queue(number) => queue = Some(*number),
             Action::Port(to) => {
-                if let Some(registers) = ports.get(usize::from(port)) {
-                    add(&registers.hairpin.rx, arrived);
-                }
+                came(port);
                 if let Some(registers) = ports.get(usize::from(*to)) {
                     registers.hairpin.send(frame);
                 }
                 return Verdict::Gone;
             }
-            Action::Mark(_) | Action::Rss { .. } | Action::Meter(_) => {}
+            Action::Mark(_) | Action::Rss { .. } => {}
         }
     }
     match queue {
@@ -458,7 +565,26 @@ impl FlowOffload for MemOffload {
         self.change(|table| {
             let own = table.handles.iter().filter(|(_, (_, _, owner))| *owner == self.owner);
             let own: Vec<_> = own.map(|(handle, _)| Handle(*handle)).collect();
-            own.into_iter().try_for_each(|handle| table.remove(handle).map(drop))
+            own.into_iter().try_for_each(|handle| table.remove(handle).map(drop))?;
+            let own = table.meters.iter().filter(|(_, bucket)| bucket.owner == self.owner);
+            let own: Vec<_> = own.map(|(meter, _)| *meter).collect();
+            own.into_iter().try_for_each(|meter| table.remove_meter(meter).map(drop))
         })
+    }
+
+    fn add_meter(&mut self, now: Nanos, config: MeterConfig) -> Result<MeterId, Refused> {
+        self.change(|table| table.add_meter(self.owner, now, config))
+    }
+
+    fn set_meter(&mut self, now: Nanos, meter: MeterId, config: MeterConfig) -> Result<(), Refused> {
+        self.change(|table| table.set_meter(now, meter, config))
+    }
+
+    fn dropped(&mut self, meter: MeterId) -> Result<Counts, Failure> {
+        self.shared.lock().dropped(meter)
+    }
+
+    fn remove_meter(&mut self, meter: MeterId) -> Result<Counts, Failure> {
+        self.change(|table| table.remove_meter(meter))
     }
 }

@@ -15,6 +15,9 @@
 //! | [`MemSwitch`](crate::mem::MemSwitch) | the NIC in memory, with a flow table whose size, speed and moods are chosen |
 //! | `dpdk::RteFlow` | `rte_flow` |
 //!
+//! **Meters** are token buckets with a life of their own (RFC 2697, without an excess burst): they are made before the rules that
+//! share them, and outlive these. A packet that a meter has no tokens for is dropped by the device.
+//!
 //! **What a device leaves to software**, whatever the pattern says: fragments, IPv4 options, a TTL of 1 or less,
 //! lengths that contradict each other, wrong IPv4 header checksums, and packets longer than [`FlowRule::longest`].
 //!
@@ -34,9 +37,9 @@
 mod rule;
 
 pub(crate) use rule::outer;
-pub use rule::{Action, Container, Feature, Features, FlowRule, Pattern, TunnelMatch};
+pub use rule::{Action, Container, Feature, Features, FlowRule, MeterId, Pattern, TunnelMatch};
 
-use tables::Nanos;
+use tables::{MeterConfig, Nanos};
 
 /// What a device can, as far as it is known without asking for a particular rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,10 +130,39 @@ pub trait FlowOffload: Send {
     /// Errors: the device has failed, and the rule may be in force still.
     fn remove(&mut self, handle: Handle) -> Result<Counts, Failure>;
 
-    /// Takes all rules back that were inserted through this handle on the device.
+    /// Takes all rules and meters back that were made through this handle on the device.
     ///
     /// Errors: the device has failed, and rules may be in force still.
     fn flush(&mut self) -> Result<(), Failure>;
+
+    /// Makes a meter, full, for [`Action::Meter`]. Between any two moments it lets no more pass than its size and what its rate
+    /// brings meanwhile.
+    ///
+    /// Errors: see [`Refused`].
+    fn add_meter(&mut self, _now: Nanos, _config: MeterConfig) -> Result<MeterId, Refused> {
+        Err(Refused::Unsupported(Feature::Meter))
+    }
+
+    /// Another rate and size for a meter. What it holds doesn't grow by that, and is lost as far as the new size has no room for it.
+    ///
+    /// Errors: see [`Refused`]; a device that makes it full instead must refuse.
+    fn set_meter(&mut self, _now: Nanos, _meter: MeterId, _config: MeterConfig) -> Result<(), Refused> {
+        Err(Refused::Unsupported(Feature::Meter))
+    }
+
+    /// What a meter has dropped so far.
+    ///
+    /// Errors: the device has failed.
+    fn dropped(&mut self, _meter: MeterId) -> Result<Counts, Failure> {
+        Err(Failure::Forgotten)
+    }
+
+    /// Takes a meter back that no rule uses any more. Says what it dropped in all.
+    ///
+    /// Errors: the device has failed, or a rule still uses the meter.
+    fn remove_meter(&mut self, _meter: MeterId) -> Result<Counts, Failure> {
+        Err(Failure::Forgotten)
+    }
 }
 
 /// Software alone: refuses everything, and costs nothing.

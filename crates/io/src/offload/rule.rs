@@ -228,10 +228,14 @@ impl Pattern {
     }
 }
 
+/// A meter in a device, which rules may share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MeterId(pub u32);
+
 /// What is done with a packet, in the order given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Count it as it arrived.
+    /// Count it, with the length that it has when its turn comes.
     Count,
     /// Give it this number on its way to a worker.
     Mark(u32),
@@ -246,8 +250,8 @@ pub enum Action {
         /// The queues.
         queues: Vec<u16>,
     },
-    /// Let it pass only if this meter of the device has room for it.
-    Meter(u32),
+    /// Drop it if this meter of the device has no tokens for the length that it has when its turn comes.
+    Meter(MeterId),
     /// Cut off everything in front of the user's packet, and what follows it.
     Decap,
     /// One hop less in the user's packet.
