@@ -150,6 +150,11 @@ const fn maximum(qer: &Qer, uplink: bool) -> Option<u64> {
     if uplink { qer.uplink_mbr } else { qer.downlink_mbr }
 }
 
+/// The rate of a QER that limits it by a plain meter in this direction.
+pub const fn plain_maximum(qer: &Qer, uplink: bool) -> Option<u64> {
+    if rates(qer, uplink).is_some() { None } else { maximum(qer, uplink) }
+}
+
 /// Guaranteed and maximum rate, where there are both. A guarantee without a maximum has nothing to enforce.
 const fn rates(qer: &Qer, uplink: bool) -> Option<(u64, u64)> {
     match (if uplink { qer.uplink_gbr } else { qer.downlink_gbr }, maximum(qer, uplink)) {

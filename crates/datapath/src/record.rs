@@ -215,6 +215,46 @@ impl Meter {
     }
 }
 
+/// Bytes by which a packet may overdraw a bucket: it may have been put together of fragments.
+pub const OVERDRAFT: u64 = u16::MAX as u64;
+
+/// The rate of a bucket of which a device may have a part; see `offload::share`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterRate {
+    /// As [`Meter::new`] takes it, in bit/s.
+    Whole(u64),
+    /// What a device leaves of it: rounded down, so that parts never come to more than the whole. Below 1 kbit/s nothing.
+    Part(u64),
+}
+
+impl MeterRate {
+    /// A bucket that holds so many bytes, as far as there is room, and at least what an overdrawn one may.
+    pub fn holding(self, tokens: i64, now: Nanos, depth: u64) -> Meter {
+        let per_byte = match self {
+            Self::Whole(rate) => Meter::new(rate).per_byte,
+            Self::Part(..1000) => return Meter::CLOSED,
+            Self::Part(rate) => (8_000_000_000u128 << 22).div_ceil(rate as u128) as u64,
+        };
+        // Half of what a bucket remembers is a fraction: shifted down, it holds less rather than more.
+        let tokens = tokens.max(-OVERDRAFT.cast_signed());
+        let worth = (tokens as i128 * per_byte as i128) >> 16;
+        let full_at = ((now.0 as i128 + depth as i128) << 6) - worth;
+        Meter { full_at: full_at.clamp(0, u64::MAX as i128) as u64, per_byte }
+    }
+}
+
+impl Meter {
+    /// Lets nothing pass.
+    const CLOSED: Self = Self { full_at: u64::MAX, per_byte: 1 };
+
+    /// Whole bytes that are in the bucket: how many may pass before it is overdrawn. Below zero if it is.
+    pub fn tokens(&self, now: Nanos, depth: u64) -> i64 {
+        let room = ((now.0 as i128 + depth as i128) << 6) - self.full_at.max(now.0 << 6) as i128;
+        let bytes = (room << 16).div_euclid(self.per_byte.max(1) as i128);
+        bytes.clamp(-(OVERDRAFT as i128), i64::MAX as i128) as i64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +292,34 @@ mod tests {
         let mut fast = Meter::new(u64::MAX);
         fast.take(Nanos(0), u16::MAX);
         assert!(fast.conforms(Nanos(0), 0));
+    }
+
+    #[test]
+    fn parts_of_a_bucket_hold_no_more_than_the_whole() {
+        let (now, depth) = (Nanos(5_000_000_000), 100_000_000);
+        for rate in [8_000_000, 33_333_333, 1_000_000_007, 400_000_000_000] {
+            let mut whole = Meter::new(rate);
+            let full = whole.tokens(now, depth);
+            let exact = rate as i128 * depth as i128 / 8_000_000_000;
+            assert!((exact - full as i128).abs() <= 1 + exact / 1_000_000, "{rate}: {full} of {exact}");
+            for bytes in [1_500, 65_535, 40] {
+                whole.take(now, bytes);
+            }
+            let tokens = whole.tokens(now, depth);
+            assert!((full - 67_076..=full - 67_074).contains(&tokens), "{rate}: {tokens} of {full}");
+            for part in [rate / 16, rate / 3, rate - 1] {
+                let one = MeterRate::Part(part).holding(tokens / 2, now, depth);
+                let other = MeterRate::Part(rate - part).holding(tokens - tokens / 2, now, depth);
+                assert!(one.per_byte as u128 * part as u128 >= 8_000_000_000 << 22);
+                assert!(one.tokens(now, depth) + other.tokens(now, depth) <= tokens);
+                // Nor after a while.
+                let later = now.plus(10_000_000);
+                let sum = one.tokens(later, depth) as i128 + other.tokens(later, depth) as i128;
+                assert!(sum <= tokens as i128 + rate as i128 * 10_000_000 / 8_000_000_000 + 1);
+            }
+        }
+        assert!(!MeterRate::Part(999).holding(i64::MAX, now, depth).conforms(now.plus(Nanos::SECOND), depth));
+        assert_eq!(MeterRate::Whole(0).holding(i64::MIN, now, depth).tokens(now, depth), -65_535);
     }
 
     #[test]

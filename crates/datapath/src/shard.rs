@@ -60,9 +60,14 @@ pub struct Session<F> {
 impl<F> Session<F> {
     /// Counts a drop of one of the session's packets.
     pub fn drop(&mut self, reason: Reason) {
+        self.drop_many(reason, 1);
+    }
+
+    /// Counts drops of the session's packets.
+    pub fn drop_many(&mut self, reason: Reason, packets: u64) {
         match self.drops.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, n)) => *n += 1,
-            None => self.drops.push((reason, 1)),
+            Some((_, n)) => *n += packets,
+            None => self.drops.push((reason, packets)),
         }
     }
 

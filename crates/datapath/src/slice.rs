@@ -58,6 +58,16 @@ impl Share {
         both.map(|marker| Self { marker: marker.clone(), ..Self::default() }).collect()
     }
 
+    /// Whether it is only counted.
+    pub const fn is_unlimited(&self) -> bool {
+        self.marker.is_none()
+    }
+
+    /// Counts packets that a device has forwarded.
+    pub const fn count(&mut self, traffic: Traffic) {
+        self.traffic.green = self.traffic.green.plus(traffic);
+    }
+
     /// The colour of a packet that comes as `before`. Spends nothing yet; counts one that is refused for good.
     #[inline]
     pub fn colour(&mut self, now: Nanos, bytes: u16, before: Colour, last_word: bool) -> Colour {

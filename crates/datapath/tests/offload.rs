@@ -2,6 +2,7 @@
 //! neither: what leaves their wires, what their books say and what they report must agree.
 #![allow(clippy::unwrap_used)]
 
+mod limits;
 mod returns;
 
 use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_of, network};
@@ -156,6 +157,7 @@ impl Side {
 
     fn tick(&mut self, nanos: u64) {
         self.now = self.now.plus(nanos);
+        self.switch.set_time(self.now);
         if let Some(offload) = &mut self.offload {
             offload.tick(self.now, &mut self.datapath, &mut self.out);
         }
@@ -476,18 +478,18 @@ fn a_heavy_flow_leaves_the_worker_and_its_books_go_on() {
 }
 
 #[test]
-fn light_flows_and_metered_ones_stay() {
+fn light_flows_stay_and_so_do_those_of_rates_too_low_to_be_shared() {
     let policy = Policy { packets_per_second: 2000, ..eager() };
     let mut side = Side::new(Some(&FlowTableConfig::default()), policy);
     side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
-    side.install(&rules(2, &Kind { teid: 10, mbr: Some(1_000_000_000), ..Kind::default() }));
+    side.install(&rules(2, &Kind { teid: 10, mbr: Some(5_000_000), ..Kind::default() }));
     for _ in 0..30 {
         side.send(0, &[PLAIN.uplink()]);
         side.send(0, &vec![Packet { ue: 2, ..PLAIN }.uplink(); 4]);
         side.tick(MILLI);
     }
     let report = side.report();
-    assert_eq!((report.entries, side.switch.len()), (0, 0));
+    assert_eq!((report.entries, side.switch.len(), side.switch.meters()), (0, 0, 0));
     assert!(report.counters.ineligible[datapath::offload::Ineligible::Metered as usize] > 0);
 }
 

@@ -23,6 +23,9 @@
 //! the session's rules, and at least [`Policy::margin`]; so volumes are exact as long as a session's flows in hardware don't carry
 //! more than that between two readings.
 //!
+//! **Limited rates.** Of the rate that a session or a flow may have, a device gets a share: a meter that all the QER's rules in it draw
+//! on. The worker's own bucket is smaller by that, so that both together never let more pass than the rate (`share`).
+//!
 //! **Failure.** If a device can't say what a rule counted, or doesn't take it back, all its rules are taken back, control is told
 //! ([`Event::OffloadFailed`]), and after a pause that doubles each time it is tried again. Software goes on meanwhile.
 //!
@@ -53,6 +56,7 @@
 mod plan;
 mod policy;
 mod report;
+mod share;
 mod sight;
 mod watch;
 
@@ -64,9 +68,10 @@ use crate::command::{Command, Event};
 use crate::datapath::Datapath;
 use crate::outbox::Outbox;
 use io::Frame;
-use io::offload::{Action, Counts, Failure, Feature, FlowOffload, Handle, Refused};
+use io::offload::{Action, Counts, Failure, Feature, FlowOffload, FlowRule, Handle, Refused};
 use plan::Plan;
 use session::{SessionRef, ShardId};
+use share::{Meters, Shares};
 use sight::{FlowName, Sighting};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -92,8 +97,9 @@ struct Entry {
 /// A device and its moods.
 struct Device {
     offload: Box<dyn FlowOffload>,
-    /// It can count.
+    /// It can count, and has meters.
     counts: bool,
+    meters: bool,
     /// It has refused a rule for want of room, and none was taken back since.
     full: bool,
     /// Not asked before this time; and the last pause.
@@ -113,6 +119,8 @@ pub struct Offload {
     by_name: HashMap<FlowName, u32>,
     /// By shard and slot.
     by_session: HashMap<(u16, u32), Vec<u32>>,
+    /// What devices have of limited rates.
+    shares: Shares,
     watch: Watch,
     /// Candidates whose turn comes in one of the next ticks.
     pending: VecDeque<Candidate>,
@@ -143,8 +151,9 @@ impl Offload {
     /// Devices by port, in the order of the datapath's ports.
     pub fn new(policy: Policy, devices: Vec<Box<dyn FlowOffload>>) -> Self {
         let device = |offload: Box<dyn FlowOffload>| {
-            let counts = offload.capabilities().features.has(Feature::Count);
-            Device { offload, counts, full: false, resume: Nanos(0), pause: 0, failed: false }
+            let features = offload.capabilities().features;
+            let (counts, meters) = (features.has(Feature::Count), features.has(Feature::Meter));
+            Device { offload, counts, meters, full: false, resume: Nanos(0), pause: 0, failed: false }
         };
         Self {
             watch: Watch::new(policy.watched, policy.sample, policy.seed),
@@ -154,6 +163,7 @@ impl Offload {
             free: Vec::new(),
             by_name: HashMap::new(),
             by_session: HashMap::new(),
+            shares: Shares::default(),
             pending: VecDeque::new(),
             resting: HashMap::new(),
             lightest: Vec::new(),
@@ -198,6 +208,9 @@ impl Offload {
             self.network = datapath.network.generation;
             self.follow(now, datapath, out);
         }
+        if self.shares.has_changed() {
+            self.withhold_again(now, datapath);
+        }
     }
 
     /// Takes back what the fast path would do otherwise now.
@@ -228,6 +241,7 @@ impl Offload {
                 for index in self.by_session.get(&place).cloned().unwrap_or_default() {
                     self.read(now, datapath, index, out);
                 }
+                self.read_drops(now, datapath, place, out);
             }
             // The rest is a matter of [`Offload::check`].
             Command::Net(view) if view.interfaces() == datapath.network.view.interfaces() => {}
@@ -258,19 +272,22 @@ impl Offload {
     ) {
         let shard = shard.index() as u16;
         self.withdraw_where(now, datapath, out, TakenBack::Asked, |entry| entry.sighting.shard == shard);
+        self.release_all(now, datapath, Some(shard), out);
     }
 
     /// Takes everything back: the worker ends.
     pub fn stop<F: Frame>(&mut self, now: Nanos, datapath: &mut Datapath<F>, out: &mut Outbox<F>) {
         self.withdraw_all(now, datapath, out, TakenBack::Asked);
+        self.release_all(now, datapath, None, out);
     }
 
     /// Regular work: reads counters, takes back what isn't worth its place, inserts what is. Call it before
     /// [`Datapath::tick`], which forgets flows that are idle.
     pub fn tick<F: Frame>(&mut self, now: Nanos, datapath: &mut Datapath<F>, out: &mut Outbox<F>) {
         self.check(now, datapath, out);
-        self.retry(now);
+        self.retry(now, datapath);
         self.read_some(now, datapath, out);
+        self.revise_some(now, datapath, out);
         if self.watch.is_over(now, self.policy.window) {
             self.turn(now);
         }
@@ -348,10 +365,25 @@ impl Offload {
                 return;
             }
         };
-        let mut answer = self.offer(now, &sighting, &plan);
-        if answer == Some(Err(Refused::Full)) && self.make_room(now, datapath, &sighting, rate, out) {
-            answer = self.offer(now, &sighting, &plan);
-        }
+        let answer = match self.meters_of(now, datapath, sighting.port, &plan, bytes) {
+            Meters::Ready(meters) => {
+                let rule = plan.rule_with(&meters);
+                let answer = self.offer(now, &sighting, &rule);
+                if answer == Some(Err(Refused::Full)) && self.make_room(now, datapath, &sighting, rate, out) {
+                    self.offer(now, &sighting, &rule)
+                } else {
+                    answer
+                }
+            }
+            // It comes again in the next window, if it's still worth it.
+            Meters::Later => None,
+            Meters::Stays => {
+                self.counters.ineligible[Ineligible::Metered as usize] += 1;
+                self.rest(now, name);
+                None
+            }
+            Meters::Refused(refused) => Some(Err(refused)),
+        };
         match answer {
             Some(Ok(handle)) => {
                 let counts = Counts::default();
@@ -377,9 +409,9 @@ impl Offload {
     }
 
     /// Asks the device.
-    fn offer(&mut self, now: Nanos, sighting: &Sighting, plan: &Plan) -> Option<Result<Handle, Refused>> {
+    fn offer(&mut self, now: Nanos, sighting: &Sighting, rule: &FlowRule) -> Option<Result<Handle, Refused>> {
         let device = self.devices.get_mut(sighting.port as usize)?;
-        let answer = device.offload.insert(now, &plan.rule);
+        let answer = device.offload.insert(now, rule);
         match answer {
             Ok(_) => device.pause = 0,
             Err(Refused::Full) => device.full = true,
@@ -451,6 +483,7 @@ impl Offload {
 
     fn enter(&mut self, entry: Entry) {
         let (name, session) = (entry.sighting.name(), (entry.sighting.shard, entry.plan.session));
+        self.shares.used(&entry.plan.limits, entry.sighting.port, false);
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             (self.entries.len() - 1) as u32
@@ -466,6 +499,7 @@ impl Offload {
         let entry = self.entries.get_mut(index as usize)?.take()?;
         self.free.push(index);
         self.by_name.remove(&entry.sighting.name());
+        self.shares.used(&entry.plan.limits, entry.sighting.port, true);
         let session = (entry.sighting.shard, entry.plan.session);
         if let Some(entries) = self.by_session.get_mut(&session) {
             entries.retain(|known| *known != index);
@@ -570,6 +604,7 @@ impl Offload {
         }
         self.counters.packets += packets;
         self.counters.bytes += bytes;
+        self.shares.passed(&entry.plan.limits, entry.sighting.port, bytes);
         // What is only steered is accounted by the worker that it is steered to.
         if matches!(self.policy.mode, Mode::Full) {
             datapath.enter_offloaded((since, now), &entry.sighting, &entry.plan, (packets, bytes), out);
@@ -615,6 +650,8 @@ impl Offload {
         for index in self.by_session.get(&place).cloned().unwrap_or_default() {
             self.take_back(now, datapath, index, out, TakenBack::Session);
         }
+        self.release_session(now, datapath, place, out);
+        self.will_change(now, datapath, place);
     }
 
     fn withdraw_all<F: Frame>(
@@ -669,6 +706,7 @@ impl Offload {
             self.leave(index as u32);
             self.counters.taken_back[TakenBack::Failure as usize] += 1;
         }
+        self.shares.withhold(port);
         let retry = self.policy.retry;
         if let Some(device) = self.devices.get_mut(port as usize) {
             device.failed = true;
@@ -681,11 +719,16 @@ impl Offload {
     }
 
     /// Devices that failed come back once they have forgotten everything.
-    fn retry(&mut self, now: Nanos) {
+    fn retry<F: Frame>(&mut self, now: Nanos, datapath: &mut Datapath<F>) {
         let retry = self.policy.retry;
-        for device in self.devices.iter_mut().filter(|device| device.failed && now >= device.resume) {
+        for port in 0..self.devices.len() {
+            let Some(device) = self.devices.get_mut(port).filter(|device| device.failed) else { continue };
+            if now < device.resume {
+                continue;
+            }
             if device.offload.flush().is_ok() {
                 device.failed = false;
+                self.forgotten(now, datapath, port as u16);
             } else {
                 device.pause = (2 * device.pause).clamp(retry, 64 * retry);
                 device.resume = now.plus(device.pause);

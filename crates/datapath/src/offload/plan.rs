@@ -1,9 +1,11 @@
 //! What would the fast path do with a flow's packets, and can that be said in a rule?
 
 use super::Mode;
+use super::share::{Limit, can_be_shared};
 use super::sight::Sighting;
 use crate::Reason;
 use crate::command::Event;
+use crate::counters::Traffic;
 use crate::datapath::Datapath;
 use crate::export::Ledger;
 use crate::feeder::CheckSource;
@@ -12,10 +14,12 @@ use crate::near;
 use crate::network::Way;
 use crate::outbox::Outbox;
 use crate::parse::{Kind, Meta};
+use crate::police;
 use crate::record::{Record, flag};
 use io::Frame;
-use io::offload::{Action, Container, FlowRule, TunnelMatch};
+use io::offload::{Action, Container, FlowRule, MeterId, TunnelMatch};
 use pfcp::Seid;
+use session::rules::Rules;
 use tables::Nanos;
 
 /// Why a flow stays in software.
@@ -26,7 +30,7 @@ pub enum Ineligible {
     Gone,
     /// Its packets are judged one by one.
     Complex,
-    /// Its rate is limited.
+    /// Its rate is limited in a way that a device can't have a share of.
     Metered,
     /// It isn't routed to a neighbour that is known.
     NoWay,
@@ -43,7 +47,7 @@ impl Ineligible {
         match self {
             Self::Gone => "Heavy, but over before their turn came.",
             Self::Complex => "Heavy, but their packets are judged one by one.",
-            Self::Metered => "Heavy, but their rate is limited.",
+            Self::Metered => "Heavy, but limited by a rate that a NIC can't have a share of.",
             Self::NoWay => "Heavy, but not routed to a neighbour that is known.",
             Self::Credit => "Heavy, but too near to a volume threshold or quota.",
         }
@@ -71,8 +75,23 @@ pub(crate) struct Plan {
     /// Index of its rule.
     pub pdr: u16,
     pub uplink: bool,
-    /// Octets in front of the user's packet when it arrives.
+    /// Octets in front of the user's packet when it is counted.
     pub front: u16,
+    /// What its packets' rate is limited by, the worker's share of which doesn't count for them.
+    pub limits: Vec<Limit>,
+    /// Its slice's place, uplink or downlink, where its packets are counted, too.
+    pub slice: Option<u32>,
+}
+
+impl Plan {
+    /// The rule, with a device's meters for the limits.
+    pub fn rule_with(&self, meters: &[MeterId]) -> FlowRule {
+        let mut rule = self.rule.clone();
+        // Behind the headers' removal, where the length is the one that is limited.
+        let at = rule.actions.len().min(1);
+        rule.actions.splice(at..at, meters.iter().map(|meter| Action::Meter(*meter)));
+        rule
+    }
 }
 
 /// All that a rule can say of a record. What isn't among these makes a flow ineligible, so that a flag that is added
@@ -88,6 +107,8 @@ const SAID: u32 = flag::LIVE
     | flag::LINK_LOCAL
     | flag::MORE_SOURCES
     | flag::ANY_SOURCE
+    | flag::METERED
+    | flag::SHARED_METERS
     | flag::DSCP_BY_QFI;
 
 impl<F: Frame> Datapath<F> {
@@ -128,6 +149,8 @@ impl<F: Frame> Datapath<F> {
                 may_exceed: false,
                 actions: vec![Action::Count],
             },
+            limits: Vec::new(),
+            slice: None,
             session: slot,
             seid: session.rules.seid,
             pdr: record.pdr,
@@ -139,7 +162,7 @@ impl<F: Frame> Datapath<F> {
             return Ok(plan);
         }
         if record.flags & (flag::METERED | flag::SHARED_METERS) != 0 {
-            return Err(Ineligible::Metered);
+            self.add_limits(&mut plan, &session.rules, shard)?;
         }
         // What happens to packets beside what their record says.
         let translated = self.nat.is_some() && !record.has(flag::OUTER);
@@ -153,12 +176,41 @@ impl<F: Frame> Datapath<F> {
         plan.rule.longest = longest;
         plan.rule.may_exceed = arrival.mtu.saturating_sub(front - l2) > longest;
         plan.rule.actions.push(Action::Decap);
+        if !plan.limits.is_empty() {
+            // What a meter drops isn't counted; what passes has nothing in front any more when it is.
+            plan.rule.actions.swap(0, 1);
+            plan.front = 0;
+        }
         if hop {
             plan.rule.actions.push(Action::DecTtl);
         }
         plan.rule.actions.push(Action::Encap(headers.into()));
         plan.rule.actions.push(Action::Port(port));
         Ok(plan)
+    }
+
+    /// What limits the rate of a plan's packets, and their slice.
+    fn add_limits(&self, plan: &mut Plan, rules: &Rules, shard: u16) -> Result<(), Ineligible> {
+        let Plan { pdr, uplink, session, seid, .. } = *plan;
+        for qer in police::limited_qers(rules, pdr, uplink) {
+            let qer = rules.qers.get(qer as usize).ok_or(Ineligible::Gone)?;
+            let rate = police::plain_maximum(qer, uplink);
+            rate.filter(|rate| can_be_shared(*rate, self.config.meter_burst)).ok_or(Ineligible::Metered)?;
+            plan.limits.push(Limit { shard, session, seid, qer: qer.id, uplink });
+        }
+        if let Some(slice) = rules.slice {
+            let place = 2 * u32::from(slice) + u32::from(!uplink);
+            let share = self.slices.get(place as usize);
+            share.filter(|share| share.is_unlimited()).ok_or(Ineligible::Metered)?;
+            plan.slice = Some(place);
+        }
+        // What is dropped would have to be measured, too.
+        let urrs = rules.pdrs.get(pdr as usize).map_or(&[][..], |pdr| &pdr.urrs);
+        let mut urrs = urrs.iter().filter_map(|urr| rules.urrs.get(*urr as usize));
+        if !plan.limits.is_empty() && urrs.any(|urr| urr.before_enforcement && !urr.inactive) {
+            return Err(Ineligible::Metered);
+        }
+        Ok(())
     }
 
     /// The longest packet that may take the flow's way out, whether that is a hop, the headers, and the port.
@@ -242,6 +294,9 @@ impl<F: Frame> Datapath<F> {
         }
         shard.grant(plan.session);
         self.counters.forwarded_by_device(plan.uplink, packets, bytes);
+        if let Some(share) = plan.slice.and_then(|place| self.slices.get_mut(place as usize)) {
+            share.count(Traffic { packets, bytes });
+        }
         if !reports.is_empty() {
             out.events.push(Event::Usage { seid: plan.seid, usage: reports });
         }

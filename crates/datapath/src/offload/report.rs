@@ -82,6 +82,8 @@ pub struct OffloadCounters {
     pub packets: u64,
     /// Bytes of the users' packets among them.
     pub bytes: u64,
+    /// Packets that meters of devices have dropped.
+    pub dropped: u64,
     /// Rules whose last counters were lost with a device's failure.
     pub lost: u64,
     /// Times that a device failed.
@@ -109,6 +111,7 @@ impl OffloadCounters {
                 self.packets,
             ),
             one("bytes", "Bytes of the users' packets among them.", self.bytes),
+            one("dropped", "Packets that NICs dropped, beyond what a rate left to them.", self.dropped),
             one("failures", "Times that a NIC failed and lost all its flows.", self.failures),
             one("lost", "Flows whose last counters were lost by that.", self.lost),
         ];
@@ -132,6 +135,7 @@ impl OffloadCounters {
         self.inserted += other.inserted;
         self.packets += other.packets;
         self.bytes += other.bytes;
+        self.dropped += other.dropped;
         self.lost += other.lost;
         self.failures += other.failures;
     }

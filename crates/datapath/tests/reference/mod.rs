@@ -1,7 +1,7 @@
 //! The same user plane once more, as plainly as it can be said: one packet at a time, hash maps, the `packet` crate's
 //! views and builders, nothing shared with the fast one but the contract (rules, reasons, colours) and the parsers of single headers.
 
-mod bucket;
+pub mod bucket;
 mod mouths;
 
 use bucket::{Maximum, Slice, TwoRate, burst};
