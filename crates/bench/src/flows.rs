@@ -11,6 +11,7 @@ use crate::progress::{Progress, Silent};
 use crate::report::{Measured, Report};
 use crate::scene::Scene;
 use datapath::Config;
+use engine::Supplier;
 use io::BURST;
 use io::replay::ReplayRx;
 use packet::IpProtocol;
@@ -22,10 +23,10 @@ use session::SessionRef;
 use session::classifier::Classifier;
 use session::rules::{Pdr, Prefix, Rules, SdfFilter, Tunnel};
 use std::net::Ipv4Addr;
-use tables::Nanos;
 use tables::clock::Tsc;
 use tables::flow::{FlowKey, FlowTable, FlowValue};
 use tables::hash::mix;
+use tables::{Nanos, Piece, Supply, SupplyCounters, Wish};
 
 /// Flows of each session.
 const FLOWS_PER_SESSION: usize = 32;
@@ -38,9 +39,15 @@ const SEQUENCE: usize = 1 << 22;
 /// Tables that `flow-insert` spreads flows over: as many as there are shards.
 const TABLES: usize = session::SHARDS;
 
-/// Where a table's memory comes from: taken as flows come, or before.
-const MEMORY: [&str; 2] = ["grown", RESERVED];
+/// Where a table's memory comes from: taken from the system as flows come; made ready meanwhile by a thread of its own, as workers
+/// have one; or all taken before.
+const MEMORY: [&str; 3] = ["grown", SUPPLIED, RESERVED];
+const SUPPLIED: &str = "supplied";
 const RESERVED: &str = "reserved";
+/// Bytes that are kept ready: as much as a worker keeps.
+const SUPPLY: usize = 64 << 20;
+/// Bursts between two visits of the supplier: about as often as a worker's ticks.
+const VISIT: usize = 16;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -103,7 +110,7 @@ fn known(
     let direction = if uplink { "uplink" } else { "downlink" };
     let what = format!("IPv{}, {flows} flows: {direction}", scene.ip());
     progress.tell(&format!("{what}: learning"));
-    let (mut path, mut packets) = prepare(scene, flows, 0, clock, progress)?;
+    let (mut path, mut packets) = prepare(scene, flows, (0, 0), clock, progress)?;
     learn(&mut path, uplink, &packets, progress)?;
     // Flows lie in memory in the order in which they were learned; packets come in another.
     path::shuffle(&mut packets);
@@ -226,13 +233,15 @@ pub fn run_insert(
             progress.tell(&format!("{flows} flows: tables alone, memory {memory}"));
             let (mut inserted, mut deleted) = (Vec::new(), Vec::new());
             let (mut worst, mut long, mut host) = (Vec::new(), Vec::new(), Vec::new());
+            let mut missed = Vec::new();
             for _ in 0..config.runs.min(3) {
                 let reserved = if memory == RESERVED { flows.div_ceil(TABLES) as u32 } else { 0 };
                 let mut tables = empty_tables(reserved);
-                let (ticks, stalls) = insert_all(&mut tables, flows, &clock);
+                let (ticks, stalls) = insert_all(&mut tables, flows, memory == SUPPLIED, &clock)?;
                 inserted.push(rate(flows, ticks));
                 worst.push(stalls.worst as f64 * 1e6 / clock.hz() as f64);
                 long.push(stalls.long as f64);
+                missed.push(stalls.memory.missed as f64);
                 // What the host does to a loop that only reads the clock, in as much time.
                 let begin = clock.ticks();
                 let mut idle = Stalls::begin(&clock);
@@ -242,7 +251,7 @@ pub fn run_insert(
                 host.push(idle.long as f64);
                 let begin = clock.ticks();
                 for flow in 0..flows {
-                    if let Some(table) = tables.get_mut(flow % TABLES) {
+                    if let Some(table) = tables.get_mut(table_of(flow)) {
                         table.remove(&Plain::number(flow));
                     }
                 }
@@ -253,6 +262,9 @@ pub fn run_insert(
             report.results.push(Measured::of("worst_stall_us", "us", &params("insert"), &worst));
             report.results.push(Measured::of("stalls_over_50_us", "stalls", &params("insert"), &long));
             report.results.push(Measured::of("stalls_over_50_us", "stalls", &params("nothing"), &host));
+            if memory == SUPPLIED {
+                report.results.push(Measured::of("pieces_missed", "pieces", &params("insert"), &missed));
+            }
             report.results.push(Measured::of(name, "1/s", &params("delete"), &deleted));
             progress.keep(&report);
         }
@@ -263,7 +275,9 @@ pub fn run_insert(
             for _ in 0..config.runs.min(3) {
                 // Twice as many, for those that come later; and subscribers don't fill all shards alike.
                 let reserved = if memory == RESERVED { 3 * flows.div_ceil(TABLES) } else { 0 };
-                let (mut path, packets) = prepare(Scene::SIMPLE, flows, reserved as u32, clock, progress)?;
+                let supply = if memory == SUPPLIED { SUPPLY } else { 0 };
+                let (mut path, packets) =
+                    prepare(Scene::SIMPLE, flows, (reserved as u32, supply), clock, progress)?;
                 let (ticks, worst) = learn(&mut path, true, &packets, progress)?;
                 learned.push(rate(flows, ticks));
                 stalls.push(worst as f64 * 1e6 / clock.hz() as f64);
@@ -284,7 +298,7 @@ pub fn run_insert(
     }
     report.notes.push(
         "insert and delete: 512 tables alone, from empty, 64 at a time as a worker learns them; memory grown: taken as flows \
-         come, reserved: before; stalls_over_50_us of nothing: a loop that only reads the clock, for as long as the insertions took; learn: a flow's first packet, received, classified, entered and \
+         come, supplied: made ready meanwhile on another thread, as a worker has it (pieces_missed: what was not ready), reserved: before; stalls_over_50_us of nothing: a loop that only reads the clock, for as long as the insertions took; learn: a flow's first packet, received, classified, entered and \
          forwarded; half: every other packet is of a known flow; worst_stall_us: the longest time that one insertion, or \
          one burst of 64 packets, took, whatever the host did in it; learn and half with settings as shipped, overload \
          protection among them, but that there is room for all flows and none becomes idle; packets come when they are asked for, and \
@@ -301,11 +315,13 @@ struct Stalls {
     worst: u64,
     /// How many were longer than 50 us.
     long: u64,
+    /// Where tables' memory came from meanwhile.
+    memory: SupplyCounters,
 }
 
 impl Stalls {
     fn begin(clock: &Tsc) -> Self {
-        Self { last: clock.ticks(), worst: 0, long: 0 }
+        Self { last: clock.ticks(), worst: 0, long: 0, memory: SupplyCounters::default() }
     }
 
     fn note(&mut self, clock: &Tsc) {
@@ -327,38 +343,58 @@ fn empty_tables(reserved: u32) -> Vec<FlowTable<Plain, Idle>> {
     (0..TABLES as u64).map(table).collect()
 }
 
+/// The table of a flow: as by the hash of a subscriber's address. They grow at the same pace, but not in step.
+const fn table_of(flow: usize) -> usize {
+    mix(flow as u64 ^ 0x5eed, 0x9e37_79b9_7f4a_7c15) as usize % TABLES
+}
+
 /// Enters flows as a worker learns them: those of a burst are looked up together. The ticks that it took, and the stalls from
 /// one insertion to the next.
-fn insert_all(tables: &mut [FlowTable<Plain, Idle>], flows: usize, clock: &Tsc) -> (u64, Stalls) {
+fn insert_all(
+    tables: &mut [FlowTable<Plain, Idle>],
+    flows: usize,
+    supplied: bool,
+    clock: &Tsc,
+) -> Result<(u64, Stalls), PathError> {
     let mut probes = Vec::with_capacity(BURST);
+    let mut supply = Supply::new(if supplied { SUPPLY } else { 0 });
+    let make: fn(Wish) -> Piece<Plain, Idle> = Wish::make;
+    let mut supplier = supplied.then(|| Supplier::start("memory".into(), None, make)).transpose()?;
+    tables.iter_mut().for_each(|table| table.join(&mut supply));
     let mut stalls = Stalls::begin(clock);
     let begin = stalls.last;
-    for first in (0..flows).step_by(BURST) {
+    for (number, first) in (0..flows).step_by(BURST).enumerate() {
         let burst = first..flows.min(first + BURST);
         probes.clear();
         for flow in burst.clone() {
-            probes.extend(tables.get(flow % TABLES).map(|table| table.prepare(&Plain::number(flow))));
+            probes.extend(tables.get(table_of(flow)).map(|table| table.prepare(&Plain::number(flow))));
         }
         for (flow, probe) in burst.clone().zip(&probes) {
-            if let Some(table) = tables.get(flow % TABLES) {
+            if let Some(table) = tables.get(table_of(flow)) {
                 table.expect(*probe);
             }
         }
         for (flow, probe) in burst.zip(&probes) {
-            if let Some(table) = tables.get_mut(flow % TABLES) {
-                let _ = table.enter(*probe, Plain::number(flow), Idle::default());
+            if let Some(table) = tables.get_mut(table_of(flow)) {
+                let _ = table.enter_from(&mut supply, *probe, Plain::number(flow), Idle::default());
             }
             stalls.note(clock);
         }
+        if let Some(supplier) = supplier.as_mut().filter(|_| number.is_multiple_of(VISIT)) {
+            supplier.serve(&mut supply, Supply::stock, Supply::wish);
+            stalls.note(clock);
+        }
     }
-    (stalls.last - begin, stalls)
+    stalls.memory = supply.counters();
+    tables.iter_mut().for_each(|table| table.leave(&mut supply));
+    Ok((stalls.last - begin, stalls))
 }
 
 /// Sessions for so many flows, and their packets in the order in which they come.
 fn prepare(
     scene: Scene,
     flows: usize,
-    reserved_per_shard: u32,
+    (reserved_per_shard, supply): (u32, usize),
     clock: Tsc,
     progress: &mut dyn Progress,
 ) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
@@ -366,6 +402,7 @@ fn prepare(
         // Twice as many: `flow-insert` has others come later.
         room_for(2 * flows, config);
         config.flows_reserved_per_shard = reserved_per_shard;
+        config.flow_supply = supply;
     })?;
     let subscribers = establish(&mut path, flows.div_ceil(FLOWS_PER_SESSION), progress)?;
     let mut packets = each_flow(&subscribers, FLOWS_PER_SESSION);
@@ -500,7 +537,7 @@ mod tests {
         for (scene, uplink) in
             [(Scene::SIMPLE, true), (Scene::SIMPLE, false), (Scene::MANY6, true), (Scene::MANY6, false)]
         {
-            let (mut path, packets) = prepare(scene, 1000, 0, Tsc::process(), &mut Silent).unwrap();
+            let (mut path, packets) = prepare(scene, 1000, (0, SUPPLY), Tsc::process(), &mut Silent).unwrap();
             learn(&mut path, uplink, &packets, &mut Silent).unwrap();
             learn(&mut path, uplink, &skewed(&packets)[..4000], &mut Silent).unwrap();
             let counters = path.datapath.counters();

@@ -4,7 +4,8 @@ use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::scene::Scene;
 use datapath::net::{Net, NetError};
-use datapath::{Command, Config, Datapath, Event, Outbox, Token, Transition};
+use datapath::{Command, Config, Datapath, Event, FlowMemory, Outbox, Token, Transition};
+use engine::Supplier;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream};
 use io::{BURST, RxQueue, TxQueue};
@@ -55,6 +56,9 @@ pub enum PathError {
     /// The network made here is wrong: a defect.
     #[error("network: {0}")]
     Net(#[from] NetError),
+    /// The system has no thread for what is measured.
+    #[error("can't start a thread: {0}")]
+    Thread(#[from] std::io::Error),
     /// The packets made here are wrong: a defect.
     #[error("replay: {0}")]
     Replay(#[from] ReplayError),
@@ -173,6 +177,8 @@ pub struct Path {
     scene: Scene,
     /// When timers ran.
     ticked: u64,
+    /// Who makes memory ready for flow tables, if the datapath is to have any.
+    supplier: Option<Supplier<FlowMemory>>,
 }
 
 impl Path {
@@ -185,6 +191,8 @@ impl Path {
     pub fn within(scene: Scene, clock: Tsc, tune: impl FnOnce(&mut Config)) -> Result<Self, PathError> {
         let mut config = Config { teids: teids(), ..Config::new(scene.network()?.view()) };
         tune(&mut config);
+        let start = || Supplier::start("memory".into(), None, FlowMemory::make);
+        let supplier = (config.flow_supply > 0).then(start).transpose()?;
         let mut datapath = Datapath::new(config);
         for id in ShardId::all() {
             let shard = datapath.new_shard(id);
@@ -199,6 +207,7 @@ impl Path {
             numbering: Numbering::default(),
             scene,
             ticked: 0,
+            supplier,
         })
     }
 
@@ -329,10 +338,16 @@ impl Path {
         let mut burst = Vec::with_capacity(BURST);
         let (mut done, mut next) = (0, TOLD_EVERY);
         let (mut last, mut taken, mut worst) = (self.clock.ticks(), 0, 0);
-        loop {
+        for number in 0_u64.. {
             let came = self.burst(&mut rx, port, &mut burst) as u64;
             if came == 0 {
                 break;
+            }
+            // As often as a worker's ticks come.
+            if number.is_multiple_of(16)
+                && let Some(supplier) = &mut self.supplier
+            {
+                supplier.serve(&mut self.datapath, Datapath::stock, Datapath::wish);
             }
             let now = self.clock.ticks();
             taken += now - last;

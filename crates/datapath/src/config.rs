@@ -26,6 +26,8 @@ pub struct Config {
     pub flows: u32,
     /// Flows for which each shard has memory from the start, so that none waits for it; those beyond take it as they come.
     pub flows_reserved_per_shard: u32,
+    /// Bytes of memory that are kept ready for flow tables that grow ([`crate::Datapath::wish`]); 0: they take it as they need it.
+    pub flow_supply: usize,
     /// Flows of one session; the packets of further ones are classified one by one.
     pub flows_per_session: u32,
     /// Packets of unknown flows that one burst may bring to their rules however full its port's queue is.
@@ -83,6 +85,7 @@ impl Config {
             sessions_per_shard: 1 << 15,
             flows: 1 << 24,
             flows_reserved_per_shard: 0,
+            flow_supply: 0,
             flows_per_session: 4096,
             new_flows_in_overload: 1,
             flow_idle: 30,

@@ -3,7 +3,7 @@
 use crate::Reason;
 use crate::mirror::MirrorCounters;
 use crate::nat::PoolCounters;
-use tables::Colour;
+use tables::{Colour, SupplyCounters};
 
 /// Packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub struct FlowCounters {
     pub marked_late: u64,
     /// Flows whose counters began anew because they were full.
     pub full: u64,
+    /// Where growing tables' memory came from.
+    pub memory: SupplyCounters,
 }
 
 impl FlowCounters {
@@ -86,7 +88,7 @@ impl FlowCounters {
     }
 
     /// Label, meaning and value of each, for whoever shows them.
-    pub const fn each(&self) -> [(&'static str, &'static str, u64); 16] {
+    pub const fn each(&self) -> [(&'static str, &'static str, u64); 18] {
         [
             ("live", "Flows known now.", self.live()),
             ("served", "Packets that a known flow served.", self.served),
@@ -116,6 +118,16 @@ impl FlowCounters {
                 self.marked_late,
             ),
             ("full", "Flows told as ended and begun anew because their counters were full.", self.full),
+            (
+                "memory-ready",
+                "Pieces of memory that were ready when a flow table grew.",
+                self.memory.supplied,
+            ),
+            (
+                "memory-missed",
+                "Pieces of memory that were not: a packet waited until the system had found it.",
+                self.memory.missed,
+            ),
         ]
     }
 
@@ -136,6 +148,10 @@ impl FlowCounters {
             marked: self.marked + other.marked,
             marked_late: self.marked_late + other.marked_late,
             full: self.full + other.full,
+            memory: SupplyCounters {
+                supplied: self.memory.supplied + other.memory.supplied,
+                missed: self.memory.missed + other.memory.missed,
+            },
         }
     }
 }

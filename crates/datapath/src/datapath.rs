@@ -7,7 +7,7 @@ use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::export::{Export, Ledger};
 use crate::feeder::CheckSource;
-use crate::flow::{Lookup, NO_RULE};
+use crate::flow::{Flow, Key, Lookup, NO_RULE};
 use crate::forward::Link;
 use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
 use crate::load::ShardLoads;
@@ -30,7 +30,7 @@ use session::{SHARDS, ShardId};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tables::prefetch::{prefetch, prefetch_slice_at};
-use tables::{Nanos, Probe, RateLimiter};
+use tables::{Nanos, Piece, Probe, RateLimiter, Supply, Wish};
 
 /// Rounds of packets that arise from other packets (to another UE, or an answer to a UE) in one call. A packet from a
 /// UE to a UE takes one, the ICMP error about it another.
@@ -92,6 +92,8 @@ pub struct Datapath<F: Frame> {
     overload: Overload,
     /// For flows.
     pub(crate) room: Room,
+    /// Memory for more of them.
+    pub(crate) supply: Supply<Key, Flow>,
     /// What is told of flows.
     pub(crate) export: Export,
     /// Its shares of slices, uplink and downlink of each in turn.
@@ -141,6 +143,7 @@ impl<F: Frame> Datapath<F> {
             divided: 0,
             overload: Overload::default(),
             room: Room::new(config.flows),
+            supply: Supply::new(config.flow_supply),
             export: Export::new(config.export),
             slices: Share::of(&config.slices),
             sweep: 0,
@@ -188,6 +191,7 @@ impl<F: Frame> Datapath<F> {
         self.counters.handed_in += shard.buffered() as u64;
         self.divided += shard.divided();
         self.room.come(shard.id(), shard.flows.len());
+        shard.flows.join(&mut self.supply);
         if let Some(place) = self.shards.get_mut(index) {
             *place = Some(shard);
         }
@@ -202,6 +206,7 @@ impl<F: Frame> Datapath<F> {
         self.counters.handed_out += shard.buffered() as u64;
         self.divided -= shard.divided();
         self.room.go(id);
+        shard.flows.leave(&mut self.supply);
         Some(shard)
     }
 
@@ -259,9 +264,20 @@ impl<F: Frame> Datapath<F> {
         self.shards.iter().flatten().map(|shard| shard.len()).sum()
     }
 
-    /// Bytes of memory that flow entries take.
+    /// Bytes of memory that flow entries take, and what is ready for more.
     pub fn flow_memory(&self) -> usize {
-        self.shards.iter().flatten().map(|shard| shard.flows.memory()).sum()
+        let tables: usize = self.shards.iter().flatten().map(|shard| shard.flows.memory()).sum();
+        tables + self.supply.memory()
+    }
+
+    /// A piece of memory that flow tables will need: to be made on another thread ([`FlowMemory::make`]), and brought.
+    pub fn wish(&mut self) -> Option<Wish> {
+        self.supply.wish()
+    }
+
+    /// Brings what was wished for.
+    pub fn stock(&mut self, memory: FlowMemory) {
+        self.supply.stock(memory.0);
     }
 
     /// The shard that a UE address belongs to, unless the address directory says otherwise.
@@ -800,6 +816,18 @@ impl<F: Frame> Datapath<F> {
         }
         self.look_back(now);
         self.export.flush(&mut cx.out.events);
+        self.counters.flows.memory = self.supply.counters();
+    }
+}
+
+/// Memory for more flows, which was written to.
+#[derive(Debug)]
+pub struct FlowMemory(Piece<Key, Flow>);
+
+impl FlowMemory {
+    /// Takes as long as the system does to find it.
+    pub fn make(wish: Wish) -> Self {
+        Self(wish.make())
     }
 }
 

@@ -146,7 +146,7 @@ pub use asked::Asked;
 pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;
 pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};
-pub use datapath::Datapath;
+pub use datapath::{Datapath, FlowMemory};
 pub use feeder::{CheckSource, SILENCE};
 pub use load::ShardLoads;
 pub use marking::Marking;

@@ -23,7 +23,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use tables::flow::FlowTable;
 use tables::prefetch::prefetch_slice_at;
-use tables::{BulkMap, Colour, Marker, Nanos};
+use tables::{BulkMap, Colour, Marker, Nanos, Supply};
 
 /// One session: the part that most packets don't touch.
 #[derive(Debug)]
@@ -337,12 +337,18 @@ impl<F> Shard<F> {
     }
 
     /// Enters a flow that isn't known yet, for which there is room.
-    pub(crate) fn add_flow(&mut self, lookup: &Lookup, flow: Flow, ledger: &mut Ledger<'_>) {
+    pub(crate) fn add_flow(
+        &mut self,
+        lookup: &Lookup,
+        flow: Flow,
+        supply: &mut Supply<Key, Flow>,
+        ledger: &mut Ledger<'_>,
+    ) {
         let key = lookup.key;
         let Some(session) = self.session_of_mut(&key) else { return };
         session.flows += 1;
         session.current += 1;
-        let Ok(evicted) = self.flows.enter(lookup.probe, key, flow) else {
+        let Ok(evicted) = self.flows.enter_from(supply, lookup.probe, key, flow) else {
             ledger.counters.refused += 1;
             self.discount(&key, &flow);
             return;

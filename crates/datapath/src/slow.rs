@@ -371,7 +371,8 @@ impl<F: Frame> Datapath<F> {
         }
         let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard)) else { return };
         let (export, counters) = (&mut self.export, &mut self.counters.flows);
-        shard.add_flow(&lookup, flow, &mut Ledger { now, export, counters, room: &mut self.room });
+        let mut ledger = Ledger { now, export, counters, room: &mut self.room };
+        shard.add_flow(&lookup, flow, &mut self.supply, &mut ledger);
     }
 
     /// Makes room for a flow of a shard. False: there is none.

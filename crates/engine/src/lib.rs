@@ -11,6 +11,8 @@
 //!   packets of others' shards to their owners, and sends. Which queues and which shards it has is all that tells one execution
 //!   model from another ([`Model`]).
 //! - **A worker makes its own state** (`seed.rs`), in its thread and on its core, so that it lies in memory of that core's NUMA node.
+//! - **A second thread beside each worker** (`supplier.rs`) takes memory from the system that flow tables will grow into, and sleeps
+//!   otherwise.
 //! - **Every ring has one producer and one consumer**: control to worker (orders), worker to control (answers), and one
 //!   for each ordered pair of workers (`mesh.rs`: packets for a shard that the other one owns, and words about moves).
 //! - **What a port can't send at once waits by class** ([`egress`]), and queues that a port steers to ahead of RSS
@@ -63,6 +65,7 @@ mod relocate;
 mod report;
 mod seed;
 mod sending;
+mod supplier;
 mod worker;
 
 pub use control::{Engine, EngineConfig, EngineError, Fence, MoveError, OnThreadStart};
@@ -71,3 +74,4 @@ pub use model::{Model, Sender};
 pub use moves::MoveCounters;
 pub use regulate::{Change, Scaling};
 pub use report::{Gauge, Load, PortLoad, SteeredLoad, WorkerReport};
+pub use supplier::Supplier;

@@ -66,11 +66,18 @@ pub fn available_cores() -> Vec<usize> {
 
 /// Pins the calling thread to one core.
 pub fn pin(core: usize) -> std::io::Result<()> {
-    if core >= CpuSet::MAX_CPU {
-        return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
-    }
+    pin_to_any(&[core])
+}
+
+/// Lets the calling thread run on these cores only.
+pub(crate) fn pin_to_any(cores: &[usize]) -> std::io::Result<()> {
     let mut set = CpuSet::new();
-    set.set(core);
+    for &core in cores {
+        if core >= CpuSet::MAX_CPU {
+            return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
+        }
+        set.set(core);
+    }
     Ok(sched_setaffinity(None, &set)?)
 }
 

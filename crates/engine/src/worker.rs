@@ -11,10 +11,11 @@ use crate::plan::ewma::Ewma;
 use crate::records;
 use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::sending::{Flush, SendMark};
+use crate::supplier::Supplier;
 use crate::waker::{Roster, Waker};
 use datapath::command::{Command, Event};
 use datapath::offload::Offload;
-use datapath::{Datapath, Outbox, Reason};
+use datapath::{Datapath, FlowMemory, Outbox, Reason};
 use io::{BURST, Port, Redirection, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
@@ -157,6 +158,7 @@ pub(crate) struct Worker<P: Port> {
     pub redirections: Vec<Box<dyn Redirection>>,
     pub pool: P::Pool,
     pub datapath: Datapath<P::Frame>,
+    pub supplier: Option<Supplier<FlowMemory>>,
     pub offload: Option<Offload>,
     /// Takes no packets from ports any more.
     pub resting: bool,
@@ -262,6 +264,9 @@ impl<P: Port> Worker<P> {
         }
         self.datapath.tick(now, &mut self.out, &mut self.pool);
         self.flush(now);
+        if let Some(supplier) = &mut self.supplier {
+            supplier.serve(&mut self.datapath, Datapath::stock, Datapath::wish);
+        }
         self.dial.show(self.load_factor.value(), self.mesh.occupancy());
     }
 

@@ -37,6 +37,23 @@ const fn length(chunk: usize) -> usize {
     1 << (chunk / PER_DOUBLING + DETAIL as usize)
 }
 
+/// Writes to each page that a vector has reserved, so that the system gives the memory now.
+fn touch<T>(vector: &mut Vec<T>) {
+    let step = (PAGE / size_of::<T>().max(1)).max(1);
+    for place in vector.spare_capacity_mut().iter_mut().step_by(step) {
+        *place = MaybeUninit::zeroed();
+    }
+}
+
+/// A vector with room for so many elements, in memory that was written to; without any if there is none.
+pub(crate) fn touched<T>(length: usize) -> Vec<T> {
+    let mut vector = Vec::new();
+    if vector.try_reserve_exact(length).is_ok() {
+        touch(&mut vector);
+    }
+    vector
+}
+
 /// A sequence that grows and shrinks at its end, and whose elements stay where they are.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks<T> {
@@ -62,11 +79,29 @@ impl<T> Chunks<T> {
     /// Likewise, and writes to each page of them, so that the system has given the memory when the first element comes.
     pub fn occupy(&mut self, count: u32) {
         self.reserve(count);
-        let step = (PAGE / size_of::<T>().max(1)).max(1);
-        for chunk in &mut self.chunks {
-            for place in chunk.spare_capacity_mut().iter_mut().step_by(step) {
-                *place = MaybeUninit::zeroed();
-            }
+        self.chunks.iter_mut().for_each(touch);
+    }
+
+    /// The length of the chunk that the next element needs; `None` while there is room.
+    pub fn needs(&self) -> Option<usize> {
+        let (chunk, _) = place(self.len);
+        (chunk == self.chunks.len()).then(|| length(chunk))
+    }
+
+    /// The length of the chunk that will be needed when all there are are full.
+    pub fn next(&self) -> usize {
+        length(self.chunks.len())
+    }
+
+    /// Elements for which there is room, those that are there included.
+    pub fn room(&self) -> usize {
+        self.chunks.iter().map(Vec::capacity).sum()
+    }
+
+    /// Adds a chunk as long as [`Self::next`], which somebody has made.
+    pub fn add(&mut self, chunk: Vec<T>) {
+        if chunk.is_empty() && chunk.capacity() >= self.next() {
+            self.chunks.push(chunk);
         }
     }
 

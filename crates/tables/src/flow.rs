@@ -60,7 +60,8 @@
 //! **Cost.** A look-up reads two lines: a bucket and the flow's own. 64 bytes of line, 16 of timer, up to a quarter of both reserved ahead,
 //! and 10 to 20 of index make 96 to 120 bytes a flow. An empty table owns no memory, one with a flow about 3 KiB. An insertion whose lines were
 //! prefetched takes a third less than one that waits for them. It allocates now and then (a chunk, a segment of the index), and
-//! the system gives memory page by page as it is first written to: where nothing may wait for that, there is [`FlowTable::reserve`].
+//! the system gives memory page by page as it is first written to: where nothing may wait for that, there are [`crate::supply`] and
+//! [`FlowTable::reserve`].
 //!
 //! **When not to use it.** For values that don't fit the line together with their key (the compiler refuses them), or that must not
 //! move: a flow's [`FlowId`] is good for one burst. For keys of 8 bytes, [`BulkMap`] is half as large and half the lines.
@@ -68,6 +69,7 @@
 use crate::chunks::Chunks;
 use crate::dial::{Dial, Due, Link};
 use crate::hash::{BulkMap, Probe, mix};
+use crate::supply::{Claim, Supply};
 use crate::time::Nanos;
 
 /// The key of a flow.
@@ -133,7 +135,7 @@ pub struct FlowId(u32);
 /// One line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-struct Entry<K, V> {
+pub(crate) struct Entry<K, V> {
     key: K,
     value: V,
 }
@@ -164,6 +166,8 @@ pub struct FlowTable<K, V> {
     timers: Chunks<Link>,
     dial: Dial,
     budget: usize,
+    /// What it will take of a supply.
+    claim: Claim,
 }
 
 impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
@@ -183,6 +187,7 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
             timers: Chunks::new(),
             dial: Dial::new(now, TICK_NANOS),
             budget: Self::BUDGET,
+            claim: Claim::default(),
         }
     }
 
@@ -205,6 +210,17 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
         self.entries.occupy(flows);
         self.timers.occupy(flows);
         self.dial.settle_in();
+    }
+
+    /// The table will be grown with this supply ([`Self::enter_from`]), until it leaves it.
+    pub fn join(&mut self, supply: &mut Supply<K, V>) {
+        let next = self.next_claim();
+        supply.exchange(&mut self.claim, next);
+    }
+
+    /// It will not any more.
+    pub fn leave(&mut self, supply: &mut Supply<K, V>) {
+        supply.exchange(&mut self.claim, Claim::default());
     }
 
     /// Number of flows.
@@ -294,6 +310,28 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
 
     /// As [`Self::insert`], for a key that was prepared.
     pub fn enter(&mut self, probe: FlowProbe, key: K, value: V) -> Result<Option<(K, V)>, FlowError> {
+        self.enter_growing(probe, key, value, None)
+    }
+
+    /// Likewise; if the table has to grow for it, with memory of the supply that it has joined.
+    pub fn enter_from(
+        &mut self,
+        supply: &mut Supply<K, V>,
+        probe: FlowProbe,
+        key: K,
+        value: V,
+    ) -> Result<Option<(K, V)>, FlowError> {
+        self.enter_growing(probe, key, value, Some(supply))
+    }
+
+    #[inline(always)]
+    fn enter_growing(
+        &mut self,
+        probe: FlowProbe,
+        key: K,
+        value: V,
+        mut supply: Option<&mut Supply<K, V>>,
+    ) -> Result<Option<(K, V)>, FlowError> {
         let tick = self.dial.tick(value.deadline());
         let entry = Entry { key, value };
         let signature = FlowProbe::signature(probe.hash);
@@ -314,8 +352,18 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
         }
         if self.entries.len() < self.limit {
             let id = self.entries.len();
-            self.index.insert_absent(bucket, name, id).map_err(|_| FlowError::Full)?;
+            let mut grows = false;
+            let memory = &mut |length| {
+                grows = true;
+                supply.as_mut().and_then(|supply| supply.array(length)).unwrap_or_default()
+            };
+            self.index.insert_growing(bucket, name, id, memory).map_err(|_| FlowError::Full)?;
             self.aliases += u32::from(is_alias);
+            if let Some(supply) = supply
+                && (grows || self.entries.needs().is_some())
+            {
+                self.add_chunk(supply);
+            }
             self.entries.push(entry);
             self.timers.push(Link::LOOSE);
             self.dial.set(&mut self.timers, id, tick);
@@ -421,6 +469,31 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
         let signature = FlowProbe::signature(hash);
         let is_alias = self.index.get(&signature) != Some(id);
         Some((if is_alias { FlowProbe::alias(hash) } else { signature }, is_alias))
+    }
+
+    /// Takes what the next entry needs from a supply, as far as it is there, and claims what will be needed after that.
+    #[cold]
+    #[inline(never)]
+    fn add_chunk(&mut self, supply: &mut Supply<K, V>) {
+        if let Some(length) = self.entries.needs()
+            && let Some((entries, timers)) = supply.chunk(length)
+        {
+            self.entries.add(entries);
+            self.timers.add(timers);
+        }
+        let next = self.entries.len() + 1;
+        self.entries.reserve(next);
+        self.timers.reserve(next);
+        let next = self.next_claim();
+        supply.exchange(&mut self.claim, next);
+    }
+
+    /// What it takes next.
+    fn next_claim(&self) -> Claim {
+        let room = self.entries.room();
+        let (limit, next) = (self.limit as usize, self.entries.next());
+        // One chunk further, so that the index doesn't grow right after it has said so.
+        Claim::new((room < limit).then_some(next), self.index.grows_within((room + next).min(limit)))
     }
 
     /// The tick of a flow's present deadline.

@@ -131,9 +131,9 @@ impl TableKey for u128 {
 /// bucket and its sibling together, that still live in the old array. In the old array, `away` counts the entries
 /// displaced from here that live in the old array, and `unsettled[c]` those that live in the new one and whose home will be child
 /// *c* of this bucket. Outside a growth `unsettled` is zero. A count that reaches 255 stays there: too high is slow, never wrong.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Bucket<K, V, const WAYS: usize> {
+pub(crate) struct Bucket<K, V, const WAYS: usize> {
     keys: [K; WAYS],
     // The bookkeeping sits in the middle so that neither a wide key nor a wide value needs padding.
     occupied: u8,
@@ -141,6 +141,9 @@ struct Bucket<K, V, const WAYS: usize> {
     unsettled: [u8; 2],
     values: [V; WAYS],
 }
+
+/// Of a flow table's index.
+pub(crate) type IndexBucket = Bucket<u32, u32, 7>;
 
 impl<K: TableKey, V: Copy + Default, const WAYS: usize> Bucket<K, V, WAYS> {
     const ALL: u8 = {
@@ -432,9 +435,21 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
 
     /// Adds an entry whose key is not there, by its probe.
     pub(crate) fn insert_absent(&mut self, probe: Probe, key: K, value: V) -> Result<(), Full> {
+        self.insert_growing(probe, key, value, &mut |_| Vec::new())
+    }
+
+    /// As [`Self::insert_absent`]. If the map grows for it, `memory` is asked for a vector with room for so many buckets, and if that has
+    /// none, room is made.
+    pub(crate) fn insert_growing(
+        &mut self,
+        probe: Probe,
+        key: K,
+        value: V,
+        memory: &mut impl FnMut(usize) -> Vec<Bucket<K, V, WAYS>>,
+    ) -> Result<(), Full> {
         if self.old.is_none() {
             if self.len() >= Self::limit(self.buckets()) {
-                self.grow()?;
+                self.grow(memory)?;
             }
         } else {
             self.settle(STEP);
@@ -451,7 +466,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
             } else if self.len() >= Self::limit(self.buckets()) / 4 && self.buckets() > 2
                 || self.buckets() < 8
             {
-                self.grow()?;
+                self.grow(memory)?;
             } else {
                 return Err(Full);
             }
@@ -485,6 +500,13 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         let left =
             self.old.iter().flat_map(|old| (old.moved..old.len).filter_map(|index| old.buckets.get(index)));
         self.buckets.iter().chain(left).flat_map(Bucket::entries)
+    }
+
+    /// What the next growth asks for (see [`Self::insert_growing`]), if that comes before the map has more than `entries`.
+    pub(crate) fn grows_within(&self, entries: usize) -> Option<usize> {
+        let buckets = 1 << (32 - self.shift);
+        let grows = !self.buckets.is_empty() && Self::limit(buckets) < entries;
+        grows.then(|| Segments::<Bucket<K, V, WAYS>>::first(2 * buckets))
     }
 
     /// Moves up to `count` buckets of a growth under way; `true` when none is (any more). For idle moments: insertions
@@ -595,7 +617,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     }
 
     /// Opens an array of twice the size; small ones are moved at once.
-    fn grow(&mut self) -> Result<(), Full> {
+    fn grow(&mut self, memory: &mut impl FnMut(usize) -> Vec<Bucket<K, V, WAYS>>) -> Result<(), Full> {
         if self.buckets.is_empty() {
             self.buckets = Segments::with_capacity(1)?;
             self.buckets.push(0, Bucket::vacant(0, 0));
@@ -606,7 +628,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
             return Err(Full);
         }
         let len = self.buckets();
-        let wider = Segments::with_capacity(len * 2)?;
+        let wider = Segments::within(memory(Segments::<Bucket<K, V, WAYS>>::first(2 * len)), 2 * len)?;
         let buckets = std::mem::replace(&mut self.buckets, wider);
         self.old = Some(Box::new(Old { buckets, len, moved: 0 }));
         self.shift -= 1;

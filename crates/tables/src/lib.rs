@@ -20,6 +20,7 @@
 //! | [`limiter`] | may this event happen again already? | as a meter |
 //! | [`wheel`] | what is due? | constant per timer set, moved or cancelled |
 //! | [`slab`] | which record has this number? | two bounds checks |
+//! | [`supply`] | where does a growing table's memory come from? | nothing per packet |
 //! | [`clock`] | what time is it? | a counter, a multiplication |
 //! | [`prefetch`] | (may I have this line soon?) | one instruction |
 //!
@@ -62,6 +63,7 @@ pub mod shared;
 #[allow(unsafe_code)]
 mod simd;
 pub mod slab;
+pub mod supply;
 pub mod time;
 pub mod wheel;
 
@@ -74,5 +76,6 @@ pub use marker::{Colour, Marker, MarkerConfig};
 pub use meter::{Meter, MeterConfig};
 pub use shared::{Lease, SharedMarker};
 pub use slab::Slab;
+pub use supply::{Piece, Supply, SupplyCounters, Wish};
 pub use time::Nanos;
 pub use wheel::{TimerId, Wheel};

@@ -28,13 +28,23 @@ impl<T> Segments<T> {
 
     /// Room for `count` elements, a power of two.
     pub fn with_capacity(count: usize) -> Result<Self, Full> {
-        let mut first = Vec::new();
-        first.try_reserve_exact(count.min(LENGTH)).map_err(|_| Full)?;
+        Self::within(Vec::new(), count)
+    }
+
+    /// Likewise, in a vector that may have room for the first segment.
+    pub fn within(mut first: Vec<T>, count: usize) -> Result<Self, Full> {
+        first.clear();
+        first.try_reserve_exact(Self::first(count)).map_err(|_| Full)?;
         let mut rest = Vec::new();
         let segments = (count / LENGTH).saturating_sub(1);
         rest.try_reserve_exact(segments).map_err(|_| Full)?;
         rest.resize_with(segments, Vec::new);
         Ok(Self { first, rest: (segments > 0).then(|| rest.into_boxed_slice()) })
+    }
+
+    /// Elements of the first segment, if there is room for `count`.
+    pub fn first(count: usize) -> usize {
+        count.min(LENGTH)
     }
 
     /// Whether nothing was ever put in.

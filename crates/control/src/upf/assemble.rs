@@ -3,7 +3,7 @@
 use super::calendar::NTP_AT_1970;
 use super::cores::Cores;
 use super::{Options, UpfError};
-use crate::config::{BitRate, CheckSource, Config, NodeId, Role, SliceSection};
+use crate::config::{BitRate, CheckSource, Config, Limits as LimitsSection, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Asked, Marking, Slice};
@@ -20,6 +20,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tables::{MeterConfig, Nanos, SharedMarker};
+
+/// Memory that a worker keeps ready for flow tables that grow, at most: what 512 tables that grow at the same pace take within some
+/// milliseconds, which is as often as it is replenished.
+const SUPPLY: usize = 64 << 20;
+/// What a flow entry takes with its part of the table, about.
+const BYTES_PER_FLOW: usize = 120;
 
 /// Eight random bytes of the kernel's: what strangers must not guess.
 pub(super) fn random() -> std::io::Result<u64> {
@@ -238,6 +244,7 @@ pub(super) fn datapath(
         fragment_flows: config.limits.fragmented_packets as usize,
         flows: config.limits.flows,
         flows_reserved_per_shard: config.limits.flows_reserved.div_ceil(session::SHARDS as u32),
+        flow_supply: flow_supply(&config.limits, workers),
         flows_per_session: config.limits.flows_per_session,
         flow_idle: config.limits.flow_idle_seconds,
         export: super::flow_log::policy(&config.flow_log, workers),
@@ -261,6 +268,12 @@ fn check_source(section: CheckSource) -> datapath::CheckSource {
         CheckSource::Learn => datapath::CheckSource::Learn,
         CheckSource::Strict => datapath::CheckSource::Strict,
     }
+}
+
+/// Bytes that a worker keeps ready for flow tables that grow: at most [`SUPPLY`], and a quarter of what all its flows may take.
+fn flow_supply(limits: &LimitsSection, workers: usize) -> usize {
+    let grow = limits.flows.saturating_sub(limits.flows_reserved) as usize;
+    SUPPLY.min(grow * BYTES_PER_FLOW / 4 / workers)
 }
 
 /// The rates of slices, which all workers share.

@@ -1,6 +1,7 @@
 //! How many flows there may be, and whose make room.
 
 use super::*;
+use datapath::FlowMemory;
 use datapath::export::{End, Policy, Told};
 
 /// UEs of different shards.
@@ -145,4 +146,35 @@ fn flows_end_with_their_session() {
     // One of the old flows went on as the new session's.
     assert_eq!((counters.deleted, counters.revised), (10 + 4999, 2 + 1));
     assert_eq!(worker.datapath.counters().balance(), 0);
+}
+
+#[test]
+fn memory_that_is_ready_is_what_flows_grow_into() {
+    let supplied = |budget, makes: bool| {
+        let (mut worker, _) = with_flows(|config| config.flow_supply = budget);
+        for port in 1..=3000 {
+            worker.process(1, &[flow(UE, port)]);
+            while makes && let Some(wish) = worker.datapath.wish() {
+                worker.datapath.stock(FlowMemory::make(wish));
+                assert!(worker.datapath.flow_memory() > budget / 64);
+            }
+        }
+        worker.tick(1);
+        let flows = worker.datapath.counters().flows;
+        assert_eq!((known(&worker, UE), flows.live(), flows.refused), (3000, 3000, 0));
+        (worker, flows.memory)
+    };
+    let (mut worker, memory) = supplied(1 << 20, true);
+    assert!(memory.supplied > 10 && memory.missed == 0, "{memory:?}");
+    let (mut waiting, memory) = supplied(1 << 20, false);
+    assert!(memory.supplied == 0 && memory.missed > 10, "{memory:?}");
+    assert_eq!(supplied(0, true).1, tables::SupplyCounters::default());
+    // A shard that goes needs nothing here any more, and where it comes it does.
+    let here = worker.datapath.flow_memory();
+    let shard = worker.datapath.release(place(UE).shard).unwrap();
+    assert!(worker.datapath.flow_memory() < here - 64 * 3000 && worker.datapath.wish().is_none());
+    waiting.datapath.release(place(UE).shard);
+    assert!(waiting.datapath.wish().is_none());
+    waiting.datapath.adopt(shard);
+    assert!(waiting.datapath.wish().is_some());
 }

@@ -6,6 +6,11 @@ use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 
 impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
+    /// What it takes of a supply next.
+    pub(crate) fn claim(&self) -> Claim {
+        self.claim
+    }
+
     /// That index, lines and timers say the same.
     fn check(&self) {
         assert_eq!(self.index.len(), self.len());
