@@ -105,7 +105,7 @@ fn main() {
         );
     }
     let mut build = cc::Build::new();
-    for source in ["shim.c", "af_packet.c", "bond.c", "flow.c", "meter.c", "steer.c"] {
+    for source in ["shim.c", "af_packet.c", "bond.c", "counter.c", "flow.c", "meter.c", "steer.c"] {
         build.file(format!("shim/{source}"));
     }
     build.opt_level(3).warnings(true).flag("-Wno-unused-parameter");

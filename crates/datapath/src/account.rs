@@ -107,6 +107,27 @@ fn reached(limit: &VolumeLimit, used: &Volume) -> bool {
         || is(limit.downlink, used.downlink_bytes)
 }
 
+/// Where a device counted packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counted {
+    /// Where nothing limits their rate.
+    Everywhere,
+    /// Before their rate was limited.
+    Arrived,
+    /// And after that.
+    Passed,
+}
+
+impl Counted {
+    fn is_for(self, rule: &Urr) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::Arrived => rule.before_enforcement,
+            Self::Passed => !rule.before_enforcement,
+        }
+    }
+}
+
 /// The books of one session.
 #[derive(Debug)]
 pub struct Books {
@@ -302,30 +323,30 @@ impl Books {
         verdict
     }
 
-    /// Enters packets of a rule that a device has forwarded between two moments, and raises what their volume calls for. The records
+    /// Enters packets of a rule that a device has counted between two moments, and raises what their volume calls for. The records
     /// must have been folded in; grant anew afterwards.
     pub fn settle(
         &mut self,
         rules: &Rules,
         pdr: u16,
+        counted: Counted,
         (packets, bytes): (u64, u64),
         (since, now): (Nanos, Nanos),
         reports: &mut Vec<Usage>,
     ) {
-        let Some(pdr) =
-            rules.pdrs.get(pdr as usize).zip(self.pdrs.get_mut(pdr as usize)).map(|(pdr, state)| {
-                state.packets += packets;
-                state.bytes += bytes;
-                pdr
-            })
-        else {
+        let Some((pdr, state)) = rules.pdrs.get(pdr as usize).zip(self.pdrs.get_mut(pdr as usize)) else {
             return;
         };
+        if counted != Counted::Arrived {
+            state.packets += packets;
+            state.bytes += bytes;
+        }
         self.last = self.last.max(now);
         for urr in &pdr.urrs {
             if let (Some(rule), Some(state)) =
                 (rules.urrs.get(*urr as usize), self.urrs.get_mut(*urr as usize))
                 && !rule.inactive
+                && counted.is_for(rule)
             {
                 state.add(pdr.source.is_uplink(), packets, bytes, since, now);
                 judge(rule, state, reports);

@@ -11,7 +11,7 @@ use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
 use datapath::{CheckSource, Config, Datapath, Outbox, SessionSnapshot};
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
-use io::offload::{Failure, FlowOffload, NoOffload};
+use io::offload::{Failure, Feature, FlowOffload, NoOffload};
 use io::{BURST, Frame, Port, RxQueue, TxQueue};
 use packet::ipv4::Ipv4Header;
 use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, VlanId, VlanTag, checksum, pdu_session};
@@ -263,6 +263,8 @@ struct Kind {
     threshold: Option<u64>,
     teid: u32,
     mbr: Option<u64>,
+    /// A second URR measures before the rate is limited, as free5GC's do.
+    before: Option<u64>,
 }
 
 fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
@@ -281,17 +283,21 @@ fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
     }]
     .into();
     let limit = |total| VolumeLimit { total, ..VolumeLimit::default() };
-    let urrs: Box<[Urr]> = [Urr {
-        id: UrrId(1),
-        before_enforcement: false,
-        threshold: limit(kind.threshold),
-        quota: limit(kind.quota),
+    let urr = |id, before_enforcement, threshold, quota| Urr {
+        id: UrrId(id),
+        before_enforcement,
+        threshold: limit(threshold),
+        quota: limit(quota),
         quota_generation: 0,
         blocked: false,
         start_of_traffic: false,
         inactive: false,
-    }]
-    .into();
+    };
+    let first = urr(1, false, kind.threshold, kind.quota);
+    let urrs: Box<[Urr]> = match kind.before {
+        Some(threshold) => [first, urr(2, true, Some(threshold), None)].into(),
+        None => [first].into(),
+    };
     let pdr = |id, precedence, source, tunnel: Option<Tunnel>, far, filters: Vec<SdfFilter>| Pdr {
         id: PdrId(id),
         precedence,
@@ -302,7 +308,7 @@ fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
         outer_header_removal: true,
         far,
         qers: [0].into(),
-        urrs: [0].into(),
+        urrs: (0..urrs.len() as u16).collect(),
     };
     let mut pdrs = Vec::new();
     if kind.filters {
@@ -721,6 +727,37 @@ fn partial_offload_steers() {
     assert_eq!(side.report().counters.packets, 1);
 }
 
+/// Where a device doesn't count, the marks that it sets are read back: a flow that is steered isn't taken for idle.
+#[test]
+fn a_mark_tells_that_a_steered_flow_lives() {
+    let policy = Policy { mode: Mode::Partial { queue: 0 }, ..eager() };
+    let without = |features: &[Feature]| {
+        let features = features.iter().fold(MemSwitch::features(), |all, feature| all.without(*feature));
+        FlowTableConfig { features, ..FlowTableConfig::default() }
+    };
+    for (table, kept) in [(without(&[Feature::Count]), 1), (without(&[Feature::Count, Feature::Mark]), 0)] {
+        let mut side = Side::new(Some(&table), policy.clone());
+        side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
+        for _ in 0..20 {
+            let mut frames = vec![(0, MemFrame::copy_of(&PLAIN.uplink()).unwrap())];
+            let Side { offload, datapath, out, pool, now, .. } = &mut side;
+            offload.as_mut().unwrap().sight_handed_off(*now, datapath, &frames);
+            datapath.process_handed_off(*now, &mut frames, out, pool);
+            side.flush();
+            side.tick(MILLI);
+        }
+        assert_eq!(side.switch.len(), 1);
+        // Longer than a silence may last.
+        for _ in 0..50 {
+            side.send(0, &[PLAIN.uplink()]);
+            (0..5).for_each(|_| side.tick(MILLI));
+        }
+        assert_eq!((side.switch.len(), side.taken_back(TakenBack::Idle)), (kept, 1 - kept as u64));
+        (0..210).for_each(|_| side.tick(MILLI));
+        assert!(side.switch.is_empty(), "silence ends it");
+    }
+}
+
 /// Everything at once.
 #[test]
 fn hardware_and_software_agree() {
@@ -752,7 +789,8 @@ fn hardware_and_software_agree() {
                         quota: (rng.random_range(0..3) == 0).then_some(3_000_000),
                         threshold: (rng.random_range(0..3) == 0).then_some(700_000),
                         teid: rng.random_range(1..1000),
-                        mbr: (rng.random_range(0..8) == 0).then_some(1_000_000_000),
+                        mbr: (rng.random_range(0..3) == 0).then_some(1_000_000_000),
+                        before: (rng.random_range(0..3) == 0).then_some(900_000),
                     };
                     for side in [&mut hard, &mut soft] {
                         side.install(&rules(number, &kind));

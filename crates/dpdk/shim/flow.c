@@ -18,6 +18,7 @@ struct mr_rule {
 	const uint8_t *decap; /* headers to cut off */
 	const uint8_t *encap; /* headers to put in front */
 	const uint8_t *rss_key; /* 40 octets; NULL: the port's, which is the same */
+	const struct rte_flow_action_handle *counter; /* shared with other rules */
 	uint32_t teid;
 	uint32_t mark;
 	uint32_t meters[MR_METERS]; /* each action's in turn */
@@ -40,9 +41,9 @@ struct mr_rule {
 	uint8_t rss_inner, rss_source;
 	uint8_t actions[MR_ACTIONS]; /* MR_PART_..., in order; 0 ends */
 	uint8_t priority; /* 0 comes first */
-	uint8_t reserved[4];
+	uint8_t reserved[2];
 };
-_Static_assert(sizeof(struct mr_rule) == 144, "mirrored in src/ffi.rs");
+_Static_assert(sizeof(struct mr_rule) == 152, "mirrored in src/ffi.rs");
 
 void mr_item(struct built *b, enum rte_flow_item_type type, enum mr_part part, const void *spec, const void *mask,
 	     size_t size)
@@ -202,6 +203,9 @@ static void build_actions(struct built *b, const struct mr_rule *r)
 		switch (r->actions[i]) {
 		case MR_PART_COUNT:
 			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_COUNT, &b->count };
+			break;
+		case MR_PART_SHARED_COUNT:
+			*a = (struct rte_flow_action){ RTE_FLOW_ACTION_TYPE_INDIRECT, r->counter };
 			break;
 		case MR_PART_MARK:
 			b->mark.id = r->mark;

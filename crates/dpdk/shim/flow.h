@@ -7,7 +7,7 @@
 
 #include <rte_flow.h>
 
-enum { MR_ITEMS = 10, MR_ACTIONS = 8, MR_METERS = 3, MR_QUEUES = 128 };
+enum { MR_ITEMS = 10, MR_ACTIONS = 10, MR_METERS = 3, MR_QUEUES = 128 };
 
 /* What an item or an action is to src/flow.rs and src/steer.rs. */
 enum mr_part {
@@ -27,6 +27,7 @@ enum mr_part {
 	MR_PART_DEC_TTL,
 	MR_PART_ENCAP,
 	MR_PART_PORT,
+	MR_PART_SHARED_COUNT,
 };
 
 struct mr_flow_error {
@@ -76,5 +77,8 @@ void mr_item(struct built *b, enum rte_flow_item_type type, enum mr_part part, c
 
 /* Puts into words what a driver objects to; `b` is the rule, if it was about one. 0 or a positive errno. */
 int mr_explain(const struct built *b, int rc, const struct rte_flow_error *e, struct mr_flow_error *out);
+
+/* counter.c */
+void mr_deliver_marks(uint16_t port);
 
 #endif

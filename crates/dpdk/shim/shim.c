@@ -26,6 +26,7 @@
 #include <rte_version.h>
 
 #include "af_packet.h"
+#include "flow.h"
 
 _Static_assert(sizeof(struct rte_mbuf) == 128, "mbuf size");
 _Static_assert(offsetof(struct rte_mbuf, buf_addr) == 0, "mbuf layout");
@@ -36,8 +37,10 @@ _Static_assert(offsetof(struct rte_mbuf, ol_flags) == 24, "mbuf layout");
 _Static_assert(offsetof(struct rte_mbuf, pkt_len) == 36, "mbuf layout");
 _Static_assert(offsetof(struct rte_mbuf, data_len) == 40, "mbuf layout");
 _Static_assert(offsetof(struct rte_mbuf, hash) == 44, "mbuf layout");
+_Static_assert(offsetof(struct rte_mbuf, hash.fdir.hi) == 48, "mbuf layout");
 _Static_assert(offsetof(struct rte_mbuf, buf_len) == 54, "mbuf layout");
 _Static_assert(RTE_MBUF_F_RX_RSS_HASH == 1ULL << 1, "mbuf flags");
+_Static_assert(RTE_MBUF_F_RX_FDIR_ID == 1ULL << 13, "mbuf flags");
 _Static_assert(RTE_PKTMBUF_HEADROOM == 128, "headroom");
 _Static_assert(RTE_MAX_ETHPORTS >= 32, "as many as a configuration may have");
 
@@ -239,10 +242,12 @@ int mr_port_probe(const char *devargs, const char *name, uint16_t *port)
 	int rc = rte_dev_probe(devargs);
 	if (rc == 0 && rte_eth_dev_get_port_by_name(name, port) != 0)
 		rc = ENODEV;
-	if (rc == 0)
+	if (rc == 0) {
 		mr_rings_made(*port);
-	else
+		mr_deliver_marks(*port);
+	} else {
 		mr_rings_failed();
+	}
 	return rc < 0 ? -rc : rc;
 }
 

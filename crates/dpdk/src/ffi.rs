@@ -17,7 +17,7 @@ pub(crate) struct RteMbuf {
     pub(crate) data_len: u16,
     _vlan_tci: u16,
     pub(crate) rss: u32,
-    _hash_rest: u32,
+    pub(crate) mark: u32,
     _vlan_tci_outer: u16,
     pub(crate) buf_len: u16,
     _rest: [u64; 9],
@@ -33,11 +33,15 @@ const _: () = {
     assert!(offset_of!(RteMbuf, pkt_len) == 36);
     assert!(offset_of!(RteMbuf, data_len) == 40);
     assert!(offset_of!(RteMbuf, rss) == 44);
+    assert!(offset_of!(RteMbuf, mark) == 48);
     assert!(offset_of!(RteMbuf, buf_len) == 54);
 };
 
 /// `RTE_MBUF_F_RX_RSS_HASH`.
 pub(crate) const RX_RSS_HASH: u64 = 1 << 1;
+
+/// `RTE_MBUF_F_RX_FDIR_ID`: a rule has set a mark.
+pub(crate) const RX_MARK: u64 = 1 << 13;
 
 /// An opaque `struct rte_mempool`.
 #[repr(C)]
@@ -202,6 +206,7 @@ pub(crate) struct RawRule {
     pub(crate) decap: *const u8,
     pub(crate) encap: *const u8,
     pub(crate) rss_key: *const u8,
+    pub(crate) counter: *const RteFlowActionHandle,
     pub(crate) teid: u32,
     pub(crate) mark: u32,
     pub(crate) meters: [u32; METERS],
@@ -234,11 +239,11 @@ pub(crate) struct RawRule {
     pub(crate) exact: u8,
     pub(crate) rss_inner: u8,
     pub(crate) rss_source: u8,
-    pub(crate) actions: [u8; 8],
+    pub(crate) actions: [u8; 10],
     pub(crate) priority: u8,
-    pub(crate) reserved: [u8; 4],
+    pub(crate) reserved: [u8; 2],
 }
-const _: () = assert!(std::mem::size_of::<RawRule>() == 144);
+const _: () = assert!(std::mem::size_of::<RawRule>() == 152);
 
 /// `struct mr_steer`.
 #[repr(C)]
@@ -314,7 +319,26 @@ pub(crate) struct RteFlowRule {
     _opaque: [u8; 0],
 }
 
+/// An opaque `struct rte_flow_action_handle`.
+#[repr(C)]
+pub(crate) struct RteFlowActionHandle {
+    _opaque: [u8; 0],
+}
+
 unsafe extern "C" {
+    pub(crate) fn mr_counter_create(port: u16, error: *mut RawFlowError) -> *mut RteFlowActionHandle;
+    pub(crate) fn mr_counter_destroy(
+        port: u16,
+        counter: *mut RteFlowActionHandle,
+        error: *mut RawFlowError,
+    ) -> c_int;
+    pub(crate) fn mr_counter_read(
+        port: u16,
+        counter: *const RteFlowActionHandle,
+        packets: *mut u64,
+        bytes: *mut u64,
+        error: *mut RawFlowError,
+    ) -> c_int;
     pub(crate) fn mr_flow_validate(port: u16, rule: *const RawRule, error: *mut RawFlowError) -> c_int;
     pub(crate) fn mr_flow_create(
         port: u16,

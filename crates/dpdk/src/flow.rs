@@ -14,14 +14,14 @@
 //! Rules are destroyed one by one, never by `rte_flow_flush`: other workers' rules, and those that steer, are on the same port.
 
 use crate::error::cause;
-use crate::ffi::{self, RawFlowError, RawRule, RteFlowRule};
+use crate::ffi::{self, RawFlowError, RawRule, RteFlowActionHandle, RteFlowRule};
 use crate::port::{Device, DpdkPort};
 use io::offload::{
-    Action, Capabilities, Container, Counts, Failure, Feature, Features, FlowOffload, FlowRule, Handle,
-    MeterId, Pattern, Refused, TunnelMatch,
+    Action, Capabilities, Container, CounterId, Counts, Failure, Feature, Features, FlowOffload, FlowRule,
+    Handle, MeterId, Pattern, Refused, TunnelMatch,
 };
 use packet::{MacAddr, rss};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tables::{MeterConfig, Nanos};
 
 /// The codes of `enum mr_part`, from 1 on.
-const PARTS: [Feature; 14] = [
+const PARTS: [Feature; 15] = [
     Feature::Ethernet,
     Feature::Addresses,
     Feature::Tunnels,
@@ -44,6 +44,7 @@ const PARTS: [Feature; 14] = [
     Feature::DecTtl,
     Feature::Encap,
     Feature::Port,
+    Feature::SharedCount,
 ];
 
 /// errno values that say why a rule isn't taken (Linux's numbers).
@@ -77,6 +78,7 @@ pub struct RteFlow {
     rules: HashMap<u64, Rule>,
     next: u64,
     meters: BTreeSet<MeterId>,
+    counters: BTreeMap<CounterId, NonNull<RteFlowActionHandle>>,
     features: Features,
     /// Of rules to come: 0 comes first.
     pub(crate) priority: u8,
@@ -107,8 +109,16 @@ impl RteFlow {
     /// The flow table of a port, for rules of its own.
     pub(crate) fn without_asking(device: Arc<Device>) -> Self {
         let features = Features::default();
-        let (rules, meters) = (HashMap::new(), BTreeSet::new());
-        Self { device, ports: Arc::default(), rules, next: 1, meters, features, priority: 0 }
+        Self {
+            device,
+            ports: Arc::default(),
+            rules: HashMap::new(),
+            next: 1,
+            meters: BTreeSet::new(),
+            counters: BTreeMap::new(),
+            features,
+            priority: 0,
+        }
     }
 
     /// Asks whether the device would take one rule of each kind that is of use.
@@ -136,7 +146,8 @@ impl RteFlow {
             return Err(Refused::Unsupported(Feature::Lengths));
         }
         let front = front(&rule.pattern);
-        let raw = RawRule { priority: self.priority, ..raw(rule, &front, &self.ports)? };
+        let counter = |counter| self.counters.get(&counter).map(|known| known.as_ptr().cast_const());
+        let raw = RawRule { priority: self.priority, ..raw(rule, &front, &self.ports, counter)? };
         let mut error = RawFlowError::NONE;
         call(self.device.port(), &raw const raw, &raw mut error);
         if error.code == 0 { Ok(()) } else { Err(refused(&error)) }
@@ -146,6 +157,13 @@ impl RteFlow {
         let mut error = RawFlowError::NONE;
         // SAFETY: the port is open; the rule was created there and not destroyed yet.
         unsafe { ffi::mr_flow_destroy(self.device.port(), rule.flow.as_ptr(), &raw mut error) };
+        if error.code == 0 { Ok(()) } else { Err(Failure::Device(words(&error))) }
+    }
+
+    fn destroy_counter(&self, counter: NonNull<RteFlowActionHandle>) -> Result<(), Failure> {
+        let mut error = RawFlowError::NONE;
+        // SAFETY: the port is open; the counter was made there and not destroyed yet.
+        unsafe { ffi::mr_counter_destroy(self.device.port(), counter.as_ptr(), &raw mut error) };
         if error.code == 0 { Ok(()) } else { Err(Failure::Device(words(&error))) }
     }
 
@@ -215,7 +233,44 @@ impl FlowOffload for RteFlow {
             self.destroy_meter(meter)?;
             self.meters.remove(&meter);
         }
+        while let Some((counter, known)) = self.counters.pop_first() {
+            if let Err(failure) = self.destroy_counter(known) {
+                self.counters.insert(counter, known);
+                return Err(failure);
+            }
+        }
         Ok(())
+    }
+
+    fn add_counter(&mut self, _now: Nanos) -> Result<CounterId, Refused> {
+        let mut error = RawFlowError::NONE;
+        // SAFETY: the port is open.
+        let made = unsafe { ffi::mr_counter_create(self.device.port(), &raw mut error) };
+        let made = NonNull::new(made).ok_or_else(|| refused(&error))?;
+        let counter = CounterId(self.counters.last_key_value().map_or(0, |(last, _)| last.0) + 1);
+        self.counters.insert(counter, made);
+        Ok(counter)
+    }
+
+    fn counted(&mut self, counter: CounterId) -> Result<Counts, Failure> {
+        let known = self.counters.get(&counter).ok_or(Failure::Forgotten)?;
+        let mut counts = Counts::default();
+        let mut error = RawFlowError::NONE;
+        let (packets, bytes) = (&raw mut counts.packets, &raw mut counts.bytes);
+        // SAFETY: the port is open; the counter was made there and not destroyed yet; room for two numbers.
+        unsafe {
+            ffi::mr_counter_read(self.device.port(), known.as_ptr(), packets, bytes, &raw mut error);
+        }
+        if error.code == 0 { Ok(counts) } else { Err(Failure::Device(words(&error))) }
+    }
+
+    fn remove_counter(&mut self, counter: CounterId) -> Result<Counts, Failure> {
+        let counts = self.counted(counter)?;
+        if let Some(known) = self.counters.get(&counter) {
+            self.destroy_counter(*known)?;
+        }
+        self.counters.remove(&counter);
+        Ok(counts)
     }
 
     fn add_meter(&mut self, _now: Nanos, config: MeterConfig) -> Result<MeterId, Refused> {
@@ -364,7 +419,12 @@ fn octets(address: IpAddr) -> [u8; 16] {
 }
 
 /// The shim's form of a rule. It points into `rule` and `front`.
-fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused> {
+fn raw(
+    rule: &FlowRule,
+    front: &[u8],
+    ports: &[u16],
+    known: impl Fn(CounterId) -> Option<*const RteFlowActionHandle>,
+) -> Result<RawRule, Refused> {
     let FlowRule { pattern, actions, .. } = rule;
     let tunnel = pattern.tunnel;
     let steers = actions.iter().any(|action| matches!(action, Action::Rss { .. }));
@@ -372,6 +432,7 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
         decap: front.as_ptr(),
         encap: std::ptr::null(),
         rss_key: std::ptr::null(),
+        counter: std::ptr::null(),
         teid: tunnel.map_or(0, |tunnel| tunnel.teid),
         mark: 0,
         meters: [0; ffi::METERS],
@@ -412,9 +473,9 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
         exact: u8::from(actions.iter().any(|action| matches!(action, Action::Port(_)))),
         rss_inner: 0,
         rss_source: 0,
-        actions: [0; 8],
+        actions: [0; 10],
         priority: 0,
-        reserved: [0; 4],
+        reserved: [0; 2],
     };
     let mut meters = raw.meters.iter_mut();
     let mut codes = raw.actions;
@@ -423,6 +484,10 @@ fn raw(rule: &FlowRule, front: &[u8], ports: &[u16]) -> Result<RawRule, Refused>
         let part = action.needs();
         match action {
             Action::Count | Action::Decap | Action::DecTtl => {}
+            Action::CountFor(counter) => {
+                let unknown = || Refused::Device("no such counter".into());
+                raw.counter = known(*counter).ok_or_else(unknown)?;
+            }
             Action::Mark(mark) => raw.mark = *mark,
             Action::Queue(queue) => raw.queue = *queue,
             Action::Rss { inner, source, queues } => {
@@ -520,7 +585,7 @@ mod tests {
     #[test]
     fn spreading_by_subscriber_asks_for_one_address_and_one_key() {
         for (queues, key) in [(0, false), (4, true)] {
-            let built = DpdkPort::spreading_rules(queues).map(|rule| raw(&rule, &[], &[]).unwrap());
+            let built = DpdkPort::spreading_rules(queues).map(|rule| raw(&rule, &[], &[], |_| None).unwrap());
             let seen = built.map(|raw| (raw.tunnel, raw.v6, raw.rss_inner, raw.rss_source));
             // In a tunnel with a container the source inside, outside of one the destination.
             assert_eq!(seen, [(2, 0, 1, 1), (2, 1, 1, 1), (0, 0, 0, 0), (0, 1, 0, 0)]);
@@ -530,7 +595,7 @@ mod tests {
                     (raw.has_mac, raw.has_teid, raw.has_outer_destination, raw.qfi),
                     (0, 0, 0, ANY_QFI)
                 );
-                assert_eq!(raw.actions, [9, 0, 0, 0, 0, 0, 0, 0], "RSS alone");
+                assert_eq!(raw.actions, [9, 0, 0, 0, 0, 0, 0, 0, 0, 0], "RSS alone");
             }
         }
     }
@@ -555,20 +620,30 @@ mod tests {
     fn a_rule_has_up_to_three_meters() {
         let (_, mut rule) = kinds().pop().unwrap();
         rule.actions.splice(1..1, [7, 8, 9].map(|meter| Action::Meter(MeterId(meter))));
-        let built = raw(&rule, &[], &[7]).unwrap();
-        assert_eq!((built.meters, built.actions), ([7, 8, 9], [6, 10, 10, 10, 11, 12, 13, 14]));
+        let built = raw(&rule, &[], &[7], |_| None).unwrap();
+        assert_eq!((built.meters, built.actions), ([7, 8, 9], [6, 10, 10, 10, 11, 12, 13, 14, 0, 0]));
         rule.actions
             .splice(1..3, [Action::Meter(MeterId(1)), Action::Meter(MeterId(2)), Action::Meter(MeterId(3))]);
-        assert!(matches!(raw(&rule, &[], &[7]), Err(Refused::Device(_))));
+        assert!(matches!(raw(&rule, &[], &[7], |_| None), Err(Refused::Device(_))));
+    }
+
+    #[test]
+    fn a_rule_counts_for_a_counter_that_there_is() {
+        let (_, mut rule) = kinds().pop().unwrap();
+        rule.actions.insert(1, Action::CountFor(CounterId(4)));
+        assert!(matches!(raw(&rule, &[], &[7], |_| None), Err(Refused::Device(_))));
+        let known = NonNull::<RteFlowActionHandle>::dangling().as_ptr().cast_const();
+        let built = raw(&rule, &[], &[7], |counter| (counter == CounterId(4)).then_some(known)).unwrap();
+        assert_eq!((built.counter, built.actions), (known, [6, 15, 11, 12, 13, 14, 0, 0, 0, 0]));
     }
 
     #[test]
     fn a_port_that_nobody_named_is_unsupported() {
         let (_, rule) = kinds().pop().unwrap();
         let front = front(&rule.pattern);
-        assert_eq!(raw(&rule, &front, &[]).unwrap_err(), Refused::Unsupported(Feature::Port));
-        let raw = raw(&rule, &front, &[7]).unwrap();
+        assert_eq!(raw(&rule, &front, &[], |_| None).unwrap_err(), Refused::Unsupported(Feature::Port));
+        let raw = raw(&rule, &front, &[7], |_| None).unwrap();
         assert_eq!((raw.to_port, raw.encap_len, raw.decap_len, raw.exact), (7, 58, 14, 1));
-        assert_eq!(raw.actions, [6, 11, 12, 13, 14, 0, 0, 0]);
+        assert_eq!(raw.actions, [6, 11, 12, 13, 14, 0, 0, 0, 0, 0]);
     }
 }

@@ -1,6 +1,6 @@
 //! A packet in a DPDK buffer.
 
-use crate::ffi::{self, RX_RSS_HASH, RteMbuf};
+use crate::ffi::{self, RX_MARK, RX_RSS_HASH, RteMbuf};
 use crate::pool::PoolHandle;
 use io::{Frame, FramePool};
 use std::ptr::NonNull;
@@ -129,6 +129,12 @@ impl Frame for Mbuf {
         (raw.ol_flags & RX_RSS_HASH != 0).then_some(raw.rss)
     }
 
+    #[inline]
+    fn mark(&self) -> Option<u32> {
+        let raw = self.raw();
+        (raw.ol_flags & RX_MARK != 0).then_some(raw.mark)
+    }
+
     #[inline(always)]
     fn prefetch(&self, grows: bool) {
         let first = self.data().wrapping_sub(if grows { 64 } else { 0 });
@@ -161,5 +167,26 @@ impl FramePool for MempoolPool {
 
     fn capacity(&self) -> usize {
         self.pool.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::ManuallyDrop;
+
+    #[test]
+    fn what_the_nic_says_of_a_packet_is_said_only_if_it_did() {
+        // SAFETY: numbers, and pointers that nobody follows.
+        let mut raw: Box<RteMbuf> = Box::new(unsafe { std::mem::zeroed() });
+        (raw.rss, raw.mark) = (5, 77);
+        for (flags, hash, mark) in
+            [(0, None, None), (RX_RSS_HASH, Some(5), None), (RX_RSS_HASH | RX_MARK, Some(5), Some(77))]
+        {
+            raw.ol_flags = flags;
+            // The buffer is no pool's.
+            let mbuf = ManuallyDrop::new(Mbuf(NonNull::from(&mut *raw)));
+            assert_eq!((mbuf.rss_hash(), mbuf.mark()), (hash, mark));
+        }
     }
 }

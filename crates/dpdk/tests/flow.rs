@@ -4,7 +4,7 @@
 use crate::common::{alone, open, start};
 use dpdk::spread::Spread;
 use dpdk::{DeviceSpec, DpdkPort};
-use io::offload::{Counts, Failure, Feature, Features, FlowOffload, Handle, MeterId, Refused};
+use io::offload::{CounterId, Counts, Failure, Feature, Features, FlowOffload, Handle, MeterId, Refused};
 use io::{Port, TxQueue};
 use tables::{MeterConfig, Nanos};
 
@@ -62,6 +62,9 @@ fn without_flows_body() {
             let unsupported = Refused::Unsupported(Feature::Meter);
             assert_eq!(offload.add_meter(Nanos(0), config), Err(unsupported.clone()));
             assert_eq!(offload.set_meter(Nanos(0), MeterId(1), config), Err(unsupported));
+            assert_eq!(offload.add_counter(Nanos(0)), Err(Refused::Unsupported(Feature::SharedCount)));
+            assert_eq!(offload.counted(CounterId(1)), Err(Failure::Forgotten));
+            assert_eq!(offload.remove_counter(CounterId(1)), Err(Failure::Forgotten));
             assert_eq!(offload.dropped(MeterId(1)), Err(Failure::Forgotten));
             assert_eq!(offload.remove_meter(MeterId(1)), Err(Failure::Forgotten));
             assert_eq!(offload.flush(), Ok(()));

@@ -34,6 +34,10 @@ pub trait Frame: Sized + Send + 'static {
     /// The RSS hash that the NIC computed, if it did. Over which fields is the port's affair: it names the subscriber's
     /// shard only where the port was set up to hash the subscriber's address with `packet::rss::UE_KEY`.
     fn rss_hash(&self) -> Option<u32>;
+    /// The number that a rule of the NIC gave the packet ([`Action::Mark`](crate::offload::Action::Mark)), if one did.
+    fn mark(&self) -> Option<u32> {
+        None
+    }
     /// Hints that the packet's headers are needed soon: two cache lines from its first byte on, or, of a packet that will grow at the
     /// front, the first of them and the one before it.
     fn prefetch(&self, grows: bool);

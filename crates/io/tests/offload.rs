@@ -6,7 +6,7 @@ use io::offload::{
     Action, Container, Counts, Failure, Feature, FlowOffload, FlowRule, MeterId, Pattern, Refused,
     TunnelMatch,
 };
-use io::{Frame, Port, RxQueue};
+use io::{Frame, FramePool, Port, RxQueue, TxQueue};
 use packet::ipv4::Ipv4Header;
 use packet::{GtpuView, Ipv4View, MacAddr, PacketBuilder, Teid, UdpView};
 use std::net::{IpAddr, Ipv4Addr};
@@ -244,8 +244,9 @@ fn refusals_are_typed() {
     let rule = |teid| FlowRule { actions: vec![Action::Queue(0)], ..uplink_rule(teid) };
     let refused = |feature| Err(Refused::Unsupported(feature));
     assert_eq!(device.insert(NOW, &uplink_rule(1)), refused(Feature::Encap));
-    let marked = FlowRule { actions: vec![Action::Mark(1)], ..rule(1) };
-    assert_eq!(device.insert(NOW, &marked), refused(Feature::Mark));
+    let spread = Action::Rss { inner: true, source: true, queues: vec![0] };
+    let spread = FlowRule { actions: vec![spread], ..rule(1) };
+    assert_eq!(device.insert(NOW, &spread), refused(Feature::Rss));
     device.insert(NOW, &rule(1)).unwrap();
     device.insert(NOW, &rule(2)).unwrap();
     assert_eq!(device.insert(NOW, &rule(3)), Err(Refused::Busy));
@@ -307,7 +308,7 @@ fn rules_share_a_meter_that_drops_what_it_has_no_tokens_for() {
         rule.actions.splice(1..1, [Action::Meter(meter), Action::Count]);
         rule
     };
-    let unknown = Err(Refused::Device("no such meter".into()));
+    let unknown = Err(Refused::Device("no such meter or counter".into()));
     assert_eq!(device.insert(NOW, &metered(1, MeterId(77))), unknown);
     let (one, two) =
         (device.insert(NOW, &metered(1, meter)).unwrap(), device.insert(NOW, &metered(2, meter)).unwrap());
@@ -339,7 +340,7 @@ fn rules_share_a_meter_that_drops_what_it_has_no_tokens_for() {
     // It goes when nobody needs it any more.
     device.add_meter(NOW, config).unwrap();
     assert_eq!(device.add_meter(NOW, config), Err(Refused::Full));
-    assert_eq!(device.remove_meter(meter), Err(Failure::Device("a rule uses the meter".into())));
+    assert_eq!(device.remove_meter(meter), Err(Failure::Device("a rule uses it".into())));
     device.remove(one).unwrap();
     device.remove(two).unwrap();
     assert_eq!(device.remove_meter(meter), Ok(bytes(7)));
@@ -351,4 +352,55 @@ fn rules_share_a_meter_that_drops_what_it_has_no_tokens_for() {
     let meter = device.add_meter(NOW, MeterConfig { rate_bps: 1, burst_bytes: 1 }).unwrap();
     let config = MeterConfig { rate_bps: 2, burst_bytes: 1 };
     assert_eq!(device.set_meter(NOW, meter, config), Err(Refused::Unsupported(Feature::Meter)));
+}
+
+#[test]
+fn rules_share_a_counter_and_each_has_its_own() {
+    let mut bench = Bench::new(FlowTableConfig::default());
+    let mut device = bench.offload(0);
+    let counter = device.add_counter(NOW).unwrap();
+    let user = uplink(1, 64).len() - 14 - 36;
+    let meter = device.add_meter(NOW, MeterConfig { rate_bps: 1, burst_bytes: user as u32 }).unwrap();
+    let rule = |teid| {
+        let mut rule = uplink_rule(teid);
+        rule.actions.remove(0);
+        rule.actions.splice(1..1, [Action::CountFor(counter), Action::Meter(meter), Action::Count]);
+        rule
+    };
+    let handles = [1, 2].map(|teid| device.insert(NOW, &rule(teid)).unwrap());
+    [1, 2, 2].into_iter().for_each(|teid| drop(bench.send(0, &uplink(teid, 64))));
+    let bytes = |packets: u64| Counts { packets, bytes: packets * user as u64 };
+    assert_eq!(device.counted(counter), Ok(bytes(3)), "all that came");
+    assert_eq!(handles.map(|handle| device.counts(handle).unwrap()), [bytes(1), bytes(0)], "what passed");
+    assert_eq!(device.remove_counter(counter), Err(Failure::Device("a rule uses it".into())));
+    handles.into_iter().for_each(|handle| assert!(device.remove(handle).is_ok()));
+    assert_eq!(device.remove_counter(counter), Ok(bytes(3)));
+    assert_eq!(device.counted(counter), Err(Failure::Forgotten));
+    device.add_counter(NOW).unwrap();
+    device.flush().unwrap();
+    assert_eq!((bench.switch.counters(), bench.switch.meters()), (0, 0));
+}
+
+#[test]
+fn a_mark_goes_with_the_packet_to_its_queue_and_no_further() {
+    let switch = MemSwitch::new(FlowTableConfig::default());
+    let (mut nic, mut wire) = MemNic::new(MemConfig { mac: N3, queues: 2, ..MemConfig::default() }).unwrap();
+    switch.plug(&nic).unwrap();
+    let ((mut rx, mut tx), (mut other, _)) = (nic.take_queue(0).unwrap(), nic.take_queue(1).unwrap());
+    let rule = FlowRule { actions: vec![Action::Mark(77), Action::Queue(0)], ..uplink_rule(7) };
+    nic.offload().insert(NOW, &rule).unwrap();
+    let mut own = nic.pool(0).alloc().unwrap();
+    assert!(own.fill(&uplink(7, 64)));
+    let [marked, plain] = [7, 8].map(|teid| MemFrame::copy_of(&uplink(teid, 64)).unwrap());
+    wire.inject(&mut vec![own, marked, plain]);
+    let mut received = Vec::new();
+    rx.rx_burst(&mut received, 64);
+    other.rx_burst(&mut received, 64);
+    let marks = |frames: &[MemFrame]| frames.iter().map(Frame::mark).collect::<Vec<_>>();
+    assert_eq!(marks(&received), [Some(77), Some(77), None]);
+    assert_eq!(nic.pool_in_use(), 0, "a pool's frame has gone back to it");
+    // Sent on, they come out of the wire as any others.
+    tx.tx_burst(&mut received);
+    wire.collect(&mut received, 64);
+    assert_eq!(marks(&received), [None; 3]);
 }

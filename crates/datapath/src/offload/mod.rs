@@ -53,6 +53,7 @@
 //!
 //! **When not to use it.** For traffic of many light flows: sampling costs a little, and nothing is ever offloaded.
 
+mod aggregate;
 mod plan;
 mod policy;
 mod report;
@@ -67,6 +68,7 @@ pub use report::{EntryReport, OffloadCounters, OffloadReport, TakenBack};
 use crate::command::{Command, Event};
 use crate::datapath::Datapath;
 use crate::outbox::Outbox;
+use aggregate::{Aggregate, Measured};
 use io::Frame;
 use io::offload::{Action, Counts, Failure, Feature, FlowOffload, FlowRule, Handle, Refused};
 use plan::Plan;
@@ -97,9 +99,10 @@ struct Entry {
 /// A device and its moods.
 struct Device {
     offload: Box<dyn FlowOffload>,
-    /// It can count, and has meters.
+    /// It can count, has meters, and can mark.
     counts: bool,
     meters: bool,
+    marks: bool,
     /// It has refused a rule for want of room, and none was taken back since.
     full: bool,
     /// Not asked before this time; and the last pause.
@@ -119,8 +122,9 @@ pub struct Offload {
     by_name: HashMap<FlowName, u32>,
     /// By shard and slot.
     by_session: HashMap<(u16, u32), Vec<u32>>,
-    /// What devices have of limited rates.
+    /// What devices have of limited rates, and what they count before these.
     shares: Shares,
+    aggregates: HashMap<Measured, Aggregate>,
     watch: Watch,
     /// Candidates whose turn comes in one of the next ticks.
     pending: VecDeque<Candidate>,
@@ -152,8 +156,9 @@ impl Offload {
     pub fn new(policy: Policy, devices: Vec<Box<dyn FlowOffload>>) -> Self {
         let device = |offload: Box<dyn FlowOffload>| {
             let features = offload.capabilities().features;
-            let (counts, meters) = (features.has(Feature::Count), features.has(Feature::Meter));
-            Device { offload, counts, meters, full: false, resume: Nanos(0), pause: 0, failed: false }
+            let [counts, meters, marks] =
+                [Feature::Count, Feature::Meter, Feature::Mark].map(|feature| features.has(feature));
+            Device { offload, counts, meters, marks, full: false, resume: Nanos(0), pause: 0, failed: false }
         };
         Self {
             watch: Watch::new(policy.watched, policy.sample, policy.seed),
@@ -164,6 +169,7 @@ impl Offload {
             by_name: HashMap::new(),
             by_session: HashMap::new(),
             shares: Shares::default(),
+            aggregates: HashMap::new(),
             pending: VecDeque::new(),
             resting: HashMap::new(),
             lightest: Vec::new(),
@@ -175,9 +181,21 @@ impl Offload {
 
     /// Looks at some packets of a burst that arrived at a port and is about to be processed.
     pub fn sight<F: Frame>(&mut self, now: Nanos, datapath: &Datapath<F>, port: u16, burst: &[F]) {
-        // Steering is for what comes to the wrong worker.
         if matches!(self.policy.mode, Mode::Full) {
             self.look(now, burst.len(), |at| datapath.sight(port, burst.get(at)?.bytes(), false));
+            return;
+        }
+        // Steering is for what comes to the wrong worker; what was steered here says so.
+        let mut from = 0;
+        while let Some(at) = self.watch.sample(from, burst.len()) {
+            from = at + 1;
+            let mark = burst.get(at).and_then(Frame::mark);
+            let index = mark.and_then(|mark| mark.checked_sub(1));
+            if let Some(Some(entry)) = index.and_then(|index| self.entries.get_mut(index as usize))
+                && entry.sighting.port == port
+            {
+                entry.active = now;
+            }
         }
     }
 
@@ -366,15 +384,21 @@ impl Offload {
             }
         };
         let answer = match self.meters_of(now, datapath, sighting.port, &plan, bytes) {
-            Meters::Ready(meters) => {
-                let rule = plan.rule_with(&meters);
-                let answer = self.offer(now, &sighting, &rule);
-                if answer == Some(Err(Refused::Full)) && self.make_room(now, datapath, &sighting, rate, out) {
-                    self.offer(now, &sighting, &rule)
-                } else {
-                    answer
+            Meters::Ready(meters) => match self.counter_for(now, &plan) {
+                Ok(counter) => {
+                    let mut rule = plan.rule_with(counter, &meters);
+                    self.mark(&sighting, &mut rule);
+                    let answer = self.offer(now, &sighting, &rule);
+                    if answer == Some(Err(Refused::Full))
+                        && self.make_room(now, datapath, &sighting, rate, out)
+                    {
+                        self.offer(now, &sighting, &rule)
+                    } else {
+                        answer
+                    }
                 }
-            }
+                Err(refused) => Some(Err(refused)),
+            },
             // It comes again in the next window, if it's still worth it.
             Meters::Later => None,
             Meters::Stays => {
@@ -384,6 +408,13 @@ impl Offload {
             }
             Meters::Refused(refused) => Some(Err(refused)),
         };
+        if !matches!(answer, Some(Ok(_)))
+            && let Some(of) = plan.measured
+            && let Err(failure) = self.read_aggregate(now, datapath, &of, out)
+        {
+            // A counter that was made for nothing goes again.
+            self.fail(now, datapath, of.port, &failure, out);
+        }
         match answer {
             Some(Ok(handle)) => {
                 let counts = Counts::default();
@@ -405,6 +436,17 @@ impl Offload {
                 }
             }
             None => {}
+        }
+    }
+
+    /// What only steers, in a device that doesn't count, marks its packets with the place that its entry will have.
+    fn mark(&self, sighting: &Sighting, rule: &mut FlowRule) {
+        let marks = |device: &Device| device.marks && !device.counts;
+        if matches!(self.policy.mode, Mode::Partial { .. })
+            && self.devices.get(sighting.port as usize).is_some_and(marks)
+        {
+            let place = self.free.last().map_or(self.entries.len(), |index| *index as usize);
+            rule.actions.insert(0, Action::Mark(place as u32 + 1));
         }
     }
 
@@ -436,8 +478,8 @@ impl Offload {
         Ok(plan)
     }
 
-    /// The rule for a flow. What only steers does without a counter where there is none; it is taken back when it would be idle, and
-    /// comes again if it's still worth it.
+    /// The rule for a flow. What only steers does without a counter where there is none: its packets' marks tell that it isn't
+    /// idle. Without marks it is taken back when it would be idle, and comes again if it's still worth it.
     fn plan<F: Frame>(&self, datapath: &Datapath<F>, sighting: &Sighting) -> Result<Plan, Ineligible> {
         let mut plan = datapath.plan(sighting, self.policy.mode)?;
         let device = self.devices.get(sighting.port as usize);
@@ -454,7 +496,9 @@ impl Offload {
     fn margin(&self, shard: u16, session: u32, bytes: u64) -> u64 {
         let entries = self.by_session.get(&(shard, session)).map_or(&[][..], Vec::as_slice);
         let entries = entries.iter().filter_map(|index| self.entries.get(*index as usize)?.as_ref());
-        let all = entries.fold(bytes, |sum, entry| sum.saturating_add(entry.bytes));
+        // What arrives is at least what passes.
+        let of = |entry: &Entry| entry.bytes.max(self.arriving(&entry.plan));
+        let all = entries.fold(bytes, |sum, entry| sum.saturating_add(of(entry)));
         let volume = u128::from(all) * 4 * u128::from(self.policy.read_interval) / u128::from(Nanos::SECOND);
         self.policy.margin.max(u64::try_from(volume).unwrap_or(u64::MAX))
     }
@@ -484,6 +528,9 @@ impl Offload {
     fn enter(&mut self, entry: Entry) {
         let (name, session) = (entry.sighting.name(), (entry.sighting.shard, entry.plan.session));
         self.shares.used(&entry.plan.limits, entry.sighting.port, false);
+        if let Some(of) = entry.plan.measured {
+            self.counted(&of, false);
+        }
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             (self.entries.len() - 1) as u32
@@ -500,6 +547,9 @@ impl Offload {
         self.free.push(index);
         self.by_name.remove(&entry.sighting.name());
         self.shares.used(&entry.plan.limits, entry.sighting.port, true);
+        if let Some(of) = entry.plan.measured {
+            self.counted(&of, true);
+        }
         let session = (entry.sighting.shard, entry.plan.session);
         if let Some(entries) = self.by_session.get_mut(&session) {
             entries.retain(|known| *known != index);
@@ -564,18 +614,16 @@ impl Offload {
         out: &mut Outbox<F>,
     ) -> bool {
         let Some(entry) = self.entries.get(index as usize).and_then(Option::as_ref) else { return false };
-        let (port, handle) = (entry.sighting.port, entry.handle);
+        let (port, handle, measured) = (entry.sighting.port, entry.handle, entry.plan.measured);
         let Some(device) = self.devices.get_mut(port as usize) else { return false };
-        match device.offload.counts(handle) {
-            Ok(counts) => {
-                self.account(now, datapath, index, counts, out);
-                true
-            }
-            Err(failure) => {
-                self.fail(now, datapath, port, &failure, out);
-                false
-            }
+        let read = device.offload.counts(handle).and_then(|counts| {
+            self.account(now, datapath, index, counts, out);
+            measured.map_or(Ok(()), |of| self.read_aggregate(now, datapath, &of, out))
+        });
+        if let Err(failure) = &read {
+            self.fail(now, datapath, port, failure, out);
         }
+        read.is_ok()
     }
 
     /// Enters what has been counted since the last reading.
@@ -621,20 +669,18 @@ impl Offload {
         reason: TakenBack,
     ) -> bool {
         let Some(entry) = self.entries.get(index as usize).and_then(Option::as_ref) else { return false };
-        let (port, handle) = (entry.sighting.port, entry.handle);
+        let (port, handle, measured) = (entry.sighting.port, entry.handle, entry.plan.measured);
         let Some(device) = self.devices.get_mut(port as usize) else { return false };
-        match device.offload.remove(handle) {
-            Ok(counts) => {
-                self.account(now, datapath, index, counts, out);
-                self.leave(index);
-                self.counters.taken_back[reason as usize] += 1;
-                true
-            }
-            Err(failure) => {
-                self.fail(now, datapath, port, &failure, out);
-                false
-            }
+        let taken = device.offload.remove(handle).and_then(|counts| {
+            self.account(now, datapath, index, counts, out);
+            self.leave(index);
+            self.counters.taken_back[reason as usize] += 1;
+            measured.map_or(Ok(()), |of| self.read_aggregate(now, datapath, &of, out))
+        });
+        if let Err(failure) = &taken {
+            self.fail(now, datapath, port, failure, out);
         }
+        taken.is_ok()
     }
 
     fn withdraw_session<F: Frame>(
@@ -706,6 +752,7 @@ impl Offload {
             self.leave(index as u32);
             self.counters.taken_back[TakenBack::Failure as usize] += 1;
         }
+        self.lose_aggregates(now, datapath, port, out);
         self.shares.withhold(port);
         let retry = self.policy.retry;
         if let Some(device) = self.devices.get_mut(port as usize) {

@@ -1,9 +1,11 @@
 //! What would the fast path do with a flow's packets, and can that be said in a rule?
 
 use super::Mode;
+use super::aggregate::Measured;
 use super::share::{Limit, can_be_shared};
 use super::sight::Sighting;
 use crate::Reason;
+use crate::account::Counted;
 use crate::command::Event;
 use crate::counters::Traffic;
 use crate::datapath::Datapath;
@@ -16,10 +18,13 @@ use crate::outbox::Outbox;
 use crate::parse::{Kind, Meta};
 use crate::police;
 use crate::record::{Record, flag};
+use crate::shard::Shard;
 use io::Frame;
-use io::offload::{Action, Container, FlowRule, MeterId, TunnelMatch};
+use io::offload::{Action, Container, CounterId, FlowRule, MeterId, TunnelMatch};
 use pfcp::Seid;
 use session::rules::Rules;
+use session::usage::Usage;
+use std::sync::Arc;
 use tables::Nanos;
 
 /// Why a flow stays in software.
@@ -79,17 +84,20 @@ pub(crate) struct Plan {
     pub front: u16,
     /// What its packets' rate is limited by, the worker's share of which doesn't count for them.
     pub limits: Vec<Limit>,
+    /// The URRs that measure before the limits.
+    pub measured: Option<Measured>,
     /// Its slice's place, uplink or downlink, where its packets are counted, too.
     pub slice: Option<u32>,
 }
 
 impl Plan {
-    /// The rule, with a device's meters for the limits.
-    pub fn rule_with(&self, meters: &[MeterId]) -> FlowRule {
+    /// The rule, with a device's meters for the limits and its counter in front of them.
+    pub fn rule_with(&self, counter: Option<CounterId>, meters: &[MeterId]) -> FlowRule {
         let mut rule = self.rule.clone();
         // Behind the headers' removal, where the length is the one that is limited.
         let at = rule.actions.len().min(1);
-        rule.actions.splice(at..at, meters.iter().map(|meter| Action::Meter(*meter)));
+        let meters = meters.iter().map(|meter| Action::Meter(*meter));
+        rule.actions.splice(at..at, counter.map(Action::CountFor).into_iter().chain(meters));
         rule
     }
 }
@@ -150,6 +158,7 @@ impl<F: Frame> Datapath<F> {
                 actions: vec![Action::Count],
             },
             limits: Vec::new(),
+            measured: None,
             slice: None,
             session: slot,
             seid: session.rules.seid,
@@ -162,7 +171,7 @@ impl<F: Frame> Datapath<F> {
             return Ok(plan);
         }
         if record.flags & (flag::METERED | flag::SHARED_METERS) != 0 {
-            self.add_limits(&mut plan, &session.rules, shard)?;
+            self.add_limits(&mut plan, &session.rules, sighting)?;
         }
         // What happens to packets beside what their record says.
         let translated = self.nat.is_some() && !record.has(flag::OUTER);
@@ -189,8 +198,9 @@ impl<F: Frame> Datapath<F> {
         Ok(plan)
     }
 
-    /// What limits the rate of a plan's packets, and their slice.
-    fn add_limits(&self, plan: &mut Plan, rules: &Rules, shard: u16) -> Result<(), Ineligible> {
+    /// What limits the rate of a plan's packets, what is measured before that, and their slice.
+    fn add_limits(&self, plan: &mut Plan, rules: &Rules, sighting: &Sighting) -> Result<(), Ineligible> {
+        let &Sighting { shard, port, .. } = sighting;
         let Plan { pdr, uplink, session, seid, .. } = *plan;
         for qer in police::limited_qers(rules, pdr, uplink) {
             let qer = rules.qers.get(qer as usize).ok_or(Ineligible::Gone)?;
@@ -204,11 +214,11 @@ impl<F: Frame> Datapath<F> {
             share.filter(|share| share.is_unlimited()).ok_or(Ineligible::Metered)?;
             plan.slice = Some(place);
         }
-        // What is dropped would have to be measured, too.
+        // What meters drop is measured, too.
         let urrs = rules.pdrs.get(pdr as usize).map_or(&[][..], |pdr| &pdr.urrs);
         let mut urrs = urrs.iter().filter_map(|urr| rules.urrs.get(*urr as usize));
         if !plan.limits.is_empty() && urrs.any(|urr| urr.before_enforcement && !urr.inactive) {
-            return Err(Ineligible::Metered);
+            plan.measured = Some(Measured { port, shard, session, seid, pdr });
         }
         Ok(())
     }
@@ -286,13 +296,8 @@ impl<F: Frame> Datapath<F> {
         {
             self.network.neighbours.touch(interface, destination);
         }
-        shard.fold(plan.session);
-        let mut reports = Vec::new();
-        if let Some(session) = shard.session_mut(plan.session) {
-            let rules = std::sync::Arc::clone(&session.rules);
-            session.books.settle(&rules, plan.pdr, (packets, bytes), (since, now), &mut reports);
-        }
-        shard.grant(plan.session);
+        let counted = if plan.measured.is_some() { Counted::Passed } else { Counted::Everywhere };
+        let reports = settle(shard, plan.session, plan.pdr, counted, (packets, bytes), (since, now));
         self.counters.forwarded_by_device(plan.uplink, packets, bytes);
         if let Some(share) = plan.slice.and_then(|place| self.slices.get_mut(place as usize)) {
             share.count(Traffic { packets, bytes });
@@ -301,6 +306,44 @@ impl<F: Frame> Datapath<F> {
             out.events.push(Event::Usage { seid: plan.seid, usage: reports });
         }
     }
+
+    /// Enters what has arrived in a device for a rule between `since` and `now`, before its rate was limited.
+    pub(crate) fn enter_arrived(
+        &mut self,
+        times: (Nanos, Nanos),
+        of: &Measured,
+        counts: (u64, u64),
+        out: &mut Outbox<F>,
+    ) {
+        let Some(Some(shard)) = self.shards.get_mut(of.shard as usize) else { return };
+        let session = shard.session(of.session).filter(|session| session.rules.seid == of.seid);
+        if counts.0 == 0 || session.is_none() {
+            return;
+        }
+        let reports = settle(shard, of.session, of.pdr, Counted::Arrived, counts, times);
+        if !reports.is_empty() {
+            out.events.push(Event::Usage { seid: of.seid, usage: reports });
+        }
+    }
+}
+
+/// Enters packets in a session's books: what is to be reported.
+fn settle<F>(
+    shard: &mut Shard<F>,
+    slot: u32,
+    pdr: u16,
+    counted: Counted,
+    counts: (u64, u64),
+    times: (Nanos, Nanos),
+) -> Vec<Usage> {
+    shard.fold(slot);
+    let mut reports = Vec::new();
+    if let Some(session) = shard.session_mut(slot) {
+        let rules = Arc::clone(&session.rules);
+        session.books.settle(&rules, pdr, counted, counts, times, &mut reports);
+    }
+    shard.grant(slot);
+    reports
 }
 
 /// Octets from the outer IP header to the user's packet.

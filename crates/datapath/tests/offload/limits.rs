@@ -4,7 +4,7 @@
 use super::*;
 use crate::reference::bucket::Maximum;
 use datapath::Reason;
-use io::offload::Features;
+use io::offload::{Feature, Features};
 
 /// Nanoseconds: the depth of a worker's buckets, and what its meters gain by rounding each packet to the 64th part of one.
 const DEPTH: u64 = 100 * MILLI + 3_000;
@@ -276,7 +276,7 @@ fn what_a_failed_device_may_use_is_withheld() {
 #[test]
 fn a_device_without_meters_has_no_share() {
     let none = FlowTableConfig { meters: 0, ..FlowTableConfig::default() };
-    let features: Features = MemSwitch::features().without(io::offload::Feature::Meter);
+    let features: Features = MemSwitch::features().without(Feature::Meter);
     let cannot = FlowTableConfig { features, ..FlowTableConfig::default() };
     for (table, refusal) in [(none, 1), (cannot, 0)] {
         let mut hard = one_session(&limited(40 * MBIT), &table);
@@ -293,4 +293,39 @@ fn a_device_without_meters_has_no_share() {
         assert!(hard.switch.is_empty());
         assert!(hard.report().counters.refused[refusal] > 0, "{:?}", hard.report().counters);
     }
+}
+
+/// What is measured before the rate is limited is all that came, whatever the device's meters dropped of it.
+#[test]
+fn a_second_counter_measures_what_came() {
+    let kind = Kind { filters: true, before: Some(2_000_000), ..limited(40 * MBIT) };
+    let mut world = World::new(3, &kind, &FlowTableConfig::default());
+    let (mut came, mut counters) = (0, 0);
+    let mut measured = |world: &mut World| {
+        for (_, urr, _, volume) in world.side.reported() {
+            came += if urr == UrrId(2) { volume.uplink_packets + volume.downlink_packets } else { 0 };
+        }
+        came
+    };
+    for load in [50, 300, 150] {
+        world.run(150, load);
+        counters = counters.max(world.side.switch.counters());
+        let told = measured(&mut world);
+        let [_, (id, open)] = world.side.snapshot(place(1)).unwrap().urrs[..] else { panic!("two URRs") };
+        assert_eq!((id, told + open.uplink_packets + open.downlink_packets), (UrrId(2), world.sent));
+    }
+    let report = world.side.report().counters;
+    assert!(counters > 0 && report.dropped > 100, "{counters}, {report:?}");
+    let snapshot = world.side.snapshot(place(1)).unwrap();
+    let passed: u64 = snapshot.pdrs.iter().map(|(_, packets, _)| packets).sum();
+    let dropped: u64 = snapshot.drops.iter().map(|(_, packets)| packets).sum();
+    assert_eq!(passed + dropped, world.sent);
+    assert_eq!(snapshot.pdrs.iter().map(|(.., bytes)| bytes).sum::<u64>(), world.judge.passed.iter().sum());
+    world.side.apply(Command::Remove { token: Token(3), session: place(1) });
+    assert_eq!((world.side.switch.counters(), world.side.switch.meters()), (0, 0));
+    // A device that has no such counters is asked for none of these rules.
+    let features = MemSwitch::features().without(Feature::SharedCount);
+    let mut world = World::new(3, &kind, &FlowTableConfig { features, ..FlowTableConfig::default() });
+    world.run(150, 50);
+    assert!(world.side.switch.is_empty() && world.side.report().counters.refused[0] > 0);
 }

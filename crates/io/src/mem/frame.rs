@@ -155,11 +155,19 @@ fn spill(list: &mut Vec<Buffer>, depot: &Mutex<Vec<Vec<Buffer>>>) {
     }
 }
 
-/// How many frames of a limited pool are out.
+/// How many frames of a limited pool are out; or, of a frame from the wire, the mark that a rule gave it.
 #[derive(Debug)]
-struct Ledger {
+pub(super) struct Ledger {
     out: AtomicUsize,
     limit: usize,
+    mark: Option<u32>,
+}
+
+impl Ledger {
+    /// A mark, for any number of frames.
+    pub(super) fn of_mark(mark: u32) -> Arc<Self> {
+        Arc::new(Self { out: AtomicUsize::new(0), limit: 0, mark: Some(mark) })
+    }
 }
 
 /// A packet in a buffer of ordinary memory.
@@ -168,7 +176,8 @@ struct Ledger {
 #[derive(Debug)]
 pub struct MemFrame {
     buffer: Buffer,
-    /// Set for frames of a limited [`MemPool`]; `None` on the fast path.
+    /// Set for frames of a limited [`MemPool`] and for marked ones; `None` on the fast path. A mark of its own would make each
+    /// frame larger.
     ledger: Option<Arc<Ledger>>,
     start: u16,
     len: u16,
@@ -237,6 +246,27 @@ impl MemFrame {
     #[inline]
     pub fn set_rss_hash(&mut self, hash: u32) {
         self.hash = hash;
+    }
+
+    /// This frame with a mark; a pool's frame goes back to it, and a copy takes its place. `None`: there is no such long frame.
+    pub(super) fn marked(mut self, mark: &Arc<Ledger>) -> Option<Self> {
+        if self.ledger.as_ref().is_some_and(|ledger| ledger.mark.is_none()) {
+            self = self.duplicate()?;
+        }
+        mark.out.fetch_add(1, Ordering::Relaxed);
+        if let Some(before) = self.ledger.replace(Arc::clone(mark)) {
+            before.out.fetch_sub(1, Ordering::Relaxed);
+        }
+        Some(self)
+    }
+
+    /// Without a mark: it has left the NIC that gave it one.
+    pub(super) fn unmark(&mut self) {
+        if self.mark().is_some()
+            && let Some(ledger) = self.ledger.take()
+        {
+            ledger.out.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// A second frame with the same content.
@@ -338,6 +368,10 @@ impl Frame for MemFrame {
     fn rss_hash(&self) -> Option<u32> {
         (self.hash != 0).then_some(self.hash)
     }
+
+    fn mark(&self) -> Option<u32> {
+        self.ledger.as_ref()?.mark
+    }
 }
 
 /// Frames for a worker's own making, at most a fixed number of which exist at a time.
@@ -353,7 +387,7 @@ pub struct MemPool {
 impl MemPool {
     /// A pool of at most `limit` frames.
     pub fn new(limit: usize, size: FrameSize) -> Self {
-        Self { ledger: Arc::new(Ledger { out: AtomicUsize::new(0), limit }), size }
+        Self { ledger: Arc::new(Ledger { out: AtomicUsize::new(0), limit, mark: None }), size }
     }
 
     /// Frames of this pool that may exist at a time.

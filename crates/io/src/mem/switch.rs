@@ -1,13 +1,13 @@
 //! The flow table of NICs in memory: an embedded switch that some of them share.
 
 use super::flows::{Facts, decrement_ttl, encapsulate};
-use super::frame::MemFrame;
+use super::frame::{Ledger, MemFrame};
 use super::meter::Bucket;
 use super::nic::{MemNic, Registers};
 use crate::frame::Frame;
 use crate::offload::{
-    Action, Capabilities, Container, Counts, Failure, Feature, Features, FlowOffload, FlowRule, Handle,
-    MeterId, Pattern, Refused, TunnelMatch,
+    Action, Capabilities, Container, CounterId, Counts, Failure, Feature, Features, FlowOffload, FlowRule,
+    Handle, MeterId, Pattern, Refused, TunnelMatch,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -76,7 +76,9 @@ struct Table {
     next_handle: u64,
     next_owner: u64,
     meters: HashMap<MeterId, Bucket>,
-    next_meter: u32,
+    /// With their owners.
+    counters: HashMap<CounterId, (Counts, u64)>,
+    next_object: u32,
     /// As it was told last.
     now: Nanos,
     offered: u64,
@@ -90,6 +92,8 @@ struct Table {
 struct Rule {
     longest: u16,
     actions: Vec<Action>,
+    /// What it marks frames with.
+    mark: Option<Arc<Ledger>>,
     counts: Counts,
 }
 
@@ -125,7 +129,8 @@ impl MemSwitch {
             next_handle: 1,
             next_owner: 1,
             meters: HashMap::new(),
-            next_meter: 1,
+            counters: HashMap::new(),
+            next_object: 1,
             now: Nanos(0),
             offered: 0,
             since: Nanos(0),
@@ -134,9 +139,9 @@ impl MemSwitch {
         Self { shared: Arc::new(Shared { live: AtomicUsize::new(0), table: Mutex::new(table) }) }
     }
 
-    /// What the model can do: all but marks, which its frames have no room for, and receive-side scaling by rule.
+    /// What the model can do: all but receive-side scaling by rule.
     pub fn features() -> Features {
-        Features::all().without(Feature::Mark).without(Feature::Rss)
+        Features::all().without(Feature::Rss)
     }
 
     /// What time it is, for its meters: it has no clock. What it is told of the past changes nothing.
@@ -179,11 +184,17 @@ impl MemSwitch {
         self.lock().meters.len()
     }
 
+    /// Counters that there are beside the rules' own.
+    pub fn counters(&self) -> usize {
+        self.lock().counters.len()
+    }
+
     /// Loses power for a moment: all rules and meters are gone, and their counters.
     pub fn reset(&self) {
         let mut table = self.lock();
         table.rules.clear();
         table.meters.clear();
+        table.counters.clear();
         table.handles.clear();
         table.shapes.clear();
         self.shared.live.store(0, Ordering::Release);
@@ -231,11 +242,8 @@ impl Table {
         if facts.len > usize::from(rule.longest) || !leaves(&self.ports, rule, &frame, facts) {
             return Verdict::Host(frame);
         }
-        let mut meters = |meter, bytes| match self.meters.get_mut(&meter) {
-            Some(bucket) => bucket.passes(bytes, self.now),
-            None => true,
-        };
-        run(&self.ports, port, rule, frame, facts, &mut meters)
+        let mut objects = Objects { now: self.now, meters: &mut self.meters, counters: &mut self.counters };
+        run(&self.ports, port, rule, frame, facts, &mut objects)
     }
 
     fn insert(&mut self, owner: u64, port: u16, now: Nanos, rule: &FlowRule) -> Result<Handle, Refused> {
@@ -243,8 +251,13 @@ impl Table {
         if let Some(feature) = rule.lacks(self.config.features) {
             return Err(Refused::Unsupported(feature));
         }
-        if metered(rule).any(|meter| !self.meters.contains_key(&meter)) {
-            return Err(Refused::Device("no such meter".into()));
+        let missing = |action: &Action| match action {
+            Action::Meter(meter) => !self.meters.contains_key(meter),
+            Action::CountFor(counter) => !self.counters.contains_key(counter),
+            _ => false,
+        };
+        if rule.actions.iter().any(missing) {
+            return Err(Refused::Device("no such meter or counter".into()));
         }
         self.offered += 1;
         let every = u64::from(self.config.refuse_every);
@@ -272,7 +285,11 @@ impl Table {
         self.next_handle += 1;
         self.handles.insert(handle, (port, rule.pattern, owner));
         let FlowRule { longest, ref actions, .. } = *rule;
-        self.rules.insert(key, Rule { longest, actions: actions.clone(), counts: Counts::default() });
+        let mark = actions.iter().find_map(|action| match action {
+            Action::Mark(mark) => Some(Ledger::of_mark(*mark)),
+            _ => None,
+        });
+        self.rules.insert(key, Rule { longest, actions: actions.clone(), mark, counts: Counts::default() });
         Ok(Handle(handle))
     }
 
@@ -284,8 +301,8 @@ impl Table {
         if self.meters.len() >= self.config.meters as usize {
             return Err(Refused::Full);
         }
-        let meter = MeterId(self.next_meter);
-        self.next_meter += 1;
+        let meter = MeterId(self.next_object);
+        self.next_object += 1;
         self.meters.insert(meter, Bucket::new(config, owner, self.now));
         Ok(meter)
     }
@@ -312,12 +329,38 @@ impl Table {
 
     fn remove_meter(&mut self, meter: MeterId) -> Result<Counts, Failure> {
         let dropped = self.dropped(meter)?;
-        let uses = |rule: &Rule| rule.actions.contains(&Action::Meter(meter));
-        if self.rules.values().any(uses) {
-            return Err(Failure::Device("a rule uses the meter".into()));
-        }
+        self.unused(&Action::Meter(meter))?;
         self.meters.remove(&meter);
         Ok(dropped)
+    }
+
+    fn unused(&self, action: &Action) -> Result<(), Failure> {
+        let used = self.rules.values().any(|rule| rule.actions.contains(action));
+        if used { Err(Failure::Device("a rule uses it".into())) } else { Ok(()) }
+    }
+
+    fn add_counter(&mut self, owner: u64) -> Result<CounterId, Refused> {
+        if !self.config.features.has(Feature::SharedCount) {
+            return Err(Refused::Unsupported(Feature::SharedCount));
+        }
+        let counter = CounterId(self.next_object);
+        self.next_object += 1;
+        self.counters.insert(counter, (Counts::default(), owner));
+        Ok(counter)
+    }
+
+    fn counted(&self, counter: CounterId) -> Result<Counts, Failure> {
+        if let Some(failure) = &self.broken {
+            return Err(failure.clone());
+        }
+        self.counters.get(&counter).map(|(counts, _)| *counts).ok_or(Failure::Forgotten)
+    }
+
+    fn remove_counter(&mut self, counter: CounterId) -> Result<Counts, Failure> {
+        let counts = self.counted(counter)?;
+        self.unused(&Action::CountFor(counter))?;
+        self.counters.remove(&counter);
+        Ok(counts)
     }
 
     fn take_token(&mut self, now: Nanos) -> bool {
@@ -379,22 +422,21 @@ fn leaves(ports: &[Arc<Registers>], rule: &Rule, frame: &MemFrame, facts: &Facts
     })
 }
 
-/// The meters of a rule.
-fn metered(rule: &FlowRule) -> impl Iterator<Item = MeterId> + '_ {
-    rule.actions.iter().filter_map(|action| match action {
-        Action::Meter(meter) => Some(*meter),
-        _ => None,
-    })
+/// What rules share.
+struct Objects<'a> {
+    now: Nanos,
+    meters: &'a mut HashMap<MeterId, Bucket>,
+    counters: &'a mut HashMap<CounterId, (Counts, u64)>,
 }
 
-/// Does what a rule says to a frame that [`leaves`]. `passes`: whether a meter has tokens for so many bytes, which it takes then.
+/// Does what a rule says to a frame that [`leaves`].
 fn run(
     ports: &[Arc<Registers>],
     port: u16,
     rule: &mut Rule,
     mut frame: MemFrame,
     facts: &Facts,
-    passes: &mut dyn FnMut(MeterId, usize) -> bool,
+    objects: &mut Objects<'_>,
 ) -> Verdict {
     let arrived = frame.len() as u64;
     let came = |port: u16| {
@@ -406,13 +448,26 @@ fn run(
     for action in &rule.actions {
         match action {
             Action::Count => {
-                rule.counts.packets += 1;
-                rule.counts.bytes += frame.len() as u64;
+                count(&mut rule.counts, &frame);
+            }
+            Action::CountFor(counter) => {
+                if let Some((counts, _)) = objects.counters.get_mut(counter) {
+                    count(counts, &frame);
+                }
             }
             Action::Meter(meter) => {
-                if !passes(*meter, frame.len()) {
+                let bucket = objects.meters.get_mut(meter);
+                if bucket.is_some_and(|bucket| !bucket.passes(frame.len(), objects.now)) {
                     came(port);
                     return Verdict::Gone;
+                }
+            }
+            Action::Mark(_) => {
+                if let Some(mark) = &rule.mark {
+                    match frame.marked(mark) {
+                        Some(marked) => frame = marked,
+                        None => return Verdict::Gone,
+                    }
                 }
             }
             Action::Decap => {
@@ -435,13 +490,18 @@ fn run(
                 }
                 return Verdict::Gone;
             }
-            Action::Mark(_) | Action::Rss { .. } => {}
+            Action::Rss { .. } => {}
         }
     }
     match queue {
         Some(queue) => Verdict::Queue(frame, queue),
         None => Verdict::Host(frame),
     }
+}
+
+fn count(counts: &mut Counts, frame: &MemFrame) {
+    counts.packets += 1;
+    counts.bytes += frame.len() as u64;
 }
 
 fn add(counts: &[AtomicU64; 2], bytes: u64) {
@@ -568,8 +628,23 @@ impl FlowOffload for MemOffload {
             own.into_iter().try_for_each(|handle| table.remove(handle).map(drop))?;
             let own = table.meters.iter().filter(|(_, bucket)| bucket.owner == self.owner);
             let own: Vec<_> = own.map(|(meter, _)| *meter).collect();
-            own.into_iter().try_for_each(|meter| table.remove_meter(meter).map(drop))
+            own.into_iter().try_for_each(|meter| table.remove_meter(meter).map(drop))?;
+            let own = table.counters.iter().filter(|(_, (_, owner))| *owner == self.owner);
+            let own: Vec<_> = own.map(|(counter, _)| *counter).collect();
+            own.into_iter().try_for_each(|counter| table.remove_counter(counter).map(drop))
         })
+    }
+
+    fn add_counter(&mut self, _now: Nanos) -> Result<CounterId, Refused> {
+        self.change(|table| table.add_counter(self.owner))
+    }
+
+    fn counted(&mut self, counter: CounterId) -> Result<Counts, Failure> {
+        self.shared.lock().counted(counter)
+    }
+
+    fn remove_counter(&mut self, counter: CounterId) -> Result<Counts, Failure> {
+        self.change(|table| table.remove_counter(counter))
     }
 
     fn add_meter(&mut self, now: Nanos, config: MeterConfig) -> Result<MeterId, Refused> {

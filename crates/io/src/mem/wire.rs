@@ -179,6 +179,7 @@ impl MemWire {
         let Some(ring) = self.from_host.get_mut(queue) else { return 0 };
         let n = ring.slots().min(max);
         let Ok(chunk) = ring.read_chunk(n) else { return 0 };
+        let before = into.len();
         if self.faults_out.is_transparent() {
             into.extend(chunk);
         } else {
@@ -186,6 +187,8 @@ impl MemWire {
                 self.faults_out.pass(frame, into);
             }
         }
+        // A mark is the NIC's that gave it.
+        into.iter_mut().skip(before).for_each(MemFrame::unmark);
         n
     }
 

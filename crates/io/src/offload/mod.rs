@@ -18,6 +18,8 @@
 //! **Meters** are token buckets with a life of their own (RFC 2697, without an excess burst): they are made before the rules that
 //! share them, and outlive these. A packet that a meter has no tokens for is dropped by the device.
 //!
+//! **Counters** are each rule's own; beside them rules may count into one that they share, which has a life of its own as well.
+//!
 //! **What a device leaves to software**, whatever the pattern says: fragments, IPv4 options, a TTL of 1 or less,
 //! lengths that contradict each other, wrong IPv4 header checksums, and packets longer than [`FlowRule::longest`].
 //!
@@ -37,7 +39,7 @@
 mod rule;
 
 pub(crate) use rule::outer;
-pub use rule::{Action, Container, Feature, Features, FlowRule, MeterId, Pattern, TunnelMatch};
+pub use rule::{Action, Container, CounterId, Feature, Features, FlowRule, MeterId, Pattern, TunnelMatch};
 
 use tables::{MeterConfig, Nanos};
 
@@ -130,10 +132,31 @@ pub trait FlowOffload: Send {
     /// Errors: the device has failed, and the rule may be in force still.
     fn remove(&mut self, handle: Handle) -> Result<Counts, Failure>;
 
-    /// Takes all rules and meters back that were made through this handle on the device.
+    /// Takes all rules, meters and counters back that were made through this handle on the device.
     ///
     /// Errors: the device has failed, and rules may be in force still.
     fn flush(&mut self) -> Result<(), Failure>;
+
+    /// Makes a counter for [`Action::CountFor`].
+    ///
+    /// Errors: see [`Refused`].
+    fn add_counter(&mut self, _now: Nanos) -> Result<CounterId, Refused> {
+        Err(Refused::Unsupported(Feature::SharedCount))
+    }
+
+    /// What a counter has counted so far.
+    ///
+    /// Errors: the device has failed.
+    fn counted(&mut self, _counter: CounterId) -> Result<Counts, Failure> {
+        Err(Failure::Forgotten)
+    }
+
+    /// Takes a counter back that no rule uses any more. Says what it counted in all.
+    ///
+    /// Errors: the device has failed, or a rule still uses the counter.
+    fn remove_counter(&mut self, _counter: CounterId) -> Result<Counts, Failure> {
+        Err(Failure::Forgotten)
+    }
 
     /// Makes a meter, full, for [`Action::Meter`]. Between any two moments it lets no more pass than its size and what its rate
     /// brings meanwhile.

@@ -23,6 +23,8 @@ pub enum Feature {
     Lengths,
     /// [`Action::Count`].
     Count,
+    /// [`Action::CountFor`].
+    SharedCount,
     /// [`Action::Mark`].
     Mark,
     /// [`Action::Queue`].
@@ -45,7 +47,7 @@ pub enum Feature {
 
 impl Feature {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Rules,
         Self::Ethernet,
         Self::Addresses,
@@ -54,6 +56,7 @@ impl Feature {
         Self::Inner,
         Self::Lengths,
         Self::Count,
+        Self::SharedCount,
         Self::Mark,
         Self::Queue,
         Self::Rss,
@@ -76,6 +79,7 @@ impl Feature {
             Self::Inner => "inner",
             Self::Lengths => "lengths",
             Self::Count => "count",
+            Self::SharedCount => "shared-count",
             Self::Mark => "mark",
             Self::Queue => "queue",
             Self::Rss => "rss",
@@ -232,12 +236,18 @@ impl Pattern {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MeterId(pub u32);
 
+/// A counter in a device, which rules may share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CounterId(pub u32);
+
 /// What is done with a packet, in the order given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Count it, with the length that it has when its turn comes.
     Count,
-    /// Give it this number on its way to a worker.
+    /// Count it, in the same way, for this counter of the device as well, which rules may share.
+    CountFor(CounterId),
+    /// Give it this number on its way to a worker, who finds it in [`Frame::mark`](crate::Frame::mark).
     Mark(u32),
     /// Bring it to this receive queue.
     Queue(u16),
@@ -268,6 +278,7 @@ impl Action {
     pub fn needs(&self) -> Feature {
         match self {
             Self::Count => Feature::Count,
+            Self::CountFor(_) => Feature::SharedCount,
             Self::Mark(_) => Feature::Mark,
             Self::Queue(_) => Feature::Queue,
             Self::Rss { .. } => Feature::Rss,
