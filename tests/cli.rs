@@ -478,9 +478,11 @@ fn an_interrupt_of_the_demos_traffic_is_told_before_the_figures() {
 fn an_interrupted_benchmark_keeps_what_it_has() {
     let directory = Directory::new("interrupted");
     for tenths in std::iter::successors(Some(1), |tenths| Some(2 * tenths)) {
-        let json = directory.0.join("figures.json");
+        let (json, svg) = (directory.0.join("figures.json"), directory.0.join("figures.svg"));
         let child = millrace(&["bench", "flow-insert", "--flows", "64,16777216", "--json"])
             .arg(&json)
+            .arg("--svg")
+            .arg(&svg)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -495,7 +497,7 @@ fn an_interrupted_benchmark_keeps_what_it_has() {
         let (stdout, stderr) = ends(&output, 130);
         if stderr.contains("error: interrupted before anything was measured\n") {
             assert_eq!(stdout, "");
-            assert!(!json.exists());
+            assert!(!json.exists() && !svg.exists());
             continue;
         }
         assert!(stderr.contains("error: interrupted; this is what was measured until then\n"), "{stderr}");
@@ -504,6 +506,8 @@ fn an_interrupted_benchmark_keeps_what_it_has() {
         assert!(results.iter().any(|result| result["params"]["flows"] == 64), "{json}");
         assert!(json["notes"].to_string().contains("interrupted"), "{json}");
         assert!(stdout.contains("flows=64 ") && stdout.contains("note: interrupted"), "{stdout}");
+        let svg = std::fs::read_to_string(&svg).unwrap();
+        assert!(svg.contains("(interrupted)") && svg.contains(">insert</text>"), "{svg}");
         return;
     }
 }
@@ -519,6 +523,9 @@ fn what_cant_be_written_is_told_before_it_is_measured() {
             "error: can't write /nonexistent/figures: No such file or directory (os error 2)\n"
         );
     }
+    // It draws several.
+    let output = millrace(&["bench", "seeds", "--out", "/proc/none", "--svg", "/dev/null"]).output().unwrap();
+    assert!(ends(&output, 2).1.contains("into --out"));
     let output = millrace(&["bench", "seeds", "--out", "/proc/none"]).output().unwrap();
     assert!(ends(&output, 1).1.contains("/proc/none"));
 }

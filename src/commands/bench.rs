@@ -4,15 +4,17 @@ use crate::exit::{Exit, Failure};
 use crate::screen::{self, Screen};
 use crate::signals::{self, Ended};
 use crate::{output, report};
-use bench::chart::Figure;
+use bench::chart::{Figure, Illustrated};
+use bench::crew::CrewError;
+use bench::jitter::Fitness;
 use bench::scene::Scene;
 use bench::{
-    Progress, Report, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan, port,
-    profiles, seeds, svg,
+    Progress, Report, compose, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan,
+    port, profiles, seeds,
 };
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tables::clock::Tsc;
 
 /// Arguments of `bench`.
@@ -40,7 +42,7 @@ pub struct Args {
     /// Write the result as JSON (`-`: to standard output, instead of the table).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw the result.
+    /// Draw the result (`seeds` draws all of its own into `--out`).
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Where `seeds` writes its page and files.
@@ -113,9 +115,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for path in args.json.iter().filter(|path| !is_stdout(path)).chain(&args.svg) {
         check_writable(path)?;
     }
+    if args.scenario == Scenario::Seeds && args.svg.is_some() {
+        return Err(Failure::new(Exit::Usage, "seeds draws a picture of each scenario into --out"));
+    }
     let kept = Arc::new(Kept::default());
-    let last = (kept.clone(), args.json.clone(), args.out.clone());
-    let ended = signals::end_with(move || last.0.last_words(last.1.as_deref(), last.2.as_deref()))?;
+    let last = (kept.clone(), args.json.clone(), args.svg.clone(), args.out.clone());
+    let ended = signals::end_with(move || {
+        last.0.last_words(last.1.as_deref(), last.2.as_deref(), last.3.as_deref())
+    })?;
     let mut shown = Shown { screen: Screen::new(), before: String::new(), kept };
     let clock = Tsc::process();
     if args.scenario == Scenario::Seeds {
@@ -128,14 +135,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     ended.not_any_more();
     let report = outcome?;
     tell(&report, args.json.as_deref())?;
-    match (&args.svg, figure) {
-        (Some(path), Some(figure)) => figure.write(path).map_err(|error| failed(&error)),
-        (Some(path), None) => {
-            let (result, x) = drawn(args.scenario);
-            svg::draw(&report, result, x, path).map_err(|error| failed(&error))
-        }
-        (None, _) => Ok(()),
-    }
+    args.svg.as_ref().map_or(Ok(()), |path| draw(&report, figure, path))
+}
+
+/// Draws a report: its scenario's own figure, or what is composed of its results.
+fn draw(report: &Report, own: Option<Figure>, path: &Path) -> Result<(), Failure> {
+    own.unwrap_or_else(|| compose::figure(report)).write(path).map_err(|error| failed(&error))
 }
 
 /// Tells what was measured: to people, or as JSON.
@@ -260,49 +265,47 @@ fn measure(
     }
 }
 
-/// What is drawn of a scenario that has no figure of its own: a result, over a parameter.
-const fn drawn(scenario: Scenario) -> (&'static str, &'static str) {
-    match scenario {
-        Scenario::Io => ("cycles_per_packet", "payload"),
-        Scenario::Forward => ("cycles_per_packet", "sessions"),
-        Scenario::N4 => ("requests_per_second", "kept"),
-        Scenario::FlowTable => ("cycles_per_packet", "flows"),
-        Scenario::FlowInsert => ("operations_per_second", "flows"),
-        Scenario::Control => ("latency_us", "percentile"),
-        Scenario::Profiles => ("bits_per_second", "size"),
-        Scenario::Ndr => ("zero_loss_packets_per_second", "size"),
-        Scenario::Flood => ("packets_per_second", "flood_share"),
-        Scenario::PdrScan => ("cycles_per_packet", "pdrs"),
-        Scenario::Meters => ("cycles_per_packet", "meters"),
-        Scenario::Mirror => ("cycles_per_packet", "mirror"),
-        Scenario::Nat => ("cycles_per_packet", "mappings"),
-        Scenario::PayloadSize
-        | Scenario::Sessions
-        | Scenario::Cores
-        | Scenario::Skew
-        | Scenario::Scale
-        | Scenario::Moves
-        | Scenario::HandOff
-        | Scenario::Seeds => ("packets_per_second", "workers"),
+/// Measures the scenarios of the seeds, and says which one it is at.
+struct Seeds<'a> {
+    shown: &'a mut Shown,
+    quick: bool,
+    clock: Tsc,
+    number: usize,
+}
+
+impl Seeds<'_> {
+    /// How long the machine is watched before and after each.
+    const WATCHED: f64 = 0.5;
+}
+
+impl seeds::Runner for Seeds<'_> {
+    fn fitness(&mut self) -> Fitness {
+        self.shown.before.clear();
+        self.shown.tell("what the machine does by itself");
+        Fitness::measure(&self.clock, Self::WATCHED)
+    }
+
+    fn run(&mut self, scenario: seeds::Scenario) -> Result<Illustrated, CrewError> {
+        self.number += 1;
+        let all = seeds::Scenario::ALL.len();
+        self.shown.before = format!("{} ({} of {all}): ", scenario.name(), self.number);
+        scenario.run(self.quick, self.clock, self.shown)
     }
 }
 
 /// All scenarios of the seeds, as one page.
 fn run_seeds(quick: bool, out: &Path, clock: Tsc, shown: &mut Shown, ended: &Ended) -> Result<(), Failure> {
     let command = std::env::args().collect::<Vec<_>>().join(" ");
-    let all = seeds::Scenario::ALL.len();
-    let mut number = 0;
-    let mut one = |scenario: seeds::Scenario| {
-        number += 1;
-        shown.before = format!("{} ({number} of {all}): ", scenario.name());
-        scenario.run(quick, clock, shown)
-    };
-    let summary = seeds::run(out, &command, &mut one);
+    let mut runner = Seeds { shown, quick, clock, number: 0 };
+    let summary = seeds::run(out, &command, &mut runner);
     shown.screen.clear();
     ended.not_any_more();
     let summary = summary.map_err(|error| failed(&error))?;
-    for (_, found) in &summary.found {
-        output::text(&found.report.to_string())?;
+    for found in &summary.found {
+        output::text(&found.illustrated.report.to_string())?;
+    }
+    for claim in summary.claims() {
+        output::text(&format!("{claim}\n"))?;
     }
     output::text(&format!("{}\n", page(out).display()))?;
     match summary.failed.first() {
@@ -316,13 +319,24 @@ fn page(out: &Path) -> PathBuf {
     out.join("index.html")
 }
 
-/// What has been found so far: of each scenario, the last that was said.
+/// What has been found so far.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Report>>);
+struct Kept(Mutex<Findings>);
+
+/// Of each scenario what was said last, and the picture of the one that is measured, if it draws its own.
+#[derive(Default)]
+struct Findings {
+    reports: Vec<Report>,
+    figure: Option<Figure>,
+}
 
 impl Kept {
+    fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn keep(&self, report: &Report) {
-        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let reports = &mut self.findings().reports;
         match reports.iter_mut().find(|kept| kept.scenario == report.scenario) {
             Some(kept) => *kept = report.clone(),
             None => reports.push(report.clone()),
@@ -330,9 +344,9 @@ impl Kept {
     }
 
     /// What is told when a signal ends it all.
-    fn last_words(&self, json: Option<&Path>, out: Option<&Path>) {
+    fn last_words(&self, json: Option<&Path>, svg: Option<&Path>, out: Option<&Path>) {
         screen::clear();
-        let mut reports = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let Findings { mut reports, mut figure } = std::mem::take(&mut *self.findings());
         let why = if reports.is_empty() {
             "interrupted before anything was measured"
         } else {
@@ -341,7 +355,12 @@ impl Kept {
         report::print(&Failure::new(Exit::Interrupted, why));
         for report in &mut reports {
             report.notes.push("interrupted: not everything was measured".into());
-            if let Err(failure) = tell(report, json) {
+            let drawn = svg.map_or(Ok(()), |path| {
+                let mut figure = figure.take().unwrap_or_else(|| compose::figure(report));
+                figure.title += " (interrupted)";
+                draw(report, Some(figure), path)
+            });
+            for failure in [tell(report, json), drawn].into_iter().filter_map(Result::err) {
                 report::print(&failure);
             }
         }
@@ -372,6 +391,10 @@ impl Progress for Shown {
     fn keep(&mut self, report: &Report) {
         self.kept.keep(report);
     }
+
+    fn draw(&mut self, figure: Figure) {
+        self.kept.findings().figure = Some(figure);
+    }
 }
 
 fn is_stdout(path: &Path) -> bool {
@@ -401,4 +424,21 @@ fn write_json(report: &Report, path: &Path) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(report).map_err(|error| failed(&error))?;
     text.push('\n');
     std::fs::write(path, text).map_err(|error| failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_scenario_can_be_drawn() {
+        for scenario in Scenario::value_variants() {
+            let name = scenario.to_possible_value().unwrap().get_name().to_owned();
+            let own =
+                *scenario == Scenario::Seeds || seeds::Scenario::ALL.iter().any(|own| own.name() == name);
+            assert!(own != compose::has_figure(&name), "{name}");
+        }
+    }
 }

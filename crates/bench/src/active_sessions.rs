@@ -2,7 +2,8 @@
 //!
 //! All sessions are active, in shuffled order: with a thousand everything is in cache, with a million every packet waits for memory.
 
-use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::axis::grouped;
+use crate::chart::{self, Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::{self, Numbering, PAYLOAD};
 use crate::payload_size::{self, Point};
@@ -56,6 +57,7 @@ pub fn run(
                 let point = Point { model, workers: 1, uplink, sizes, active: sessions };
                 payload_size::push(&mut report, &point, &team, &flood.rates);
                 progress.keep(&report);
+                progress.draw(figure(&report, config));
             }
             saturated.stop()?;
         }
@@ -72,15 +74,14 @@ pub fn run(
 
 /// Bars by number of sessions.
 fn figure(report: &Report, config: &SessionsConfig) -> Figure {
-    let names = config.sessions.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let names: Vec<String> = config.sessions.iter().map(|sessions| grouped(&sessions.to_string())).collect();
     let panel = |uplink| {
         let of = |model: Model| {
             let bar = |(place, &active): (usize, &usize)| {
                 let point = Point { model, workers: 1, uplink, sizes: Sizes::Payload(PAYLOAD), active };
-                let rate = report.median("packets_per_second", &point.params()).unwrap_or_default();
-                (place as f64, rate / 1e6)
+                chart::Point::of(place as f64, report.find("packets_per_second", &point.params()), 1e-6)
             };
-            Series::measured(model.name(), config.sessions.iter().enumerate().map(bar).collect())
+            Series::measured(model.name(), config.sessions.iter().enumerate().map(bar))
         };
         let direction = if uplink { "uplink" } else { "downlink" };
         let axes = ("active sessions", "millions of packets a second");

@@ -10,18 +10,16 @@
 //!
 //! The arithmetic knows nothing of caches and memory that more cores would share.
 
-use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::chart::{self, Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::{self, Numbering};
 use crate::payload_size::{self, Point};
 use crate::progress::Progress;
+use crate::published::{self, LINK};
 use crate::report::{Measured, Param, Report};
 use crate::saturated::{Flood, Saturated, Sizes};
 use engine::placement::available_cores;
 use tables::clock::Tsc;
-
-/// The published figure's link, in Gbit/s.
-const LINK: f64 = 40.0;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -79,6 +77,7 @@ pub fn run(config: &CoresConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
                 }
                 saturated.stop()?;
                 progress.keep(&report);
+                progress.draw(figure(&report, config, cores.len()));
             }
         }
         progress.tell("independent copies");
@@ -179,28 +178,32 @@ fn figure(report: &Report, config: &CoresConfig, cores: usize) -> Figure {
     let mut panels = Vec::new();
     for &sizes in &config.sizes {
         for uplink in [true, false] {
-            let gigabits = |rate: f64| rate * 8e-9 * sizes.octets(!uplink);
+            let gigabit = 8e-9 * sizes.octets(!uplink);
             let mut series = Vec::new();
             for model in Model::BOTH {
-                let point = |workers| Point { model, workers, uplink, sizes, active: config.sessions };
                 let line = |calculated: bool| {
                     let found = (1..=config.workers).filter_map(|workers| {
-                        let params = point(workers).params();
+                        let params =
+                            Point { model, workers, uplink, sizes, active: config.sessions }.params();
                         let result = report.results.iter().find(|result| {
                             result.name == "packets_per_second"
                                 && result.params.contains_key("calculated") == calculated
                                 && params.iter().all(|(key, value)| result.params.get(key) == Some(value))
                         })?;
-                        Some((workers as f64, gigabits(result.median)))
+                        Some(chart::Point::of(workers as f64, Some(result), gigabit))
                     });
                     found.collect::<Vec<_>>()
                 };
                 let (measured, mut calculated) = (line(false), line(true));
-                calculated.splice(0..0, measured.last().copied());
-                series.push(Series::measured(model.name(), measured));
-                if calculated.len() > 1 {
-                    series.push(Series::modelled(format!("{}, calculated", model.name()), calculated));
+                // It goes on from where measuring ended.
+                let last = measured.last().map(|point| chart::Point { spread: None, ..*point });
+                if !calculated.is_empty() {
+                    calculated.splice(0..0, last);
                 }
+                series.push(Series::measured(model.name(), measured));
+                series.push(Series::calculated(model.name(), calculated));
+                let filled = published::cores_for_link(model, sizes, uplink).map(|n| (n as f64, LINK));
+                series.push(Series::published(model.name(), published::READ, filled));
             }
             let copies = Point { model: Model::Rtc, workers: cores, uplink, sizes, active: config.sessions };
             let mut params = copies.params();
@@ -208,23 +211,22 @@ fn figure(report: &Report, config: &CoresConfig, cores: usize) -> Figure {
                 .iter_mut()
                 .filter(|(key, _)| *key == "model")
                 .for_each(|(_, model)| *model = "copies".into());
-            if let Some(rate) = report.median("packets_per_second", &params) {
-                let level = gigabits(rate);
-                let line = vec![(1.0, level), (cores.max(2) as f64, level)];
-                series.push(Series::modelled(format!("{cores} independent copies"), line));
+            if let Some(found) = report.find("packets_per_second", &params) {
+                let point = chart::Point::of(cores as f64, Some(found), gigabit);
+                series.push(Series::measured("independent single workers at once", [point]));
             }
-            let link = vec![(1.0, LINK), (config.workers as f64, LINK)];
-            series.push(Series::modelled("the seed's link, 40 Gbit/s", link));
+            let link = [(1.0, LINK), (config.workers as f64, LINK)];
+            series.push(Series::published("the link", published::READ, link));
             let kind = match sizes {
                 Sizes::Payload(payload) => format!("{payload} B"),
                 Sizes::Imix => "IMIX".into(),
             };
             let direction = if uplink { "uplink" } else { "downlink" };
             let axes = ("workers", "Gbit/s, headers included");
-            panels.push(Panel::lines(format!("{kind}, {direction}"), axes, series));
+            panels.push(Panel::lines(format!("{kind}, {direction}"), axes, series).whole());
         }
     }
-    Figure { title: "Throughput by number of workers (dashed: not measured)".into(), panels }
+    Figure { title: "Throughput by number of workers".into(), panels }
 }
 
 #[cfg(test)]
@@ -258,6 +260,7 @@ mod tests {
         assert_eq!(named("packets_per_second").filter(calculated).count(), 2 * (4 - cores));
         let copies = |result: &&Measured| result.params.get("model") == Some(&"copies".into());
         assert_eq!(named("packets_per_second").filter(copies).count(), 2);
-        assert!(found.figure.svg().unwrap().contains("IMIX") || found.figure.panels.len() == 2);
+        assert_eq!(found.figure.panels.len(), 2);
+        assert!(found.figure.svg().contains("rtc (calculated)") == (cores < 4));
     }
 }

@@ -40,10 +40,10 @@ pub enum CrewError {
     /// The schedule made here is wrong: a defect.
     #[error("schedule: {0}")]
     Paced(#[from] PacedError),
-    /// The picture.
+    /// A picture can't be written.
     #[error(transparent)]
     Draw(#[from] SvgError),
-    /// A page or picture can't be written.
+    /// A page can't be written.
     #[error("can't write {path}: {source}")]
     Write {
         /// Where.

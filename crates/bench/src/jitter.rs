@@ -5,7 +5,8 @@
 //! likelihood that is proportional to its length, and waits for the rest of it. Latencies of a shared machine mean
 //! little without this. [`kept_waiting`] is the part of it that this machine's own kernel knows of.
 
-use engine::placement::pin;
+use engine::placement::{available_cores, pin};
+use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 use tables::clock::Tsc;
@@ -97,10 +98,65 @@ impl Jitter {
         high
     }
 
+    /// How much of the time was spent in gaps of more than so many ticks, from 0 to 1.
+    pub fn share_longer(&self, ticks: f64) -> f64 {
+        let sum = |least: f64| {
+            let counted = self.gaps().filter(|(gap, _)| *gap > least);
+            counted.map(|(gap, count)| gap * count).sum::<f64>()
+        };
+        sum(ticks) / sum(0.0).max(1.0)
+    }
+
     /// The longest gap in ticks.
     pub fn longest(&self) -> u64 {
         let short = self.short.iter().rposition(|count| *count > 0).unwrap_or(0) as u64;
         self.long.iter().copied().max().unwrap_or(short)
+    }
+}
+
+/// Whether a machine is fit for measuring what several cores do: how much of the time it keeps threads from running that want to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Fitness {
+    /// How much of the time loops that did nothing, one on each core, spent in gaps of more than [`Fitness::GAP_US`].
+    pub lost_percent: f64,
+    /// The longest gap.
+    pub longest_us: f64,
+}
+
+impl Fitness {
+    /// A gap that counts, in microseconds: a timer's interrupt is shorter, and so is what the processor does by itself.
+    pub const GAP_US: f64 = 10.0;
+    /// So much of the time in such gaps, in percent, is too much: what a packet path does in it is not its own doing.
+    pub const MOST_PERCENT: f64 = 1.0;
+
+    /// Watches all cores for so long.
+    pub fn measure(clock: &Tsc, seconds: f64) -> Self {
+        let seen = Jitter::of_cores(&available_cores(), clock, seconds, None);
+        let ticks_per_us = clock.hz() as f64 / 1e6;
+        Self {
+            lost_percent: 100.0 * seen.share_longer(Self::GAP_US * ticks_per_us),
+            longest_us: seen.longest() as f64 / ticks_per_us,
+        }
+    }
+
+    /// The worse of two.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        Self {
+            lost_percent: self.lost_percent.max(other.lost_percent),
+            longest_us: self.longest_us.max(other.longest_us),
+        }
+    }
+
+    /// Why nothing that was measured on it is to be judged.
+    pub fn unfit(&self) -> Option<String> {
+        (self.lost_percent > Self::MOST_PERCENT).then(|| {
+            format!(
+                "the machine was too noisy: loops that did nothing were kept from running for {:.1} % of the time (more than {} % is too much)",
+                self.lost_percent,
+                Self::MOST_PERCENT
+            )
+        })
     }
 }
 
@@ -134,6 +190,23 @@ mod tests {
         assert!(near(jitter.percentile(0.6), 20_000.0));
         assert!(near(jitter.percentile(0.25), 50.0), "{}", jitter.percentile(0.25));
         assert_eq!(jitter.longest(), 100_000);
+    }
+
+    #[test]
+    fn what_is_lost_is_the_time_in_long_gaps() {
+        let mut jitter = Jitter::default();
+        (0..900).for_each(|_| jitter.gap(100));
+        jitter.gap(10_000);
+        assert!((jitter.share_longer(1_000.0) - 0.1).abs() < 1e-9, "{}", jitter.share_longer(1_000.0));
+        assert!(jitter.share_longer(10_000.0) <= 0.0 && Jitter::default().share_longer(1.0) <= 0.0);
+        let (quiet, noisy) = (
+            Fitness { lost_percent: 0.9, longest_us: 80.0 },
+            Fitness { lost_percent: 1.1, longest_us: 20.0 },
+        );
+        assert_eq!(quiet.unfit(), None);
+        let worse = quiet.or_worse(noisy);
+        assert!(worse.unfit().is_some_and(|why| why.contains("1.1 %")));
+        assert!((worse.longest_us - 80.0).abs() < 1e-9);
     }
 
     #[test]

@@ -8,7 +8,10 @@
 
 pub mod active_sessions;
 pub mod arrivals;
+pub mod axis;
 pub mod chart;
+pub mod claims;
+pub mod compose;
 pub mod control_queue;
 pub mod cores;
 pub mod crew;
@@ -26,12 +29,15 @@ pub mod moves;
 pub mod n4;
 pub mod nat;
 pub mod ndr;
+pub mod palette;
 pub mod path;
 pub mod payload_size;
 pub mod pdr_scan;
+pub mod plot;
 pub mod port;
 pub mod profiles;
 pub mod progress;
+pub mod published;
 pub mod report;
 pub mod rig;
 pub mod saturated;

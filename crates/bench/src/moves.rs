@@ -13,6 +13,7 @@
 //! the same cores in the same run, alone and beside a thread that wakes up as often as control does; and the kernel is asked how long
 //! workers could have run and did not.
 
+use crate::axis::grouped;
 use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team, drops};
 use crate::jitter::{Jitter, kept_waiting};
@@ -131,6 +132,7 @@ pub fn run(config: &MovesConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
                 watch(&team, &members, &phase, per_second, config.seconds, clock)?
                     .summarise(&mut report, &phase);
                 progress.keep(&report);
+                progress.draw(figure(&report, config));
             }
         }
     }
@@ -315,17 +317,18 @@ fn figure(report: &Report, config: &MovesConfig) -> Figure {
                     .rates
                     .iter()
                     .map(|&per_second| Phase { pace: Some(Pace { shards, per_second }), ..still });
-                let points = std::iter::once(still).chain(moving).enumerate().filter_map(|(place, phase)| {
+                let points = std::iter::once(still).chain(moving).enumerate().map(|(place, phase)| {
                     let mut params = phase.params();
                     params.push(("percentile", percentile.into()));
-                    Some((place as f64, report.median(name, &params)?))
+                    (place as f64, report.median(name, &params))
                 });
-                let moves = if shards == 1 { "1 shard".into() } else { format!("{shards} shards") };
-                let which = if percentile == "50" { "median" } else { percentile };
-                Series::measured(format!("{moves}, {which}"), points.collect())
+                let moves =
+                    if shards == 1 { "1 shard at once".into() } else { format!("{shards} shards at once") };
+                let which = if percentile == "50" { "median" } else { "99 %" };
+                Series::measured(format!("{moves}: {which}"), points)
             };
             let rates = || {
-                let named = config.rates.iter().map(ToString::to_string);
+                let named = config.rates.iter().map(|rate| grouped(&rate.to_string()));
                 std::iter::once("none".to_owned()).chain(named).collect::<Vec<_>>()
             };
             let panel = |name, what: &str| {
@@ -384,7 +387,7 @@ mod tests {
         }
         stalls(&mut report, 0.01, Some(interval(1_000)), &clock);
         assert!(report.median("host_wait_us", &[("waking", 1_000.into())]).is_some());
-        let svg = figure(&report, &config).svg().unwrap();
-        assert!(svg.contains("32 shards, 99") && svg.contains("table fixed"), "{svg}");
+        let svg = figure(&report, &config).svg();
+        assert!(svg.contains("32 shards at once: 99 %") && svg.contains("table fixed"), "{svg}");
     }
 }

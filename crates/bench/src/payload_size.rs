@@ -3,10 +3,12 @@
 //! What a model costs shows in packets a second **per core used**: a pipeline's dispatcher takes a core too. The published
 //! experiment counts a single worker core and leaves the master core out; the note gives both ratios.
 
-use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::axis::grouped;
+use crate::chart::{self, Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::{self, Numbering};
 use crate::progress::Progress;
+use crate::published;
 use crate::report::{Measured, Param, Report};
 use crate::saturated::{Saturated, Sizes};
 use tables::clock::Tsc;
@@ -94,6 +96,7 @@ pub fn run(
                 let point = Point { model, workers: 1, uplink, sizes, active: active.len() };
                 push(&mut report, &point, &team, &flood.rates);
                 progress.keep(&report);
+                progress.draw(figure(&report, config));
             }
             saturated.stop()?;
         }
@@ -136,28 +139,63 @@ pub fn compare(report: &mut Report, varies: &'static str) {
     report.results.extend(ratios);
 }
 
-/// Bars by size: millions of packets, and gigabits with headers, a second.
+/// Bars by size: millions of packets, and gigabits with headers, a second, and what run-to-completion does of what pipelines do.
 fn figure(report: &Report, config: &PayloadSizeConfig) -> Figure {
-    let names = config.payloads.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let names: Vec<String> = config.payloads.iter().map(|payload| grouped(&payload.to_string())).collect();
+    let point = |model, payload, uplink| Point {
+        model,
+        workers: 1,
+        uplink,
+        sizes: Sizes::Payload(payload),
+        active: config.active,
+    };
+    let places = || config.payloads.iter().enumerate().map(|(place, &payload)| (place as f64, payload));
     let mut panels = Vec::new();
     for (unit, axis) in [("Mpps", "millions of packets a second"), ("Gbps", "Gbit/s, headers included")] {
         for uplink in [true, false] {
             let of = |model: Model| {
-                let bar = |(place, &payload): (usize, &usize)| {
-                    let sizes = Sizes::Payload(payload);
-                    let point = Point { model, workers: 1, uplink, sizes, active: config.active };
-                    let rate = report.median("packets_per_second", &point.params()).unwrap_or_default();
+                let bar = |(place, payload)| {
                     // As they leave: a tunnel downlink.
-                    let scale = if unit == "Mpps" { 1e-6 } else { 8e-9 * sizes.octets(!uplink) };
-                    (place as f64, rate * scale)
+                    let octets = Sizes::Payload(payload).octets(!uplink);
+                    let scale = if unit == "Mpps" { 1e-6 } else { 8e-9 * octets };
+                    let found = report.find("packets_per_second", &point(model, payload, uplink).params());
+                    chart::Point::of(place, found, scale)
                 };
-                Series::measured(model.name(), config.payloads.iter().enumerate().map(bar).collect())
+                Series::measured(model.name(), places().map(bar))
             };
+            let mut series: Vec<Series> = Model::ALL.into_iter().map(of).collect();
+            if unit == "Gbps" {
+                let full = places().filter(|(_, payload)| *payload == published::FULL_LINK);
+                series.push(Series::published(
+                    "the link",
+                    published::READ,
+                    full.map(|(place, _)| (place, published::LINK)),
+                ));
+            }
             let direction = if uplink { "uplink" } else { "downlink" };
-            let series = Model::ALL.into_iter().map(of).collect();
-            let axes = ("octets of payload", axis);
-            panels.push(Panel::bars(format!("{direction}, {unit}"), axes, names.clone(), series));
+            panels.push(Panel::bars(direction, ("octets of payload", axis), names.clone(), series));
         }
+    }
+    for uplink in [true, false] {
+        let rate =
+            |model, payload| report.median("packets_per_second", &point(model, payload, uplink).params());
+        let of = |pipeline: Model| {
+            let ratio = |(place, payload)| {
+                let ratio = rate(Model::Rtc, payload).zip(rate(pipeline, payload).filter(|rate| *rate > 0.0));
+                (place, ratio.map(|(rtc, pipeline)| rtc / pipeline))
+            };
+            Series::measured(pipeline.name(), places().map(ratio))
+        };
+        let (least, most) = published::RTC_TO_PIPELINE;
+        let read = places().map(|(place, _)| chart::Point::between(place, least, most));
+        let series = vec![
+            of(Model::Pipeline),
+            of(Model::PipelineReturning),
+            Series::published("", published::READ, read),
+        ];
+        let direction = if uplink { "uplink" } else { "downlink" };
+        let title = format!("{direction}: rtc by pipelines, per worker (a dispatcher isn't counted)");
+        panels.push(Panel::bars(title, ("octets of payload", "times the packets"), names.clone(), series));
     }
     Figure { title: "Throughput by payload size, one worker".into(), panels }
 }
@@ -185,8 +223,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(found.figure.panels.len(), 4);
-        assert!(found.figure.svg().unwrap().contains("1024"));
+        assert_eq!(found.figure.panels.len(), 6);
+        assert!(found.figure.svg().contains("1,024"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a benchmark says while it goes on.
 
+use crate::chart::Figure;
 use crate::report::Report;
 
 /// Whoever waits for a benchmark, and may end it at any time: a benchmark doesn't look for that between two packets, where the look
@@ -11,6 +12,8 @@ pub trait Progress {
     fn part(&mut self, done: u64, of: u64);
     /// All that has been found so far.
     fn keep(&mut self, report: &Report);
+    /// The picture of that, from scenarios that draw their own.
+    fn draw(&mut self, _figure: Figure) {}
 }
 
 /// Nobody waits.

@@ -69,6 +69,14 @@ impl fmt::Display for Param {
 }
 
 impl Measured {
+    /// A parameter that is a count.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        match self.params.get(key) {
+            Some(Param::Number(number)) => Some(*number),
+            Some(Param::Text(_)) | None => None,
+        }
+    }
+
     /// Summarises runs; without any, all figures are zero.
     pub fn of(
         name: &'static str,
@@ -111,12 +119,17 @@ impl Report {
         self.notes.extend(runs.into_iter().flat_map(|run| run.notes));
     }
 
-    /// The middle value of the first result with this name and these parameters.
-    pub fn median(&self, name: &str, params: &[(&'static str, Param)]) -> Option<f64> {
+    /// The first result with this name and these parameters.
+    pub fn find(&self, name: &str, params: &[(&'static str, Param)]) -> Option<&Measured> {
         let wanted = |m: &&Measured| {
             m.name == name && params.iter().all(|(key, value)| m.params.get(key) == Some(value))
         };
-        self.results.iter().find(wanted).map(|m| m.median)
+        self.results.iter().find(wanted)
+    }
+
+    /// Its middle value.
+    pub fn median(&self, name: &str, params: &[(&'static str, Param)]) -> Option<f64> {
+        self.find(name, params).map(|m| m.median)
     }
 }
 

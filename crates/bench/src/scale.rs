@@ -9,11 +9,12 @@
 //! anew before each launch, and a launch before whose first order packets were lost, at 80 %, says nothing of launches and is
 //! repeated ([`ATTEMPTS`]).
 
-use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::chart::{Figure, Illustrated, Panel, Point, Series};
 use crate::crew::{CrewError, Member, Model, Team, drops};
 use crate::path::Numbering;
 use crate::progress::Progress;
-use crate::report::{Measured, Report};
+use crate::published;
+use crate::report::{Measured, Param, Report};
 use crate::timeline::{self, Played, STOPPED, Timeline};
 use engine::Change;
 use engine::placement::available_cores;
@@ -105,6 +106,7 @@ pub fn run(config: &ScaleConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
         progress.tell(&format!("{}: {} steps", variant.name, STEPS.len()));
         panels.extend(whole_run(config, &team, &members, variant, capacity, &mut report, clock)?);
         progress.keep(&report);
+        progress.draw(figure(&report, &panels));
         let mut runs = Vec::with_capacity(config.launches);
         let mut repeated = 0;
         for launch in 0..config.launches {
@@ -120,7 +122,7 @@ pub fn run(config: &ScaleConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
             };
             repeated += attempt - 1;
             if runs.is_empty() {
-                panels.extend(around_a_launch(variant, &seen.played));
+                panels.extend(around_a_launch(variant, &team, &seen.played));
             }
             let mut run = Report::new("scale", &clock);
             seen.summarise(&mut run, variant);
@@ -130,6 +132,7 @@ pub fn run(config: &ScaleConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
         let params = [("model", variant.name.into())];
         report.results.push(Measured::of("launches_repeated", "times", &params, &[repeated as f64]));
         progress.keep(&report);
+        progress.draw(figure(&report, &panels));
     }
     report.notes.push(format!(
         "{} sessions, 64 B of payload, half of the packets from each side, together {:.0} % of what one worker forwards; phases of {PHASE} s: \
@@ -143,10 +146,8 @@ pub fn run(config: &ScaleConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
          how long packets of moved shards waited at most, by moves of up to some shards"
             .into(),
     );
-    Ok(Illustrated {
-        report,
-        figure: Figure { title: "A worker joins (at 1 s) and leaves (at 2 s)".into(), panels },
-    })
+    let figure = figure(&report, &panels);
+    Ok(Illustrated { report, figure })
 }
 
 /// Two workers at least, whatever the machine has.
@@ -176,7 +177,9 @@ fn whole_run(
     played.summarise(report, &params, 0.0..all.end + PHASE);
     let changes = played.changes.iter().filter(|(_, change)| matches!(change, Change::Scaled { .. })).count();
     report.results.push(Measured::of("changes", "times", &params, &[changes as f64]));
-    Ok(panels_of(&format!("{}, steps", variant.name), &played, all, config.seconds / 20.0))
+    // Whole buckets: else neighbouring points would be of different lengths.
+    let step = (config.seconds / 20.0 / BUCKET).round().max(1.0) * BUCKET;
+    Ok(panels_of(&format!("{}, steps", variant.name), &team, &played, all, step))
 }
 
 /// One launch, seen.
@@ -269,29 +272,67 @@ impl Seen {
 }
 
 /// Throughput and latency of one launch, and of what is around it.
-fn around_a_launch(variant: &Variant, played: &Played) -> [Panel; 2] {
-    panels_of(&format!("{}, one launch", variant.name), played, JOINS - 0.2..ENDS - PHASE, BUCKET)
+fn around_a_launch(variant: &Variant, team: &Team, played: &Played) -> [Panel; 2] {
+    let span = JOINS - 0.2..ENDS - PHASE;
+    panels_of(&format!("{}, one launch", variant.name), team, played, span, BUCKET)
 }
 
 const fn lost(counts: &Counts) -> u64 {
     counts.missed + counts.down + counts.lost_inside()
 }
 
-fn panels_of(name: &str, played: &Played, span: Range<f64>, step: f64) -> [Panel; 2] {
+fn panels_of(name: &str, team: &Team, played: &Played, span: Range<f64>, step: f64) -> [Panel; 2] {
     let throughput = vec![
         Series::measured("due", played.mpps(span.clone(), step, None, |counts| counts.arrived)),
         Series::measured("sent", played.mpps(span.clone(), step, None, |counts| counts.sent)),
         Series::measured("lost", played.mpps(span.clone(), step, None, lost)),
     ];
-    let late = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)]
+    let late = [("latency: median", 0.5), ("latency: 99 %", 0.99), ("latency: longest", 1.0)]
         .map(|(label, share)| Series::measured(label, played.micros(span.clone(), step, share)));
-    let marks = played.marks(&span);
+    let workers = played.workers(team.active, &span);
     [
-        Panel::lines(name, ("seconds", "millions of packets a second"), throughput).marked(marks.clone()),
+        Panel::lines(name, ("seconds", "millions of packets a second"), throughput).under(workers.clone()),
         Panel::lines(format!("{name}: latency"), ("seconds", "microseconds"), late.into())
             .logarithmic()
-            .marked(marks),
+            .under(workers),
     ]
+}
+
+/// What was measured over time, and what it all came to beside what was published.
+fn figure(report: &Report, panels: &[Panel]) -> Figure {
+    let names: Vec<String> = VARIANTS.iter().map(|variant| variant.name.to_owned()).collect();
+    let bars = |result: &'static str, label: &str, extra: &[(&'static str, Param)], phase: &'static str| {
+        let bar = |(place, variant): (usize, &Variant)| {
+            let params = [&[("model", variant.name.into()), ("phase", phase.into())], extra].concat();
+            Point::of(place as f64, report.find(result, &params), 1e-3)
+        };
+        Series::measured(label, VARIANTS.iter().enumerate().map(bar))
+    };
+    let place = |name: &str| VARIANTS.iter().position(|variant| variant.name == name).map(|at| at as f64);
+    let read = |values: &[(&str, f64)]| {
+        let known = values.iter().filter_map(|(name, seconds)| Some((place(name)?, seconds * 1e3)));
+        Series::published("", published::READ, known.collect::<Vec<_>>())
+    };
+    let took = |phase| bars("reconfiguration_us", phase, &[], phase);
+    let late = |phase| bars("latency_us", phase, &[("percentile", "100".into())], phase);
+    // Theirs is the way of rtc-stopping.
+    let stopping = "rtc-stopping";
+    let reconfiguration =
+        [(stopping, published::RECONFIGURATION_RTC), ("pipeline", published::RECONFIGURATION_PIPELINE)];
+    let mut panels = panels.to_vec();
+    for (title, series) in [
+        (
+            "how long a worker takes to join and leave",
+            vec![took("joining"), took("leaving"), read(&reconfiguration)],
+        ),
+        (
+            "the longest latency of the half second from then on",
+            vec![late("joining"), late("leaving"), read(&[(stopping, published::LATENCY_RTC)])],
+        ),
+    ] {
+        panels.push(Panel::bars(title, ("model", "milliseconds"), names.clone(), series).logarithmic());
+    }
+    Figure { title: "A worker joins and leaves".into(), panels }
 }
 
 #[cfg(test)]

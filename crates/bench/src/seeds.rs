@@ -1,13 +1,17 @@
-//! `seeds`: every figure of the thesis that the two models of execution are compared by, regenerated in one go, and what goes beyond
-//! them.
+//! `seeds`: every figure of the thesis that the two models of execution are compared by ([`THESIS`]), regenerated in one go, and what
+//! goes beyond them.
 //!
 //! Each scenario can be run by itself; here all run one after the other, and what they found goes into one page, with a file of
-//! JSON and one of SVG for each beside it. A scenario that fails doesn't stop the others: the page says so.
+//! JSON and one of SVG for each beside it. The page says of each claim whether it came true ([`crate::claims`]), as far as the machine was
+//! quiet enough before and after the scenario ([`Fitness`]). A scenario that fails doesn't stop the others: the page says so.
 
 use crate::chart::Illustrated;
+use crate::claims::{self, Claim};
 use crate::crew::CrewError;
-use crate::html::{self, Section};
+use crate::html::{Page, Section};
+use crate::jitter::Fitness;
 use crate::progress::Progress;
+use crate::published::THESIS;
 use crate::{active_sessions, cores, hand_off, moves, payload_size, scale, skew};
 use std::path::Path;
 use tables::clock::Tsc;
@@ -59,36 +63,44 @@ impl Scenario {
         }
     }
 
-    /// The figures whose shape it has, and what to look for.
-    const fn explained(self) -> (&'static str, &'static str) {
+    /// What it is called, the figures whose shape it has, and what to look for.
+    const fn explained(self) -> [&'static str; 3] {
         match self {
-            Self::PayloadSize => (
+            Self::PayloadSize => [
+                "Throughput by payload size",
                 "The shape of figure 5.2.",
-                "Packets a second should not depend on payload, and run-to-completion should do more than pipeline per core.",
-            ),
-            Self::Sessions => {
-                ("The shape of figure 5.3.", "How much many sessions cost: caches, then memory.")
-            }
-            Self::Cores => (
+                "Packets a second should not depend on payload, and run-to-completion should do more than pipeline.",
+            ],
+            Self::Sessions => [
+                "Throughput by active sessions",
+                "The shape of figure 5.3.",
+                "How much many sessions cost: caches, then memory.",
+            ],
+            Self::Cores => [
+                "Throughput by number of workers",
                 "The shape of figures 5.4 and 5.5.",
-                "Throughput grows with workers as far as the host gives cores; what is dashed was not measured.",
-            ),
-            Self::Skew => (
+                "Throughput should grow with workers as far as the host gives cores; what is dashed is calculated.",
+            ],
+            Self::Skew => [
+                "One worker's load is stepped up",
                 "The shape of figure 5.6.",
-                "One worker's load grows. Nothing should be lost while all workers together can take it.",
-            ),
-            Self::Scale => (
+                "Nothing should be lost while all workers together can take it. Without moves, the hot worker loses what it can't take.",
+            ],
+            Self::Scale => [
+                "A worker joins and leaves",
                 "The shape of figures 5.7 and 5.8.",
-                "A worker joins and leaves. Live moves should lose and reorder nothing; stopping the port loses 400 ms.",
-            ),
-            Self::Moves => (
-                "Beyond the thesis.",
-                "Shards move between busy workers all the time: how long their packets wait, and what all others notice.",
-            ),
-            Self::HandOff => (
-                "Beyond the thesis.",
+                "Live moves should lose and reorder nothing; stopping the port, as in the document, loses 400 ms.",
+            ],
+            Self::Moves => [
+                "Shards move between busy workers",
+                "Beyond the document.",
+                "Shards move all the time: how long their packets wait, and what all others notice.",
+            ],
+            Self::HandOff => [
+                "Packets come to the wrong worker",
+                "Beyond the document.",
                 "A NIC that can't hash inside tunnels sends packets to the wrong worker, which hands them to the owner.",
-            ),
+            ],
         }
     }
 
@@ -127,32 +139,55 @@ impl Scenario {
     }
 }
 
+/// What one scenario came to.
+pub struct Found {
+    /// Which.
+    pub scenario: Scenario,
+    /// Its figures.
+    pub illustrated: Illustrated,
+    /// What the machine was like before and after.
+    pub fitness: Fitness,
+}
+
 /// What all came to.
+#[derive(Default)]
 pub struct Summary {
     /// What each scenario found.
-    pub found: Vec<(Scenario, Illustrated)>,
+    pub found: Vec<Found>,
     /// Scenarios that ended with an error.
     pub failed: Vec<(&'static str, String)>,
 }
 
-/// Runs all with `run`, and writes a page and each scenario's JSON and SVG into a directory, which is made if it isn't there; after
+impl Summary {
+    /// Every claim, and whether it came true.
+    pub fn claims(&self) -> Vec<Claim> {
+        self.found.iter().flat_map(|found| claims::judge(&found.illustrated.report, found.fitness)).collect()
+    }
+}
+
+/// What measures.
+pub trait Runner {
+    /// What the machine is like.
+    fn fitness(&mut self) -> Fitness;
+    /// One of the scenarios.
+    fn run(&mut self, scenario: Scenario) -> Result<Illustrated, CrewError>;
+}
+
+/// Runs all, and writes a page and each scenario's JSON and SVG into a directory, which is made if it isn't there; after
 /// each one, so that what has been measured stays if the process is ended. `command`: what was typed.
-pub fn run(
-    out: &Path,
-    command: &str,
-    run: &mut dyn FnMut(Scenario) -> Result<Illustrated, CrewError>,
-) -> Result<Summary, CrewError> {
+pub fn run(out: &Path, command: &str, runner: &mut dyn Runner) -> Result<Summary, CrewError> {
     std::fs::create_dir_all(out).map_err(|source| unwritten(out, source))?;
-    let mut summary = Summary { found: Vec::new(), failed: Vec::new() };
+    let mut summary = Summary::default();
     // Before anything is measured: whether it can be written at all.
     write_page(out, command, &summary)?;
     for scenario in Scenario::ALL {
-        match run(scenario) {
-            Ok(found) => {
-                found.figure.write(&out.join(scenario.name()).with_extension("svg"))?;
-                let json = serde_json::to_string_pretty(&found.report).unwrap_or_default() + "\n";
-                write(&out.join(scenario.name()).with_extension("json"), &json)?;
-                summary.found.push((scenario, found));
+        let before = runner.fitness();
+        match runner.run(scenario) {
+            Ok(illustrated) => {
+                let fitness = before.or_worse(runner.fitness());
+                illustrated.figure.write(&out.join(scenario.name()).with_extension("svg"))?;
+                write_json(&out.join(scenario.name()).with_extension("json"), &illustrated.report)?;
+                summary.found.push(Found { scenario, illustrated, fitness });
             }
             Err(error) => summary.failed.push((scenario.name(), error.to_string())),
         }
@@ -163,21 +198,31 @@ pub fn run(
 
 /// The page of what has been found so far, which is what remains of a run that is ended early.
 fn write_page(out: &Path, command: &str, summary: &Summary) -> Result<(), CrewError> {
-    let sections: Vec<Section<'_>> = summary
-        .found
-        .iter()
-        .map(|(scenario, found)| {
-            let (shape_of, about) = scenario.explained();
-            Section { shape_of, about, found }
-        })
-        .collect();
+    let mut sections = Vec::with_capacity(summary.found.len());
+    for Found { scenario, illustrated, fitness } in &summary.found {
+        let [title, shape_of, about] = scenario.explained();
+        sections.push(Section { title, shape_of, about, found: illustrated, fitness: *fitness });
+    }
     let mut missing = summary.failed.clone();
     for scenario in Scenario::ALL.iter().skip(summary.found.len() + summary.failed.len()) {
         missing.push((scenario.name(), "it was not measured: the run ended before it did".into()));
     }
-    let title = "Run-to-completion and pipeline: the figures of the thesis, by Millrace";
-    let page = html::page(title, command, &sections, LEFT_OUT, &missing)?;
-    write(&out.join("index.html"), &page)
+    let claims = summary.claims();
+    let page = Page {
+        title: "Run-to-completion and pipeline in a 5G user plane: published experiments, repeated by Millrace",
+        document: &THESIS,
+        command,
+        claims: &claims,
+        sections: &sections,
+        left_out: LEFT_OUT,
+        missing: &missing,
+    };
+    write_json(&out.join("claims.json"), &claims)?;
+    write(&out.join("index.html"), &page.html())
+}
+
+fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<(), CrewError> {
+    write(path, &(serde_json::to_string_pretty(value).unwrap_or_default() + "\n"))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CrewError> {
@@ -199,35 +244,60 @@ mod tests {
     fn a_failed_scenario_leaves_the_others_in_the_page() {
         let out = std::env::temp_dir().join(format!("millrace-seeds-{}", std::process::id()));
         let page = || std::fs::read_to_string(out.join("index.html")).unwrap();
-        let missing = || page().matches("the run ended before").count();
-        let mut begun = 0;
-        let mut one = |scenario: Scenario| {
+        let mut runner = Stub { page: &page, begun: 0, watched: 0 };
+        let summary = run(&out, "millrace bench seeds", &mut runner).unwrap();
+        // Before each, and after each that was measured.
+        assert_eq!(runner.watched, 2 * Scenario::ALL.len() - 1);
+        assert_eq!(summary.failed, [("sessions", "nothing was forwarded".to_owned())]);
+        assert_eq!(summary.found.len(), Scenario::ALL.len() - 1);
+        let text = page();
+        assert_eq!(text.matches("<svg").count(), summary.found.len());
+        assert!(text.contains("nothing was forwarded") && text.contains("no PCIe"));
+        // The machine was noisy after the fourth: only that one's claims are not judged for it.
+        let noisy = |claim: &Claim| claim.verdict.why().contains("5.0 %");
+        let claims = summary.claims();
+        assert!(claims.iter().all(|claim| noisy(claim) == (claim.scenario == "skew")), "{claims:?}");
+        assert_eq!(text.matches("too noisy</td>").count(), 1);
+        let json = |name: &str| -> serde_json::Value {
+            serde_json::from_str(&std::fs::read_to_string(out.join(name)).unwrap()).unwrap()
+        };
+        let skew = json("skew.json");
+        assert_eq!((&skew["scenario"], &skew["results"][0]["median"]), (&"skew".into(), &5.0.into()));
+        assert_eq!(json("claims.json")[0]["verdict"], "not-judged");
+        assert!(out.join("skew.svg").exists() && !out.join("sessions.svg").exists());
+        std::fs::remove_dir_all(&out).unwrap();
+        // A directory that can't be made is an error, not a page somewhere else.
+        assert!(run(Path::new("/proc/none"), "", &mut runner).is_err());
+    }
+
+    /// Measures nothing; what should be written by then is.
+    struct Stub<'a> {
+        page: &'a dyn Fn() -> String,
+        begun: usize,
+        watched: usize,
+    }
+
+    impl Runner for Stub<'_> {
+        fn fitness(&mut self) -> Fitness {
+            self.watched += 1;
+            let after_skew = self.begun == 4 && self.watched == 7;
+            Fitness { lost_percent: if after_skew { 5.0 } else { 0.1 }, longest_us: 50.0 }
+        }
+
+        fn run(&mut self, scenario: Scenario) -> Result<Illustrated, CrewError> {
             // If it ended here, what was measured so far would be there.
-            assert_eq!(
-                (page().matches("<svg").count(), missing()),
-                (begun - usize::from(begun > 1), 7 - begun)
-            );
-            begun += 1;
+            let page = (self.page)();
+            let missing = page.matches("the run ended before").count();
+            let before = self.begun - usize::from(self.begun > 1);
+            assert_eq!((page.matches("<svg").count(), missing), (before, 7 - self.begun));
+            self.begun += 1;
             if scenario == Scenario::Sessions {
                 return Err(CrewError::Nothing);
             }
             let mut report = Report::new(scenario.name(), &Tsc::process());
             report.results.push(Measured::of("packets_per_second", "1/s", &[], &[5.0]));
-            let panel = Panel::lines("x", ("s", "Mpps"), vec![Series::measured("y", vec![(0.0, 1.0)])]);
+            let panel = Panel::lines("x", ("s", "Mpps"), vec![Series::measured("y", [(0.0, 1.0)])]);
             Ok(Illustrated { report, figure: Figure { title: scenario.name().into(), panels: vec![panel] } })
-        };
-        let summary = run(&out, "millrace bench seeds", &mut one).unwrap();
-        assert_eq!(summary.failed, [("sessions", "nothing was forwarded".to_owned())]);
-        assert_eq!(summary.found.len(), Scenario::ALL.len() - 1);
-        let page = page();
-        assert_eq!(page.matches("<svg").count(), summary.found.len());
-        assert!(page.contains("nothing was forwarded") && page.contains("no PCIe"));
-        let json = std::fs::read_to_string(out.join("skew.json")).unwrap();
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!((&json["scenario"], &json["results"][0]["median"]), (&"skew".into(), &5.0.into()));
-        assert!(out.join("skew.svg").exists() && !out.join("sessions.svg").exists());
-        std::fs::remove_dir_all(&out).unwrap();
-        // A directory that can't be made is an error, not a page somewhere else.
-        assert!(run(Path::new("/proc/none"), "", &mut one).is_err());
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! hot worker loses what it can't take while its neighbours idle; with it, nothing should be lost until the sum of all
 //! capacities is reached, which the last step exceeds.
 
-use crate::chart::{Figure, Illustrated, Panel, Series};
+use crate::chart::{Figure, Illustrated, Panel, Series, Strip};
 use crate::crew::{CrewError, Member, Model, Team, drops};
 use crate::path::Numbering;
 use crate::progress::Progress;
@@ -13,6 +13,7 @@ use crate::report::{Measured, Param, Report};
 use crate::timeline::{self, Played, Timeline};
 use engine::placement::available_cores;
 use io::paced::Step;
+use std::ops::Range;
 use tables::clock::Tsc;
 
 /// A unit of load, in parts of a worker's capacity: weights are whole numbers of it.
@@ -94,18 +95,23 @@ pub fn run(config: &SkewConfig, clock: Tsc, progress: &mut dyn Progress) -> Resu
         summarise(&mut report, config, variant, &team, &played);
         progress.keep(&report);
         panels.extend(panels_of(config, variant, &team, &played));
+        progress.draw(figure(workers, &panels));
     }
     report.notes.push(format!(
         "{} sessions, 64 B of payload, half of the packets from each side; phase: the hot worker's load in percent of what one worker \
          forwards when all are busy; every other worker has {} %; {} threads have a core each where there are as many, and share \
          cores otherwise; receive rings of {} descriptors",
         config.sessions,
-        (f64::from(OTHERS) * UNIT * 100.0).round(),
+        percent(OTHERS),
         workers,
         timeline::DESCRIPTORS
     ));
-    let title = format!("One of {workers} workers' load is stepped up");
-    Ok(Illustrated { report, figure: Figure { title, panels } })
+    Ok(Illustrated { report, figure: figure(workers, &panels) })
+}
+
+fn figure(workers: usize, panels: &[Panel]) -> Figure {
+    let title = format!("One of {workers} workers' load is stepped up (marks below it: shards are moved)");
+    Figure { title, panels: panels.to_vec() }
 }
 
 /// What each step came to, and who did the work in its last half.
@@ -113,8 +119,8 @@ fn summarise(report: &mut Report, config: &SkewConfig, variant: &Variant, team: 
     for (step, hot) in config.steps.iter().enumerate() {
         let begin = step as f64 * config.seconds;
         let end = begin + config.seconds;
-        let phase = (f64::from(*hot) * UNIT * 100.0).round() as u64;
-        let params: [(&'static str, Param); 2] = [("model", variant.name.into()), ("phase", phase.into())];
+        let params: [(&'static str, Param); 2] =
+            [("model", variant.name.into()), ("phase", percent(*hot).into())];
         played.summarise(report, &params, begin..end);
         let last = begin + config.seconds / 2.0..end;
         let all = played.counts(last.clone()).sent.max(1) as f64;
@@ -133,32 +139,51 @@ fn summarise(report: &mut Report, config: &SkewConfig, variant: &Variant, team: 
     }
 }
 
-/// What came and went by thread, and how late it was.
+/// What came and went, and how late it was.
 fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Played) -> [Panel; 2] {
     let all = 0.0..config.seconds * config.steps.len() as f64;
     // Whole buckets: else neighbouring points would be of different lengths.
     let step = (config.seconds / 20.0 / BUCKET).round().max(1.0) * BUCKET;
-    let mut series = Vec::new();
-    for thread in 0..team.receivers() {
-        let label = if team.dispatchers() > 0 { "received".into() } else { format!("received by {thread}") };
-        let line = played.mpps(all.clone(), step, Some(thread), |counts| counts.arrived);
-        series.push(Series::measured(label, line));
-    }
-    for worker in 0..team.workers {
-        let line = played.mpps(all.clone(), step, Some(team.dispatchers() + worker), |counts| counts.sent);
-        series.push(Series::measured(format!("sent by {worker}"), line));
-    }
+    let sent = |workers: Range<usize>| {
+        let of = |worker: usize| {
+            played.mpps(all.clone(), step, Some(team.dispatchers() + worker), |counts| counts.sent)
+        };
+        let add = |mut sum: Vec<(f64, f64)>, more: Vec<(f64, f64)>| {
+            sum.iter_mut().zip(more).for_each(|(sum, more)| sum.1 += more.1);
+            sum
+        };
+        workers.map(of).reduce(add).unwrap_or_default()
+    };
     let lost = |counts: &io::paced::Counts| counts.missed + counts.down + counts.lost_inside();
-    series.push(Series::measured("dropped", played.mpps(all.clone(), step, None, lost)));
-    let late = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)]
+    let series = vec![
+        Series::measured("due", played.mpps(all.clone(), step, None, |counts| counts.arrived)),
+        Series::measured("sent by the hot worker", sent(0..1)),
+        Series::measured("sent by all others", sent(1..team.workers)),
+        Series::measured("lost", played.mpps(all.clone(), step, None, lost)),
+    ];
+    let late = [("latency: median", 0.5), ("latency: 99 %", 0.99), ("latency: longest", 1.0)]
         .map(|(label, share)| Series::measured(label, played.micros(all.clone(), step, share)));
+    let hot = |(number, hot): (usize, &u16)| {
+        let begin = number as f64 * config.seconds;
+        (begin, begin + config.seconds, format!("{} %", percent(*hot)))
+    };
+    let strip = Strip {
+        label: "hot load".into(),
+        spans: config.steps.iter().enumerate().map(hot).collect(),
+        ticks: played.rebalances(&all),
+    };
     let throughput = ("seconds", "millions of packets a second");
     [
-        Panel::lines(variant.name, throughput, series).marked(played.marks(&all)),
+        Panel::lines(variant.name, throughput, series).under(strip.clone()),
         Panel::lines(format!("{}: latency", variant.name), ("seconds", "microseconds"), late.into())
             .logarithmic()
-            .marked(played.marks(&all)),
+            .under(strip),
     ]
+}
+
+/// A load in percent of what one worker forwards.
+fn percent(units: u16) -> u64 {
+    (f64::from(units) * UNIT * 100.0).round() as u64
 }
 
 #[cfg(test)]
@@ -190,6 +215,7 @@ mod tests {
             }
         }
         assert_eq!(found.figure.panels.len(), 2 * VARIANTS.len());
-        assert!(found.figure.svg().unwrap().contains("sent by 1"));
+        let svg = found.figure.svg();
+        assert!(svg.contains("sent by the hot worker") && svg.contains(">60 %</text>"), "{svg}");
     }
 }

@@ -1,100 +1,260 @@
-//! A report as a picture: the median of one result over one numeric parameter, a line per combination of the others.
+//! A picture as the text of an SVG file: shapes, and texts that know how much room they take.
+//!
+//! Nothing is left to whoever shows it: no script, no style sheet, no font that has to be there. What a text measures is
+//! reckoned with the widest of the common fonts, so that texts that don't overlap here don't overlap anywhere.
 
-use crate::report::{Measured, Param, Report};
-use plotters::prelude::*;
-use std::collections::BTreeMap;
-use std::path::Path;
+use crate::palette::{self, INK};
+use std::fmt::Write;
 
-/// Why no picture was drawn.
+/// Why no picture was written.
 #[derive(Debug, thiserror::Error)]
-pub enum SvgError {
-    /// The drawing library failed, most often because the file can't be written.
-    #[error("can't draw {path}: {reason}")]
-    Draw {
-        /// The file.
-        path: String,
-        /// What the library said.
-        reason: String,
-    },
-    /// The report has nothing that varies over the parameter.
-    #[error("no result of this report varies over {0}")]
-    NothingToDraw(&'static str),
+#[error("can't write {path}: {source}")]
+pub struct SvgError {
+    /// The file.
+    pub path: String,
+    /// Why.
+    pub source: std::io::Error,
 }
 
-/// One line of the picture: its label, and its points as x, median, min, max.
-type Series = BTreeMap<String, Vec<(f64, f64, f64, f64)>>;
+/// Part of a picture, in pixels from its upper left corner.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rect {
+    /// Its left end.
+    pub left: f64,
+    /// Its upper end.
+    pub top: f64,
+    /// How wide.
+    pub width: f64,
+    /// How high.
+    pub height: f64,
+}
 
-/// Draws `name` over `x` (on a logarithmic axis) into an SVG file; the spread is drawn as a bar at each point.
-pub fn draw(report: &Report, name: &'static str, x: &'static str, path: &Path) -> Result<(), SvgError> {
-    let (series, unit) = series(report, name, x);
-    if series.is_empty() {
-        return Err(SvgError::NothingToDraw(x));
+impl Rect {
+    /// Its right end.
+    pub fn right(&self) -> f64 {
+        self.left + self.width
     }
-    render(report, &series, name, unit, x, path)
-        .map_err(|reason| SvgError::Draw { path: path.display().to_string(), reason: reason.to_string() })
-}
 
-fn series(report: &Report, name: &str, x: &'static str) -> (Series, &'static str) {
-    let mut series = Series::new();
-    let mut unit = "";
-    for m in report.results.iter().filter(|m| m.name == name) {
-        let Some(Param::Number(at)) = m.params.get(x) else { continue };
-        unit = m.unit;
-        series.entry(label(m, x)).or_default().push(((*at).max(1) as f64, m.median, m.min, m.max));
+    /// Its lower end.
+    pub fn bottom(&self) -> f64 {
+        self.top + self.height
     }
-    (series, unit)
-}
 
-fn label(m: &Measured, x: &str) -> String {
-    let others = m.params.iter().filter(|(key, _)| **key != x);
-    others.map(|(_, value)| value.to_string()).collect::<Vec<_>>().join(", ")
-}
-
-fn render(
-    report: &Report,
-    series: &Series,
-    name: &str,
-    unit: &str,
-    x: &str,
-    path: &Path,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let points = || series.values().flatten();
-    let left = points().map(|p| p.0).fold(f64::INFINITY, f64::min);
-    let right = points().map(|p| p.0).fold(left * 2.0, f64::max);
-    let top = points().map(|p| p.3).fold(0.0, f64::max) * 1.1;
-    let root = SVGBackend::new(path, (900, 520)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(format!("{}: {name}", report.scenario), ("sans-serif", 22))
-        .margin(14)
-        .x_label_area_size(46)
-        .y_label_area_size(70)
-        .build_cartesian_2d((left..right).log_scale(), 0.0..top.max(1.0))?;
-    chart
-        .configure_mesh()
-        .x_desc(format!("{x} ({})", report.machine))
-        .y_desc(unit)
-        .x_label_formatter(&|at| format!("{at:.0}"))
-        .light_line_style(WHITE)
-        .draw()?;
-    for (index, (label, points)) in series.iter().enumerate() {
-        let colour = Palette99::pick(index).to_rgba();
-        chart
-            .draw_series(
-                LineSeries::new(points.iter().map(|p| (p.0, p.1)), colour.stroke_width(2)).point_size(3),
-            )?
-            .label(label)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-        chart.draw_series(
-            points.iter().map(|p| PathElement::new([(p.0, p.2), (p.0, p.3)], colour.stroke_width(1))),
-        )?;
+    /// Whether they have a part in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.left < other.right()
+            && other.left < self.right()
+            && self.top < other.bottom()
+            && other.top < self.bottom()
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
-    root.present()?;
-    Ok(())
+}
+
+/// Which part of a text stands at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// It begins there.
+    Start,
+    /// Its middle.
+    Middle,
+    /// It ends there.
+    End,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Stroke {
+    /// As `#rrggbb`.
+    pub colour: &'static str,
+    /// In pixels.
+    pub width: f64,
+    /// Lengths of strokes and gaps; empty: none.
+    pub dash: &'static str,
+}
+
+impl Stroke {
+    /// Without gaps.
+    pub const fn solid(colour: &'static str, width: f64) -> Self {
+        Self { colour, width, dash: "" }
+    }
+}
+
+/// How an area is filled.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    /// As `#rrggbb`, or `none`.
+    pub colour: &'static str,
+    /// From 0 to 1.
+    pub opacity: f64,
+    /// One of [`palette::HATCHES`] on top; 0: none.
+    pub hatch: usize,
+}
+
+impl Fill {
+    /// Nothing.
+    pub const NONE: Self = Self { colour: "none", opacity: 1.0, hatch: 0 };
+
+    /// A colour.
+    pub const fn plain(colour: &'static str) -> Self {
+        Self { colour, opacity: 1.0, hatch: 0 }
+    }
+}
+
+/// What is drawn on.
+#[derive(Debug)]
+pub struct Canvas {
+    width: f64,
+    height: f64,
+    body: String,
+    /// Where which text stands.
+    pub texts: Vec<(Rect, String)>,
+}
+
+impl Canvas {
+    /// An empty one.
+    pub const fn new(width: f64, height: f64) -> Self {
+        Self { width, height, body: String::new(), texts: Vec::new() }
+    }
+
+    /// All of it.
+    pub const fn area(&self) -> Rect {
+        Rect { left: 0.0, top: 0.0, width: self.width, height: self.height }
+    }
+
+    /// A rectangle.
+    pub fn rect(&mut self, at: Rect, fill: Fill, stroke: Option<Stroke>) {
+        let Rect { left, top, width, height } = at;
+        let place = format!(r#"<rect x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}""#);
+        let Fill { colour, opacity, hatch } = fill;
+        self.put(format_args!(r#"{place} fill="{colour}" fill-opacity="{opacity}"{}/>"#, stroked(stroke)));
+        if hatch > 0 {
+            self.put(format_args!(r#"{place} fill="url(#hatch{hatch})"/>"#));
+        }
+    }
+
+    /// A line through these points.
+    pub fn line(&mut self, points: &[(f64, f64)], stroke: Stroke) {
+        let points = listed(points);
+        self.put(format_args!(r#"<polyline points="{points}" fill="none"{}/>"#, stroked(Some(stroke))));
+    }
+
+    /// An area with these corners.
+    pub fn polygon(&mut self, corners: &[(f64, f64)], fill: Fill, stroke: Option<Stroke>) {
+        let (points, Fill { colour, opacity, .. }) = (listed(corners), fill);
+        self.put(format_args!(
+            r#"<polygon points="{points}" fill="{colour}" fill-opacity="{opacity}"{}/>"#,
+            stroked(stroke)
+        ));
+    }
+
+    /// A circle.
+    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, fill: Fill, stroke: Option<Stroke>) {
+        let Fill { colour, opacity, .. } = fill;
+        self.put(format_args!(
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{colour}" fill-opacity="{opacity}"{}/>"#,
+            stroked(stroke)
+        ));
+    }
+
+    /// A text whose letters stand on `y`.
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, size: f64, text: &str) {
+        let width = text_width(text, size);
+        let (name, left) = match anchor {
+            Anchor::Start => ("start", x),
+            Anchor::Middle => ("middle", x - width / 2.0),
+            Anchor::End => ("end", x - width),
+        };
+        self.put(format_args!(
+            r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}" text-anchor="{name}" fill="{INK}">{}</text>"#,
+            escaped(text)
+        ));
+        // Letters reach a little below the line that they stand on.
+        let place = Rect { left, top: y - 0.8 * size, width, height: size };
+        self.texts.push((place, text.to_owned()));
+    }
+
+    /// A text that is read from below, with its middle here.
+    pub fn text_upwards(&mut self, (x, y): (f64, f64), size: f64, text: &str) {
+        self.put(format_args!(
+            r#"<text transform="translate({x:.1} {y:.1}) rotate(-90)" font-size="{size}" text-anchor="middle" fill="{INK}">{}</text>"#,
+            escaped(text)
+        ));
+        let width = text_width(text, size);
+        let place = Rect { left: x - 0.8 * size, top: y - width / 2.0, width: size, height: width };
+        self.texts.push((place, text.to_owned()));
+    }
+
+    /// The file's text. `title` is read out where nobody sees the picture.
+    pub fn finish(self, title: &str) -> String {
+        let Self { width, height, body, .. } = self;
+        let mut text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">\n\
+             <title>{}</title>\n<defs>",
+            escaped(title)
+        );
+        for (number, path) in palette::HATCHES.iter().enumerate().skip(1) {
+            // Writing to a string can't fail, here and below.
+            let _ = write!(
+                text,
+                r##"<pattern id="hatch{number}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="{path}" stroke="#ffffff" stroke-width="1.4"/></pattern>"##
+            );
+        }
+        text.push_str("</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
+        text + &body + "</svg>\n"
+    }
+
+    fn put(&mut self, shape: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.body, "{shape}");
+    }
+}
+
+fn stroked(stroke: Option<Stroke>) -> String {
+    let Some(Stroke { colour, width, dash }) = stroke else { return String::new() };
+    let dash = if dash.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
+    format!(r#" stroke="{colour}" stroke-width="{width}"{dash}"#)
+}
+
+fn listed(points: &[(f64, f64)]) -> String {
+    points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
+}
+
+/// What a text measures, in pixels: a little more than in most fonts.
+pub fn text_width(text: &str, size: f64) -> f64 {
+    let of = |letter: char| match letter {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '\'' | ' ' => 0.34,
+        'f' | 't' | 'r' | '(' | ')' | '-' | '/' => 0.42,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.98,
+        'A'..='Z' => 0.72,
+        _ => 0.64,
+    };
+    text.chars().map(of).sum::<f64>() * size
+}
+
+/// A text as it stands between tags, or in an attribute.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_takes_the_room_that_it_says() {
+        let mut canvas = Canvas::new(200.0, 100.0);
+        canvas.text((100.0, 50.0), Anchor::Middle, 10.0, "a < b");
+        canvas.text_upwards((20.0, 50.0), 10.0, "upwards");
+        let [(across, _), (up, _)] = canvas.texts.as_slice() else { panic!("{:?}", canvas.texts) };
+        assert!((across.left + across.width / 2.0 - 100.0).abs() < 1e-9 && across.top < 50.0);
+        assert!(up.height > up.width && !across.overlaps(up));
+        let svg = canvas.finish("t");
+        assert!(svg.contains("a &lt; b") && svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn neighbours_do_not_overlap() {
+        let at = |left, top| Rect { left, top, width: 10.0, height: 10.0 };
+        assert!(at(0.0, 0.0).overlaps(&at(9.0, 9.0)));
+        assert!(!at(0.0, 0.0).overlaps(&at(10.0, 0.0)) && !at(0.0, 0.0).overlaps(&at(0.0, 10.0)));
+    }
 }

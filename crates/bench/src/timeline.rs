@@ -4,6 +4,7 @@
 //! and which number it has there. So nothing that happens while shards move can hide: a packet that nobody sent is lost,
 //! one that was sent after a later one of its flow is reordered, and one that waited was late.
 
+use crate::chart::Strip;
 use crate::crew::{Crew, CrewError, Member, Team};
 use crate::path::{self, MTU, N3_MAC, N6_MAC, PAYLOAD};
 use crate::report::{Measured, Param, Report};
@@ -225,7 +226,8 @@ impl Played {
         step: f64,
         figure: impl Fn(Range<f64>) -> f64,
     ) -> Vec<(f64, f64)> {
-        let steps = ((seconds.end - seconds.start) / step).round() as usize;
+        // Whole ones: a last one that goes on when nothing comes any more would look like a loss.
+        let steps = ((seconds.end - seconds.start) / step + 1e-6).floor() as usize;
         (0..steps)
             .map(|number| {
                 let begin = seconds.start + number as f64 * step;
@@ -251,22 +253,35 @@ impl Played {
         })
     }
 
-    /// The latency in microseconds that a share of the packets didn't exceed, over time.
-    pub fn micros(&self, seconds: Range<f64>, step: f64, share: f64) -> Vec<(f64, f64)> {
+    /// The latency in microseconds that a share of the packets didn't exceed, over time; none where none was sent.
+    pub fn micros(&self, seconds: Range<f64>, step: f64, share: f64) -> Vec<(f64, Option<f64>)> {
         let latency = |span| self.latency(span).nanos(share) / 1e3;
-        self.over_time(seconds, step, latency).into_iter().filter(|(_, micros)| *micros > 0.0).collect()
+        let seen = |(at, micros)| (at, Some(micros).filter(|micros| *micros > 0.0));
+        self.over_time(seconds, step, latency).into_iter().map(seen).collect()
     }
 
-    /// What regulation did in a span of time, to be named in a picture.
-    pub fn marks(&self, seconds: &Range<f64>) -> Vec<(f64, String)> {
-        let name = |change: &Change| match change {
-            Change::Scaled { to: 1, .. } => Some("1 worker".into()),
-            Change::Scaled { to, .. } => Some(format!("{to} workers")),
-            Change::Rebalanced { shards, .. } => Some(format!("{shards} shards")),
-            Change::TooHeavy(_) | Change::Sight(_) => None,
-        };
-        let named = self.changes.iter().filter(|(at, _)| seconds.contains(at));
-        named.filter_map(|(at, change)| Some((*at, name(change)?))).collect()
+    /// How many workers owned shards, `active` of them in the beginning, in a span of time.
+    pub fn workers(&self, active: usize, seconds: &Range<f64>) -> Strip {
+        let changes = self.changes.iter().filter_map(|(at, change)| match change {
+            Change::Scaled { to, .. } => Some((*at, *to)),
+            _ => None,
+        });
+        let mut strip = Strip { label: "workers".into(), ..Strip::default() };
+        let (mut since, mut now) = (seconds.start, active);
+        for (at, to) in changes.chain([(seconds.end, 0)]) {
+            let until = at.clamp(seconds.start, seconds.end);
+            if until > since {
+                strip.spans.push((since, until, now.to_string()));
+            }
+            (since, now) = (until.max(since), to);
+        }
+        strip
+    }
+
+    /// When shards were moved so that workers are level, in a span of time.
+    pub fn rebalances(&self, seconds: &Range<f64>) -> Vec<f64> {
+        let moved = |(_, change): &&(f64, Change)| matches!(change, Change::Rebalanced { .. });
+        self.changes.iter().filter(moved).map(|(at, _)| *at).filter(|at| seconds.contains(at)).collect()
     }
 
     /// What is said of a span of time: what was offered, lost (of it: missed by full rings, of that while no worker ran, and by a stopped port), reordered,

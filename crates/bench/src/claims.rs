@@ -1,0 +1,625 @@
+//! What is claimed of the scenarios of `seeds`, by the document that they repeat and beyond it, and whether it came true here.
+//!
+//! A claim is judged by figures of a report alone, by a rule that is written beside it. It can be missed. Where the machine kept
+//! threads from running too much ([`Fitness`]), or the figures that it takes aren't there, nothing is judged.
+
+use crate::crew::Model;
+use crate::jitter::Fitness;
+use crate::published::{self, LINK};
+use crate::report::{Measured, Param, Report, figure};
+use crate::saturated::Sizes;
+use serde::Serialize;
+use std::fmt;
+
+/// What "does not depend on" and "linearly" leave to chance.
+const ALIKE: f64 = 0.95;
+/// What "slight" leaves.
+const SLIGHT: f64 = 0.9;
+/// What of a hundred packets may be lost where none should be seen to be, in a picture.
+const UNSEEN_PERCENT: f64 = 0.1;
+/// How many times the latency before is no appreciable change.
+const APPRECIABLE: f64 = 2.0;
+
+/// Whether a claim came true.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "verdict", content = "why")]
+pub enum Verdict {
+    /// It did.
+    Met,
+    /// It did not.
+    Missed,
+    /// Nothing can be said, and why.
+    NotJudged(String),
+}
+
+impl Verdict {
+    fn of(came_true: Option<bool>) -> Self {
+        match came_true {
+            Some(true) => Self::Met,
+            Some(false) => Self::Missed,
+            None => Self::NotJudged("the figures for it were not measured".into()),
+        }
+    }
+
+    /// In a word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::NotJudged(_) => "not judged",
+        }
+    }
+
+    /// Why nothing can be said.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::NotJudged(why) => why,
+            Self::Met | Self::Missed => "",
+        }
+    }
+}
+
+/// One claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// The scenario whose figures judge it.
+    pub scenario: &'static str,
+    /// The document's section, and the figure that belongs to it; empty: beyond the document.
+    pub place: &'static str,
+    /// What is claimed.
+    pub says: &'static str,
+    /// The document's own figure, as its text says.
+    pub theirs: String,
+    /// What was measured here.
+    pub ours: String,
+    /// When it is met.
+    pub rule: String,
+    /// Whether it is.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.place.is_empty() { "beyond" } else { self.place };
+        write!(
+            f,
+            "{:10}  {}: {} (theirs: {}; ours: {})",
+            self.verdict.word(),
+            place,
+            self.says,
+            self.theirs,
+            self.ours
+        )?;
+        if self.verdict.why().is_empty() { Ok(()) } else { write!(f, ": {}", self.verdict.why()) }
+    }
+}
+
+/// What can be claimed of a scenario's report, taken on a machine in this state.
+pub fn judge(report: &Report, fitness: Fitness) -> Vec<Claim> {
+    let mut claims = match report.scenario {
+        "payload-size" => payload_size(report),
+        "sessions" => sessions(report),
+        "cores" => cores(report),
+        "skew" => skew(report),
+        "scale" => scale(report),
+        "moves" => moves(report),
+        _ => Vec::new(),
+    };
+    if let Some(why) = fitness.unfit() {
+        claims.iter_mut().for_each(|claim| claim.verdict = Verdict::NotJudged(why.clone()));
+    }
+    claims.iter_mut().for_each(|claim| claim.scenario = report.scenario);
+    claims
+}
+
+/// A claim without verdict.
+fn claim(place: &'static str, says: &'static str, theirs: impl Into<String>) -> Claim {
+    Claim {
+        scenario: "",
+        place,
+        says,
+        theirs: theirs.into(),
+        ours: "not measured".into(),
+        rule: String::new(),
+        verdict: Verdict::of(None),
+    }
+}
+
+impl Claim {
+    /// Judged by all of these values, each of which `rule` calls good or not; by none, if there are none.
+    fn by(mut self, rule: impl Into<String>, unit: &str, values: &[f64], good: impl Fn(f64) -> bool) -> Self {
+        self.rule = rule.into();
+        if let Some((least, most)) = ends(values) {
+            self.ours = if least < most {
+                format!("{} to {}{unit}", figure(least), figure(most))
+            } else {
+                format!("{}{unit}", figure(least))
+            };
+            self.verdict = Verdict::of(Some(values.iter().all(|value| good(*value))));
+        }
+        self
+    }
+}
+
+/// The least and the greatest.
+fn ends(values: &[f64]) -> Option<(f64, f64)> {
+    let least = values.iter().copied().min_by(f64::total_cmp)?;
+    Some((least, values.iter().copied().max_by(f64::total_cmp)?))
+}
+
+/// Results with a name and these parameters.
+fn results<'a>(
+    report: &'a Report,
+    name: &'static str,
+    params: &'a [(&'static str, Param)],
+) -> impl Iterator<Item = &'a Measured> {
+    report.results.iter().filter(move |result| {
+        result.name == name && params.iter().all(|(key, value)| result.params.get(key) == Some(value))
+    })
+}
+
+const DIRECTIONS: [&str; 2] = ["uplink", "downlink"];
+
+fn payload_size(report: &Report) -> Vec<Claim> {
+    const RATE: &str = "packets_per_second";
+    let mut ratios = Vec::new();
+    for pipeline in results(report, RATE, &[("model", Model::PipelineReturning.name().into())]) {
+        let mut params = pipeline.params.clone();
+        params.insert("model", Model::Rtc.name().into());
+        let rtc = report.median(RATE, &params.into_iter().collect::<Vec<_>>());
+        ratios.extend(rtc.filter(|_| pipeline.median > 0.0).map(|rtc| rtc / pipeline.median));
+    }
+    let rtc = |direction: &'static str| -> Vec<f64> {
+        let params = [("model", Model::Rtc.name().into()), ("direction", direction.into())];
+        results(report, RATE, &params).map(|result| result.median).collect()
+    };
+    let spans: Vec<f64> = DIRECTIONS
+        .iter()
+        .filter_map(|direction| ends(&rtc(direction)))
+        .map(|(least, most)| least / most)
+        .collect();
+    let [up, down] = DIRECTIONS.map(rtc);
+    let better: Vec<f64> = up.iter().zip(&down).map(|(up, down)| up / down).collect();
+    let (least, most) = published::RTC_TO_PIPELINE;
+    vec![
+        claim(
+            "5.2.1, figure 5.2",
+            "Run-to-completion forwards more than a pipeline with one worker core, whatever the payload",
+            format!("{least} to {most} times"),
+        )
+        .by(format!("at least {least} times at every size, both ways; the dispatcher's core isn't counted, as there"), " times", &ratios, |ratio| ratio >= least),
+        claim("5.2.1, figure 5.2", "Packets a second don't depend on the payload", "negligible variation, until 1,024 B fill the link")
+            .by(format!("the least of run-to-completion at least {ALIKE} of the most, both ways"), " of the most", &spans, |part| part >= ALIKE),
+        claim("5.2.1, figure 5.2", "Uplink does better than downlink, which has to encapsulate", "better")
+            .by("uplink by downlink above 1 at every size, run-to-completion", " times", &better, |ratio| ratio > 1.0),
+    ]
+}
+
+fn sessions(report: &Report) -> Vec<Claim> {
+    let mut parts = Vec::new();
+    for direction in DIRECTIONS {
+        let params = [("model", Model::Rtc.name().into()), ("direction", direction.into())];
+        let rates: Vec<(u64, f64)> = results(report, "packets_per_second", &params)
+            .filter_map(|result| Some((result.number("sessions")?, result.median)))
+            .collect();
+        let fewest = rates.iter().min_by_key(|(sessions, _)| *sessions);
+        let others = rates.iter().filter(|(sessions, _)| *sessions <= published::SESSIONS as u64);
+        parts.extend(fewest.into_iter().flat_map(|(_, one)| others.clone().map(move |(_, rate)| rate / one)));
+    }
+    vec![
+        claim("5.2.2, figure 5.3", "The number of sessions costs run-to-completion little", "slight or negligible, to 65,536 sessions")
+            .by(
+                format!("with any number of sessions up to 65,536 at least {SLIGHT} of the rate with the fewest, both ways"),
+                " of the rate with the fewest sessions",
+                &parts,
+                |part| part >= SLIGHT,
+            ),
+    ]
+}
+
+fn cores(report: &Report) -> Vec<Claim> {
+    let speedups = |model: &'static str| -> Vec<f64> {
+        let params = [("model", model.into())];
+        let each = |result: &Measured| Some(result.median / result.number("workers")? as f64);
+        results(report, "speedup", &params).filter_map(each).collect()
+    };
+    let mut linear = claim("5.2.3 and 5.3, figures 5.4 and 5.5", "Throughput grows linearly with the number of cores", "linearly").by(
+        format!("run-to-completion with all cores that there are does at least {ALIKE} of one worker's rate for each; and so do independent workers, or else it is the machine"),
+        " of one worker's rate for each",
+        &speedups(Model::Rtc.name()),
+        |each| each >= ALIKE,
+    );
+    let host = ends(&speedups("copies")).map(|(least, _)| least);
+    match host {
+        Some(host) if linear.verdict == Verdict::Missed && host < ALIKE => {
+            linear.verdict = Verdict::NotJudged(format!(
+                "independent workers, which share nothing but the machine, did {} each too: these are not whole cores",
+                figure(host)
+            ));
+        }
+        _ => {}
+    }
+    let mut claims = vec![linear];
+    for model in Model::BOTH {
+        let mut claim = claim(
+            "5.2.3, figures 5.4 and 5.5",
+            match model {
+                Model::Rtc => "So many cores fill a link of 40 Gbit/s with run-to-completion",
+                _ => "So many workers fill it in a pipeline",
+            },
+            "",
+        );
+        claim.rule = "no more than theirs; more than were there to measure are calculated from one".into();
+        let (mut theirs, mut ours, mut verdict) = (Vec::new(), Vec::new(), None);
+        for (name, payload, sizes) in
+            [("64 B", Param::Number(64), Sizes::Payload(64)), ("IMIX", "imix".into(), Sizes::Imix)]
+        {
+            for direction in DIRECTIONS {
+                let uplink = direction == "uplink";
+                let params = [
+                    ("model", model.name().into()),
+                    ("direction", direction.into()),
+                    ("payload", payload.clone()),
+                ];
+                let mut rates: Vec<(u64, f64)> = results(report, "packets_per_second", &params)
+                    .filter_map(|result| Some((result.number("workers")?, result.median)))
+                    .collect();
+                rates.sort_by_key(|(workers, _)| *workers);
+                let Some((most, _)) = rates.last().copied() else { continue };
+                let full = rates.iter().find(|(_, rate)| rate * 8e-9 * sizes.octets(!uplink) >= LINK);
+                let read = published::cores_for_link(model, sizes, uplink);
+                let said = |cores: Option<u64>, not_with: u64| {
+                    cores.map_or_else(|| format!("more than {not_with}"), |cores| cores.to_string())
+                };
+                theirs.push(format!("{name} {direction} {}", said(read.map(|cores| cores as u64), 6)));
+                ours.push(format!("{name} {direction} {}", said(full.map(|(workers, _)| *workers), most)));
+                if let Some(read) = read {
+                    let good = full.is_some_and(|(workers, _)| *workers <= read as u64);
+                    verdict = Some(verdict.unwrap_or(true) && good);
+                }
+            }
+        }
+        if verdict.is_some() {
+            (claim.theirs, claim.ours, claim.verdict) =
+                (theirs.join(", "), ours.join(", "), Verdict::of(verdict));
+        }
+        claims.push(claim);
+    }
+    claims
+}
+
+fn skew(report: &Report) -> Vec<Claim> {
+    // What was lost of a hundred packets in each step but the last, in which more comes than all workers can take.
+    let lost = |model: &'static str| -> Vec<f64> {
+        let params = [("model", model.into())];
+        let mut steps: Vec<&Measured> = results(report, "packets_offered", &params).collect();
+        steps.sort_by_key(|step| step.number("phase"));
+        steps.pop();
+        steps.into_iter().map(|step| lost_percent(report, step)).collect()
+    };
+    let rule = || {
+        format!(
+            "at most {UNSEEN_PERCENT} % lost in any step but the last, without what came while a worker did not run for longer than a ring lasts"
+        )
+    };
+    let good = |percent: f64| percent <= UNSEEN_PERCENT;
+    vec![
+        claim(
+            "5.2.4, figure 5.6",
+            "A pipeline sends whatever one worker's load is, until all workers are at their limit",
+            "all is sent, but in the last step",
+        )
+        .by(rule(), " % lost", &lost("pipeline-rebalancing"), good),
+        claim("", "Run-to-completion does so too", "it can't: what one core can't take is dropped").by(
+            rule(),
+            " % lost",
+            &lost("rtc-rebalancing"),
+            good,
+        ),
+    ]
+}
+
+/// Of a hundred packets that were offered, those that were lost though their worker ran.
+fn lost_percent(report: &Report, offered: &Measured) -> f64 {
+    let params: Vec<_> = offered.params.clone().into_iter().collect();
+    let of = |name| report.median(name, &params).unwrap_or_default();
+    100.0 * (of("packets_lost") - of("packets_missed_in_gaps")).max(0.0) / offered.median.max(1.0)
+}
+
+fn scale(report: &Report) -> Vec<Claim> {
+    const PHASES: [&str; 2] = ["joining", "leaving"];
+    let of = |model: &'static str, phase: &'static str| [("model", model.into()), ("phase", phase.into())];
+    let took = |model| -> Vec<f64> {
+        PHASES.iter().filter_map(|phase| report.median("reconfiguration_us", &of(model, phase))).collect()
+    };
+    let late = |model, phase, percentile: &'static str| {
+        let params = [of(model, phase).as_slice(), &[("percentile", percentile.into())]].concat();
+        report.median("latency_us", &params)
+    };
+    let longest: Vec<f64> =
+        PHASES.iter().filter_map(|phase| late("rtc", phase, "100")).map(|us| us / 1e3).collect();
+    let change = |model| -> Vec<f64> {
+        let before = late(model, "before", "99").filter(|us| *us > 0.0);
+        let during = PHASES.iter().filter_map(|phase| late(model, phase, "99"));
+        before.map(|before| during.map(|us| us / before).collect()).unwrap_or_default()
+    };
+    let lost = |model| -> Vec<f64> {
+        let offered = PHASES.iter().filter_map(|phase| report.find("packets_offered", &of(model, phase)));
+        offered.map(|step| lost_percent(report, step)).collect()
+    };
+    let none_lost = "none lost in the half second in which a worker joins and in that in which it leaves, at 80 % of what one can do, without what came while a worker did not run for longer than a ring lasts";
+    let (rtc, pipeline) = (published::RECONFIGURATION_RTC * 1e6, published::RECONFIGURATION_PIPELINE * 1e6);
+    let milliseconds = published::LATENCY_RTC * 1e3;
+    vec![
+        claim("5.2.5, figure 5.7", "Run-to-completion gets another core", "about 400 ms").by(
+            "no longer, joining and leaving",
+            " us",
+            &took("rtc"),
+            |us| us <= rtc,
+        ),
+        claim("5.2.5, figure 5.7", "The longest latency meanwhile, run-to-completion", "about 100 ms").by(
+            "no longer, joining and leaving",
+            " ms",
+            &longest,
+            |ms| ms <= milliseconds,
+        ),
+        claim("5.2.5, figure 5.8", "A pipeline gets another core", "about 130 us").by(
+            "no longer, joining and leaving",
+            " us",
+            &took("pipeline"),
+            |us| us <= pipeline,
+        ),
+        claim(
+            "5.2.5, figure 5.8",
+            "Nothing is seen of it in a pipeline's throughput",
+            "no appreciable change",
+        )
+        .by(none_lost, " % lost", &lost("pipeline"), |percent| percent <= 0.0),
+        claim("5.2.5, figure 5.8", "Nothing is seen of it in a pipeline's latency", "no appreciable change")
+            .by(
+                format!(
+                    "the 99th percentile at most {APPRECIABLE} times what it was in the half second before"
+                ),
+                " times",
+                &change("pipeline"),
+                |times| times <= APPRECIABLE,
+            ),
+        claim(
+            "",
+            "Nothing is seen of it in run-to-completion's throughput",
+            "a sharp drop: the port is stopped",
+        )
+        .by(none_lost, " % lost", &lost("rtc"), |percent| percent <= 0.0),
+    ]
+}
+
+fn moves(report: &Report) -> Vec<Claim> {
+    // With shards 0 nothing moves.
+    let sums = |name| -> Vec<f64> {
+        let moving = |result: &&Measured| result.number("shards").is_some_and(|shards| shards > 0);
+        results(report, name, &[]).filter(moving).map(|result| result.median).collect()
+    };
+    let none = |packets: f64| packets <= 0.0;
+    vec![
+        claim("", "No packet overtakes another while shards move", "-").by(
+            "none in any phase",
+            " packets a phase",
+            &sums("packets_reordered"),
+            none,
+        ),
+        claim("", "No packet is lost inside while shards move", "-").by(
+            "none in any phase; what finds a receive ring full isn't counted",
+            " packets a phase",
+            &sums("packets_lost_inside"),
+            none,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tables::clock::Tsc;
+
+    const QUIET: Fitness = Fitness { lost_percent: 0.2, longest_us: 60.0 };
+
+    /// A result: name, parameters, value.
+    type Result<'a> = (&'static str, &'a [(&'static str, Param)], f64);
+
+    /// A report of these results.
+    fn report(scenario: &'static str, results: &[Result<'_>]) -> Report {
+        let mut report = Report::new(scenario, &Tsc::process());
+        let measured = results.iter().map(|(name, params, value)| Measured::of(name, "", params, &[*value]));
+        report.results.extend(measured);
+        report
+    }
+
+    fn verdicts(report: &Report) -> Vec<&'static str> {
+        judge(report, QUIET).iter().map(|claim| claim.verdict.word()).collect()
+    }
+
+    fn rates(rtc: [f64; 4], pipeline: [f64; 4]) -> Report {
+        let mut results = Vec::new();
+        for (model, rates) in [("rtc", rtc), ("pipeline-returning", pipeline)] {
+            for (place, rate) in rates.into_iter().enumerate() {
+                let direction = if place < 2 { "uplink" } else { "downlink" };
+                let payload = if place % 2 == 0 { 64 } else { 1_024_u64 };
+                let params = [
+                    ("model", Param::from(model)),
+                    ("direction", direction.into()),
+                    ("payload", payload.into()),
+                ];
+                results.push(("packets_per_second", params, rate));
+            }
+        }
+        let results: Vec<_> =
+            results.iter().map(|(name, params, rate)| (*name, params.as_slice(), *rate)).collect();
+        report("payload-size", &results)
+    }
+
+    #[test]
+    fn a_claim_is_met_or_missed_by_its_own_figures() {
+        // In order: by pipeline, by payload, by direction.
+        assert_eq!(verdicts(&rates([14.0, 13.9, 13.0, 12.9], [8.0; 4])), ["met", "met", "met"]);
+        assert_eq!(
+            verdicts(&rates([14.0, 13.9, 13.0, 12.9], [8.0, 8.0, 8.0, 11.0])),
+            ["missed", "met", "met"]
+        );
+        assert_eq!(verdicts(&rates([14.0, 12.0, 13.0, 12.9], [8.0; 4])), ["met", "missed", "missed"]);
+        let claims = judge(&rates([14.0, 13.9, 13.0, 12.9], [7.0, 7.0, 6.5, 6.5]), QUIET);
+        assert_eq!(
+            (claims[0].theirs.as_str(), claims[0].ours.as_str()),
+            ("1.3 to 1.4 times", "1.98 to 2.00 times")
+        );
+        assert_eq!(claims[0].scenario, "payload-size");
+    }
+
+    #[test]
+    fn nothing_is_judged_on_a_noisy_machine_or_without_figures() {
+        let noisy = Fitness { lost_percent: 12.0, ..QUIET };
+        for claim in judge(&rates([1.0; 4], [9.0; 4]), noisy) {
+            assert!(claim.verdict.why().contains("12.0 %"), "{claim:?}");
+            // What was measured is said all the same.
+            assert_ne!(claim.ours, "not measured");
+        }
+        for scenario in ["payload-size", "sessions", "cores", "skew", "scale", "moves"] {
+            let claims = judge(&report(scenario, &[]), QUIET);
+            assert!(!claims.is_empty());
+            for claim in claims {
+                assert_eq!(
+                    (claim.verdict.word(), claim.ours.as_str()),
+                    ("not judged", "not measured"),
+                    "{claim:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn many_sessions_beyond_theirs_do_not_count() {
+        let of = |many: f64| {
+            let params = |sessions: u64| {
+                [("model", "rtc".into()), ("direction", "uplink".into()), ("sessions", sessions.into())]
+            };
+            report(
+                "sessions",
+                &[
+                    ("packets_per_second", &params(1), 10.0),
+                    ("packets_per_second", &params(65_536), many),
+                    ("packets_per_second", &params(1_000_000), 5.0),
+                ],
+            )
+        };
+        assert_eq!((verdicts(&of(9.1)), verdicts(&of(8.9))), (vec!["met"], vec!["missed"]));
+    }
+
+    #[test]
+    fn cores_that_are_none_are_not_held_against_anybody() {
+        let of = |speedup: f64, copies: f64| {
+            let params = |model: &'static str| [("model", model.into()), ("workers", 2.into())];
+            let rate = |workers: u64| {
+                [
+                    ("model", "rtc".into()),
+                    ("direction", "uplink".into()),
+                    ("payload", 64.into()),
+                    ("workers", workers.into()),
+                ]
+            };
+            // A packet of 64 octets takes 130 on the line: 40 Gbit/s are 38 million.
+            report(
+                "cores",
+                &[
+                    ("speedup", &params("rtc"), speedup),
+                    ("speedup", &params("copies"), copies),
+                    ("packets_per_second", &rate(1), 10e6),
+                    ("packets_per_second", &rate(5), 50e6),
+                    ("packets_per_second", &rate(4), 40e6),
+                ],
+            )
+        };
+        let judged = |report: Report| {
+            let claims = judge(&report, QUIET);
+            (
+                claims[0].verdict.clone(),
+                claims[1].ours.clone(),
+                claims[1].theirs.clone(),
+                claims[1].verdict.word(),
+            )
+        };
+        let (linear, ours, theirs, cores) = judged(of(1.95, 1.5));
+        assert_eq!((linear, cores), (Verdict::Met, "met"));
+        assert_eq!((ours.as_str(), theirs.as_str()), ("64 B uplink 4", "64 B uplink 5"));
+        assert_eq!(judged(of(1.8, 1.95)).0, Verdict::Missed);
+        assert!(judged(of(1.5, 1.6)).0.why().contains("not whole cores"));
+    }
+
+    #[test]
+    fn the_last_step_is_more_than_all_can_take() {
+        let of = |lost: f64, gaps: f64| {
+            let params = |phase: u64| [("model", "rtc-rebalancing".into()), ("phase", phase.into())];
+            report(
+                "skew",
+                &[
+                    ("packets_offered", &params(150), 10_000.0),
+                    ("packets_lost", &params(150), lost),
+                    ("packets_missed_in_gaps", &params(150), gaps),
+                    ("packets_offered", &params(200), 10_000.0),
+                    ("packets_lost", &params(200), 900.0),
+                ],
+            )
+        };
+        assert_eq!(verdicts(&of(10.0, 0.0)), ["not judged", "met"]);
+        assert_eq!(verdicts(&of(11.0, 0.0)), ["not judged", "missed"]);
+        // What nobody could have taken is not held against the workers.
+        assert_eq!(verdicts(&of(500.0, 495.0)), ["not judged", "met"]);
+    }
+
+    #[test]
+    fn a_launch_is_judged_by_its_time_its_loss_and_its_latency() {
+        let of = |us: f64, lost: f64, p99: f64| {
+            let mut results = Vec::new();
+            for model in ["rtc", "pipeline"] {
+                for phase in ["before", "joining", "leaving"] {
+                    let params = vec![("model", Param::from(model)), ("phase", phase.into())];
+                    let with = |p: &'static str| [params.clone(), vec![("percentile", p.into())]].concat();
+                    results.push(("latency_us", with("99"), if phase == "before" { 100.0 } else { p99 }));
+                    results.push(("latency_us", with("100"), p99 * 10.0));
+                    results.push(("packets_offered", params.clone(), 1e6));
+                    results.push((
+                        "packets_lost",
+                        params.clone(),
+                        if phase == "before" { 0.0 } else { lost },
+                    ));
+                    results.push(("reconfiguration_us", params, us));
+                }
+            }
+            let results: Vec<_> =
+                results.iter().map(|(name, params, value)| (*name, params.as_slice(), *value)).collect();
+            report("scale", &results)
+        };
+        assert_eq!(verdicts(&of(120.0, 0.0, 150.0)), ["met"; 6]);
+        assert_eq!(verdicts(&of(5_100.0, 0.0, 150.0)), ["met", "met", "missed", "met", "met", "met"]);
+        assert_eq!(verdicts(&of(120.0, 1.0, 250.0)), ["met", "met", "met", "missed", "missed", "missed"]);
+        assert_eq!(
+            verdicts(&of(500_000.0, 0.0, 11_000.0)),
+            ["missed", "missed", "missed", "met", "missed", "met"]
+        );
+    }
+
+    #[test]
+    fn moves_lose_and_reorder_nothing() {
+        let of = |shards: u64, reordered: f64| {
+            let params = [("shards", shards.into())];
+            report(
+                "moves",
+                &[("packets_reordered", &params, reordered), ("packets_lost_inside", &params, 0.0)],
+            )
+        };
+        assert_eq!(verdicts(&of(32, 0.0)), ["met", "met"]);
+        assert_eq!(verdicts(&of(32, 1.0)), ["missed", "met"]);
+        // Where nothing moved nothing is shown.
+        assert_eq!(verdicts(&of(0, 0.0)), ["not judged"; 2]);
+    }
+}

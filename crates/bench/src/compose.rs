@@ -1,0 +1,274 @@
+//! Pictures of reports whose scenarios draw none themselves: which result is drawn over which parameter, and what the others are.
+//!
+//! A parameter's values stand beside each other as categories, in the order in which they were measured: what is varied here is
+//! varied in leaps, and often is no number.
+
+use crate::axis::grouped;
+use crate::chart::{Figure, Panel, Point, Series};
+use crate::report::{Measured, Param, Report};
+
+/// One kind of panels of a scenario's figure.
+#[derive(Clone, Copy, Debug)]
+struct Picture {
+    /// The result.
+    result: &'static str,
+    /// Its name on the axis.
+    up: &'static str,
+    /// The parameter on the horizontal axis, and its name there.
+    across: (&'static str, &'static str),
+    /// A panel for each value of these.
+    panels: &'static [&'static str],
+    /// A series for each value of these.
+    series: &'static [&'static str],
+    /// Values are of several powers of ten.
+    logarithmic: bool,
+}
+
+impl Picture {
+    const fn new(result: &'static str, up: &'static str, across: (&'static str, &'static str)) -> Self {
+        Self { result, up, across, panels: &[], series: &[], logarithmic: false }
+    }
+
+    const fn panels(self, panels: &'static [&'static str]) -> Self {
+        Self { panels, ..self }
+    }
+
+    const fn series(self, series: &'static [&'static str]) -> Self {
+        Self { series, ..self }
+    }
+
+    const fn logarithmic(self) -> Self {
+        Self { logarithmic: true, ..self }
+    }
+}
+
+const CYCLES: &str = "cycles per packet";
+
+/// What a scenario's figure consists of; nothing, if it draws its own or there is none of its name.
+fn pictures(scenario: &str) -> Vec<Picture> {
+    let cycles = |across| Picture::new("cycles_per_packet", CYCLES, across);
+    match scenario {
+        "io" => vec![cycles(("payload", "octets of payload")).series(&["backend"])],
+        "forward" => {
+            vec![cycles(("sessions", "sessions")).panels(&["direction"]).series(&["ip", "scene", "servers"])]
+        }
+        "n4" => vec![
+            Picture::new("requests_per_second", "requests a second", ("kept", "sessions that stand"))
+                .series(&["request"]),
+        ],
+        "flow-table" => vec![cycles(("flows", "flows")).panels(&["direction", "ip"]).series(&[
+            "distribution",
+            "scene",
+            "servers",
+        ])],
+        "flow-insert" => vec![
+            Picture::new("operations_per_second", "flows a second", ("operation", "operation"))
+                .panels(&["flows"])
+                .series(&["memory", "forwarding"]),
+        ],
+        "control" => vec![
+            Picture::new("latency_us", "microseconds", ("percentile", "percentile of echoes"))
+                .panels(&["bottleneck"])
+                .series(&["control_queue"])
+                .logarithmic(),
+        ],
+        "profiles" => vec![
+            Picture::new("bits_per_second", "bit/s", ("size", "octets of uplink frames"))
+                .panels(&["profile"])
+                .series(&["ip", "scene", "servers"]),
+        ],
+        "ndr" => vec![
+            Picture::new(
+                "zero_loss_packets_per_second",
+                "packets a second without loss",
+                ("size", "octets of uplink frames"),
+            )
+            .panels(&["profile"])
+            .series(&["mode", "ip"]),
+            Picture::new("latency_us", "microseconds, 99 %", ("load", "percent of the zero-loss rate"))
+                .panels(&["profile", "size"])
+                .series(&["mode", "ip", "percentile"])
+                .logarithmic(),
+        ],
+        "flood" => vec![
+            Picture::new(
+                "packets_per_second",
+                "packets a second",
+                ("flood_share", "percent of packets that are of new flows"),
+            )
+            .panels(&["offered"])
+            .series(&["traffic"]),
+            Picture::new(
+                "loss_percent",
+                "percent lost",
+                ("flood_share", "percent of packets that are of new flows"),
+            )
+            .panels(&["offered"])
+            .series(&["traffic"]),
+        ],
+        "pdr-scan" => vec![cycles(("pdrs", "PDRs each way")).panels(&["packet"]).series(&["filters"])],
+        "meters" => {
+            vec![cycles(("meters", "meters of a rule")).panels(&["direction", "sessions"]).series(&["kind"])]
+        }
+        "mirror" => {
+            vec![cycles(("mirror", "target")).panels(&["direction"]).series(&["mirrored", "sample"])]
+        }
+        "nat" => vec![
+            cycles(("mappings", "mappings")).panels(&["direction"]).series(&["nat"]),
+            Picture::new("mappings_per_second", "mappings a second", ("mappings", "mappings")),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether there is a figure of such reports.
+pub fn has_figure(scenario: &str) -> bool {
+    !pictures(scenario).is_empty()
+}
+
+/// A report's figure, of what there is of it.
+pub fn figure(report: &Report) -> Figure {
+    let panels = pictures(report.scenario).iter().flat_map(|picture| picture.draw(report)).collect();
+    Figure { title: format!("{} on {}", report.scenario, report.machine.cpu), panels }
+}
+
+impl Picture {
+    fn draw(&self, report: &Report) -> Vec<Panel> {
+        let has =
+            |result: &&Measured| result.name == self.result && result.params.contains_key(self.across.0);
+        let results: Vec<&Measured> = report.results.iter().filter(has).collect();
+        let varied = |keys: &[&'static str]| -> Vec<&'static str> {
+            let of = |key: &str| different(results.iter().map(|result| result.params.get(key))).len();
+            keys.iter().copied().filter(|key| of(key) > 1).collect()
+        };
+        let (panels, series) = (varied(self.panels), varied(self.series));
+        let most = results.iter().map(|result| result.max).fold(0.0, f64::max);
+        let (scale, up) = scaled(self.up, most);
+        let panel = |name: Vec<Option<&Param>>| {
+            let own: Vec<&Measured> =
+                results.iter().copied().filter(|result| values(result, &panels) == name).collect();
+            let at = different(own.iter().map(|result| result.params.get(self.across.0)));
+            let line = |which: &Vec<Option<&Param>>| {
+                let point = |(place, value): (usize, Option<&Param>)| {
+                    let found = own.iter().find(|result| {
+                        values(result, &series) == *which && result.params.get(self.across.0) == value
+                    });
+                    Point::of(place as f64, found.copied(), scale)
+                };
+                Series::measured(said(&series, which, self.up), at.iter().copied().enumerate().map(point))
+            };
+            let lines =
+                different(own.iter().map(|result| values(result, &series))).iter().map(line).collect();
+            let categories = at.iter().flatten().map(|value| word(value)).collect();
+            let title = said(&panels, &name, self.up);
+            let panel = Panel::bars(title, (self.across.1, &up), categories, lines);
+            if self.logarithmic { panel.logarithmic() } else { panel }
+        };
+        different(results.iter().map(|result| values(result, &panels))).into_iter().map(panel).collect()
+    }
+}
+
+/// All that differ, in order.
+fn different<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list = Vec::new();
+    all.for_each(|one| {
+        if !list.contains(&one) {
+            list.push(one);
+        }
+    });
+    list
+}
+
+fn values<'a>(result: &'a Measured, keys: &[&'static str]) -> Vec<Option<&'a Param>> {
+    keys.iter().map(|key| result.params.get(key)).collect()
+}
+
+/// What these parameters' values are called; `otherwise`, where there are none.
+fn said(keys: &[&'static str], values: &[Option<&Param>], otherwise: &str) -> String {
+    let named = keys.iter().zip(values).filter_map(|(key, value)| Some(named(key, (*value)?)));
+    let all = named.collect::<Vec<_>>().join(", ");
+    if all.is_empty() { otherwise.to_owned() } else { all }
+}
+
+/// A value that says what it is of.
+fn named(key: &str, value: &Param) -> String {
+    match (key, value) {
+        ("ip", value) => format!("IPv{value}"),
+        ("percentile", value) => format!("{value} %"),
+        ("offered", value) => format!("known flows offer {value} % of the core"),
+        ("sample", value) => format!("one packet in {value}"),
+        ("flows" | "sessions" | "filters" | "meters", value) => format!("{} {key}", word(value)),
+        (key, Param::Text(value @ ("yes" | "no"))) => format!("{}: {value}", key.replace('_', " ")),
+        (_, Param::Text(value)) => (*value).to_owned(),
+        (key, Param::Number(_)) => format!("{} {}", key.replace('_', " "), word(value)),
+    }
+}
+
+/// A value by itself.
+fn word(value: &Param) -> String {
+    match value {
+        Param::Number(number) => grouped(&number.to_string()),
+        Param::Text(text) => (*text).to_owned(),
+    }
+}
+
+/// By what values up to the greatest are multiplied, and what the axis is called then.
+fn scaled(name: &str, most: f64) -> (f64, String) {
+    match (name, most) {
+        ("bit/s", _) => (1e-9, "Gbit/s".into()),
+        (name, most) if most >= 2e6 => (1e-6, format!("millions of {name}")),
+        (name, most) if most >= 2e4 => (1e-3, format!("thousands of {name}")),
+        (name, _) => (1.0, name.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tables::clock::Tsc;
+
+    #[test]
+    fn parameters_that_vary_become_panels_series_and_categories() {
+        let mut report = Report::new("forward", &Tsc::process());
+        for direction in ["uplink", "downlink"] {
+            for ip in [4, 6_u64] {
+                for sessions in [1_000_u64, 1_000_000] {
+                    if (direction, ip, sessions) == ("downlink", 6, 1_000_000) {
+                        // It was interrupted here.
+                        continue;
+                    }
+                    let params = [
+                        ("direction", direction.into()),
+                        ("ip", ip.into()),
+                        ("scene", "many".into()),
+                        ("sessions", sessions.into()),
+                    ];
+                    let runs = [100.0, 110.0 + ip as f64, 120.0];
+                    report.results.push(Measured::of("cycles_per_packet", "cycles", &params, &runs));
+                    report.results.push(Measured::of("port_cycles_per_packet", "cycles", &params, &runs));
+                }
+            }
+        }
+        let figure = figure(&report);
+        let [uplink, downlink] = figure.panels.as_slice() else { panic!("{figure:?}") };
+        assert_eq!((uplink.title.as_str(), downlink.title.as_str()), ("uplink", "downlink"));
+        assert_eq!(downlink.categories, ["1,000", "1,000,000"]);
+        let labels: Vec<&str> = downlink.series.iter().map(|series| series.label.as_str()).collect();
+        assert_eq!(labels, ["IPv4", "IPv6"]);
+        let last: Vec<Option<f64>> = downlink.series.iter().map(|series| series.points[1].y).collect();
+        assert_eq!(last, [Some(114.0), None]);
+        assert_eq!(downlink.series[0].points[0].spread, Some((100.0, 120.0)));
+    }
+
+    #[test]
+    fn a_single_series_has_the_results_name() {
+        let mut report = Report::new("n4", &Tsc::process());
+        let params = [("kept", 10_000_u64.into()), ("request", "modify".into())];
+        report.results.push(Measured::of("requests_per_second", "1/s", &params, &[99_355.0]));
+        let panel = &figure(&report).panels[0];
+        assert_eq!(panel.series[0].label, "requests a second");
+        assert_eq!(panel.axes.1, "thousands of requests a second");
+        assert!((panel.series[0].points[0].y.unwrap() - 99.355).abs() < 1e-9);
+    }
+}
