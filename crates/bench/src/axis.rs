@@ -41,6 +41,12 @@ impl Axis {
     pub fn powers(least: f64, most: f64) -> Self {
         let first = least.log10().floor() as i32;
         let last = (most.log10().ceil() as i32).max(first + 1);
+        if last - first == 1 {
+            // Two ticks alone would say little of what lies between them.
+            let (ten, step) = (10_f64.powi(first), 10_f64.powi(first.min(0)));
+            let ticks = [1.0, 2.0, 5.0, 10.0].map(|times| (times * ten, number(times * ten, step))).into();
+            return Self { from: ten, to: 10.0 * ten, logarithmic: true, ticks };
+        }
         let every = ((last - first) as f64 / (TICKS + 2.0)).ceil().max(1.0) as usize;
         let tick = |power: i32| (10_f64.powi(power), number(10_f64.powi(power), 10_f64.powi(power.min(0))));
         let ticks = (first..=last).step_by(every).map(tick).collect();
@@ -114,6 +120,8 @@ mod tests {
             written(&Axis::powers(0.4, 180_000.0)),
             ["0.1", "1", "10", "100", "1,000", "10,000", "100,000", "1,000,000"]
         );
+        assert_eq!(written(&Axis::powers(20.0, 80.0)), ["10", "20", "50", "100"]);
+        assert_eq!(written(&Axis::powers(0.3, 0.8)), ["0.1", "0.2", "0.5", "1.0"]);
         assert_eq!(written(&Axis::from_zero(0.0)).first(), Some(&"0.0"));
     }
 

@@ -9,7 +9,7 @@ pub const GRID: &str = "#dddddd";
 pub const FRAME: &str = "#888888";
 
 /// Colours of series, in order.
-const COLOURS: [&str; 6] = ["#123f7c", "#c95200", "#3d9bd5", "#000000", "#b04a9c", "#1b7f5c"];
+const COLOURS: [&str; 7] = ["#123f7c", "#c95200", "#3d9bd5", "#000000", "#b04a9c", "#1b7f5c", "#8a8a8a"];
 
 /// What is drawn in white over a bar, in a square of six pixels: the first is nothing.
 pub const HATCHES: [&str; 4] =
@@ -43,8 +43,8 @@ pub struct Look {
 pub fn look(number: usize) -> Look {
     let colour = COLOURS.get(number % COLOURS.len()).copied().unwrap_or(INK);
     // Who has to share a colour has another hatch.
-    let hatch = (number + number / COLOURS.len()) % HATCHES.len();
-    let marker = match (number + number / COLOURS.len()) % 4 {
+    let hatch = (number + 2 * (number / COLOURS.len())) % HATCHES.len();
+    let marker = match (number + 2 * (number / COLOURS.len())) % 4 {
         0 => Marker::Circle,
         1 => Marker::Square,
         2 => Marker::Triangle,
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn more_series_than_colours_differ_by_hatch() {
-        let looks: Vec<Look> = (0..12).map(look).collect();
+        let looks: Vec<Look> = (0..14).map(look).collect();
         for (at, one) in looks.iter().enumerate() {
             for other in looks.iter().skip(at + 1) {
                 assert!(

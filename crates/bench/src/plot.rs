@@ -15,7 +15,7 @@ const MARGIN: f64 = 12.0;
 /// What is left of a panel's diagram, above, right and below.
 const AROUND: (f64, f64, f64, f64) = (92.0, 32.0, 14.0, 62.0);
 /// The height of a strip, and the gap below it.
-const STRIP: (f64, f64) = (18.0, 5.0);
+const STRIP: (f64, f64) = (21.0, 5.0);
 /// Letters.
 const TITLE: f64 = 18.0;
 const HEADING: f64 = 14.0;
@@ -258,7 +258,9 @@ impl Scale {
         let across = if panel.categories.is_empty() {
             let spans = panel.strip.iter().flat_map(|strip| &strip.spans).flat_map(|span| [span.0, span.1]);
             let (left, right) = range(points().map(|point| point.x).chain(spans)).unwrap_or((0.0, 1.0));
-            Axis::between(left, right, panel.whole)
+            // Whole things stand clear of the axis.
+            let clear = if panel.whole { 0.25 } else { 0.0 };
+            Axis::between(left - clear, right + clear, panel.whole)
         } else {
             let last = panel.categories.len() as f64 - 0.5;
             Axis::unwritten(-0.5, last)
@@ -296,11 +298,11 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: &Place, names: &[&str])
         }
     } else {
         let own: Vec<&&Series> = seen.iter().filter(|series| series.origin != Origin::Published).collect();
-        for series in seen.iter().filter(|series| series.origin == Origin::Published) {
-            draw_published(canvas, series, look_of(names, series), &scale);
-        }
         for (number, series) in own.iter().enumerate() {
             draw_bars(canvas, series, look_of(names, series), &scale, (number, own.len()));
+        }
+        for series in seen.iter().filter(|series| series.origin == Origin::Published) {
+            draw_published(canvas, series, look_of(names, series), &scale);
         }
     }
     canvas.line(
@@ -328,7 +330,8 @@ fn draw_axes(canvas: &mut Canvas, panel: &Panel, scale: &Scale, all: Rect) {
         let lower = if crowded && number % 2 == 1 { TEXT + 2.0 } else { 0.0 };
         canvas.text((scale.x(number as f64), plot.bottom() + 17.0 + lower), Anchor::Middle, TEXT, name);
     }
-    let middle = (plot.left + plot.width / 2.0, plot.bottom() + 17.0 + 2.0 * TEXT + 8.0);
+    let middle =
+        (plot.left + plot.width / 2.0, plot.bottom() + 17.0 + TEXT + if crowded { TEXT + 8.0 } else { 8.0 });
     canvas.text(middle, Anchor::Middle, TEXT, &panel.axes.0);
     canvas.text_upwards((all.left + 14.0, plot.top + plot.height / 2.0), TEXT, &panel.axes.1);
 }
@@ -339,18 +342,14 @@ fn draw_strip(canvas: &mut Canvas, strip: &Strip, at: Rect, scale: &Scale) {
         let opacity = if number % 2 == 0 { 0.15 } else { 0.4 };
         let span = Rect { left, top: at.top, width: right - left, height: at.height };
         canvas.rect(span, Fill { colour: FRAME, opacity, hatch: 0 }, None);
+        // Above the marks.
         if text_width(text, TEXT) + 4.0 < right - left {
-            canvas.text(
-                (f64::midpoint(left, right), at.top + 0.5 * at.height + 0.35 * TEXT),
-                Anchor::Middle,
-                TEXT,
-                text,
-            );
+            canvas.text((f64::midpoint(left, right), at.top + TEXT + 1.0), Anchor::Middle, TEXT, text);
         }
     }
     for tick in &strip.ticks {
         let x = scale.x(*tick);
-        canvas.line(&[(x, at.bottom() - 5.0), (x, at.bottom() + 2.0)], Stroke::solid(INK, 1.2));
+        canvas.line(&[(x, at.bottom() - 5.0), (x, at.bottom() + 3.0)], Stroke::solid(INK, 1.2));
     }
     canvas.rect(at, Fill::NONE, Some(Stroke::solid(FRAME, 1.0)));
     canvas.text((at.left - 6.0, at.top + 0.5 * at.height + 0.35 * TEXT), Anchor::End, TEXT, &strip.label);
@@ -410,7 +409,7 @@ fn draw_bars(canvas: &mut Canvas, series: &Series, look: Look, scale: &Scale, (n
     }
 }
 
-/// What others published, behind all bars of a category: a field from the least to the greatest, or a line.
+/// What others published, over all bars of a category: a field from the least to the greatest, or a line.
 fn draw_published(canvas: &mut Canvas, series: &Series, look: Look, scale: &Scale) {
     let room = scale.x(1.0) - scale.x(0.0);
     for point in &series.points {
@@ -428,9 +427,11 @@ fn draw_spread(canvas: &mut Canvas, x: f64, point: &Point, scale: &Scale) {
     let Some((least, most)) = point.spread else { return };
     let bottom = scale.y(least).unwrap_or(scale.plot.bottom());
     let Some(top) = scale.y(most) else { return };
-    let stroke = Stroke::solid(INK, 1.2);
-    canvas.line(&[(x, bottom), (x, top)], stroke);
-    [bottom, top].into_iter().for_each(|y| canvas.line(&[(x - 3.0, y), (x + 3.0, y)], stroke));
+    // On dark bars too.
+    for stroke in [Stroke::solid("#ffffff", 3.2), Stroke::solid(INK, 1.2)] {
+        canvas.line(&[(x, bottom), (x, top)], stroke);
+        [bottom, top].into_iter().for_each(|y| canvas.line(&[(x - 3.0, y), (x + 3.0, y)], stroke));
+    }
 }
 
 #[cfg(test)]
