@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What a first signal is answered with where something has to be ended in order.
 pub const STOPPING: &str = "stopping; another Ctrl-C ends it at once";
@@ -24,6 +25,61 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         registered.map_err(refused)?;
     }
     Ok(flag)
+}
+
+/// How long work has to hear that it is to end.
+const HEARD_WITHIN: Duration = Duration::from_millis(500);
+
+/// Work that is asked by a signal to end in order, and is ended wherever it is if it doesn't hear that soon: not everything that takes long
+/// can look at a flag.
+pub struct Asked {
+    flag: Arc<AtomicBool>,
+    /// It has, or it is over.
+    heard: Arc<Mutex<bool>>,
+}
+
+impl Asked {
+    /// Whether it is to end. Whoever asks has heard the answer, and sees to the rest.
+    pub fn is_to_end(&self) -> bool {
+        let asked = self.flag.load(Ordering::Relaxed);
+        if asked {
+            self.over();
+        }
+        asked
+    }
+
+    /// The work is done. Doesn't return if it is being ended.
+    pub fn over(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
+/// The first SIGINT or SIGTERM asks the work to end. If it hasn't [heard](Asked::is_to_end) of it in half a second, the process ends with
+/// [`Exit::Interrupted`] after `last_words`; so it does at the second one, without them. Only for work that leaves nothing behind.
+pub fn ask_to_end(last_words: impl FnOnce() + Send + 'static) -> Result<Asked, Failure> {
+    let flag = stop_flag()?;
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(refused)?;
+    let heard = Arc::<Mutex<bool>>::default();
+    let known = Arc::clone(&heard);
+    let waiting = move || {
+        if signals.forever().next().is_some() {
+            std::thread::sleep(HEARD_WITHIN);
+            unless_heard(&known, || {
+                last_words();
+                signal_hook::low_level::exit(i32::from(Exit::Interrupted as u8));
+            });
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(waiting).map_err(refused)?;
+    Ok(Asked { flag, heard })
+}
+
+/// Ends work that has not heard. It can't hear any more while it is being ended, or two would say what became of it.
+fn unless_heard(heard: &Mutex<bool>, end: impl FnOnce()) {
+    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*heard {
+        end();
+    }
 }
 
 /// Work that a signal ends wherever it is.
@@ -155,6 +211,38 @@ fn end_at_once(served: &Mutex<Served>) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn work_that_hears_is_left_to_itself() {
+        let asked = Asked { flag: Arc::default(), heard: Arc::default() };
+        let ended = |asked: &Asked| {
+            let mut ended = false;
+            unless_heard(&asked.heard, || ended = true);
+            ended
+        };
+        // It looks, but nobody has asked yet: that says nothing of the next stage.
+        assert!(!asked.is_to_end() && ended(&asked));
+        asked.flag.store(true, Ordering::Relaxed);
+        assert!(asked.is_to_end() && !ended(&asked));
+        // Nor is it ended when it is done.
+        let done = Asked { flag: Arc::default(), heard: Arc::default() };
+        done.over();
+        assert!(!ended(&done));
+    }
+
+    #[test]
+    fn who_is_being_ended_says_nothing_more() {
+        let asked = Asked { flag: Arc::new(AtomicBool::new(true)), heard: Arc::default() };
+        let (said, heard) = (AtomicBool::new(false), Arc::clone(&asked.heard));
+        std::thread::scope(|scope| {
+            unless_heard(&heard, || {
+                scope.spawn(|| said.store(asked.is_to_end(), Ordering::Relaxed));
+                std::thread::yield_now();
+                // The process would be gone by now.
+                assert!(!said.load(Ordering::Relaxed));
+            });
+        });
+    }
 
     #[test]
     fn only_the_own_socket_is_removed() {

@@ -1,13 +1,12 @@
 //! `millrace demo`: everything in one process, with live progress and a verdict.
 
 use crate::exit::{Exit, Failure};
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 use crate::{output, report, signals};
 use bench::demo::{DemoConfig, DemoError, Stage, run as play};
 use loadgen::imix::SizeProfile;
 use loadgen::world::{LiveRate, Progress};
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tables::clock::Tsc;
 
@@ -42,7 +41,6 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let stop = signals::stop_flag()?;
     let config = DemoConfig {
         seconds: args.seconds,
         sessions: args.sessions,
@@ -52,11 +50,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         rate: args.rate,
         sample_every: args.sample_every,
     };
+    // What stands by then ends with the process.
+    let asked = signals::ask_to_end(|| {
+        screen::clear();
+        let why = "interrupted while the UPF or its surroundings were being made; there was no traffic yet";
+        report::print(&Failure::new(Exit::Interrupted, why));
+    })?;
     let mut show = Show { screen: Screen::new(), ends: false };
     let mut told = false;
     let outcome = play(&config, Tsc::process(), |stage| {
         show.stage(stage);
-        if !stop.load(Ordering::Relaxed) {
+        if !asked.is_to_end() {
             return ControlFlow::Continue(());
         }
         if !std::mem::replace(&mut told, true) {
@@ -64,6 +68,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         ControlFlow::Break(())
     });
+    asked.over();
     if show.ends {
         show.screen.clear();
     }

@@ -36,6 +36,8 @@ const REMEMBERED: usize = 1024;
 /// Seconds from 1900 to 1970 (RFC 868).
 const NTP_EPOCH: u64 = 2_208_988_800;
 const DATAGRAM: usize = 65_535;
+/// Sessions that are prepared between two looks at whether to go on.
+const PREPARED: u32 = 4_096;
 
 /// Is told how many requests of a batch have been sent, and says whether to send more.
 pub type GoOn<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
@@ -213,10 +215,14 @@ impl Smf {
     pub fn establish_while(&mut self, count: u32, go_on: &mut GoOn<'_>) -> Result<BatchReport, SmfError> {
         let from = self.numbers();
         for index in from..from.saturating_add(count) {
+            // Preparing a million takes a while too.
+            if (index - from).is_multiple_of(PREPARED) && go_on(0).is_break() {
+                break;
+            }
             let entry = self.prepare(index)?;
             self.sessions.push(entry);
         }
-        self.run_while(Operation::Establish, from..from.saturating_add(count), go_on)
+        self.run_while(Operation::Establish, from..self.numbers(), go_on)
     }
 
     /// Activates all established sessions.
