@@ -33,10 +33,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     flows: Vec<u32>,
     /// One gNB, router and server, and few buffers that stay in the core's cache, as figures were until 2026-11-22 (`forward`,
-    /// `flow-table`).
+    /// `flow-table`, `profiles`, `ndr`).
     #[arg(long)]
     simple: bool,
-    /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`).
+    /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`, `profiles`, `ndr`).
     #[arg(long)]
     on_link: bool,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
@@ -236,6 +236,7 @@ fn measure(
             if let Some(&flows) = args.flows.first() {
                 config.flows = flows as usize;
             }
+            args.change(&mut config.scenes);
             profiles::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Ndr => {
@@ -243,6 +244,7 @@ fn measure(
             if let Some(&flows) = args.flows.first() {
                 config.flows = flows as usize;
             }
+            args.change(&mut config.scenes);
             ndr::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Flood => {

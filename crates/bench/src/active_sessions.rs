@@ -50,7 +50,7 @@ pub fn run(
             let team = Team::new(model, 1);
             progress.tell(&format!("{sessions} sessions, {}: establishing", model.name()));
             let sizes = Sizes::Payload(PAYLOAD);
-            let mut saturated = Saturated::start(&team, &members, &active, sizes, clock)?;
+            let mut saturated = Saturated::start(&team, &members, &active, sizes, clock, progress)?;
             for uplink in [true, false] {
                 progress.tell(&format!("{sessions} sessions, {}", model.name()));
                 let flood = saturated.flood(uplink, config.seconds, config.windows, clock)?;

@@ -165,7 +165,8 @@ impl Trace {
 /// it was. Whether any were dropped is in the lanes and the datapath's counters.
 pub fn serve(path: &mut Path, clock: &Tsc, lanes: &mut [Lane], seconds: f64, trace: &mut Trace) {
     trace.0.clear();
-    let begin = clock.ticks();
+    // Not now: whoever was held up since then would let more come than in so many seconds.
+    let begin = lanes.iter().map(|lane| lane.arrivals.start).min().unwrap_or_else(|| clock.ticks());
     let end = begin + (seconds * clock.hz() as f64) as u64;
     let tick = clock.hz() / TICKS_PER_SECOND;
     let mut next_tick = begin + tick;

@@ -310,7 +310,7 @@ fn establish(engine: &mut Engine, sessions: u32, bottleneck: Bottleneck) -> Resu
     let mut subscribers = Vec::with_capacity(sessions as usize);
     let mut applied = 0;
     for number in 0..sessions {
-        let (place, tunnel, ue) = numbering.assign();
+        let (place, tunnel, ue) = numbering.assign_to(std::net::IpAddr::from);
         let (shard, rules) = (place.shard, Arc::new(rules(place, tunnel, ue)));
         let (token, transition, query) = (Token(number.into()), Transition::default(), Box::default());
         engine.post(shard, Command::Install { token, rules, transition, query });

@@ -65,7 +65,7 @@ pub fn run(config: &CoresConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
                     break;
                 }
                 progress.tell(&format!("{}, {workers} workers", model.name()));
-                let mut saturated = Saturated::start(&team, &members, &active, sizes, clock)?;
+                let mut saturated = Saturated::start(&team, &members, &active, sizes, clock, progress)?;
                 for uplink in [true, false] {
                     let flood = saturated.flood(uplink, config.seconds, config.windows, clock)?;
                     let point = Point { model, workers, uplink, sizes, active: active.len() };
@@ -81,7 +81,7 @@ pub fn run(config: &CoresConfig, clock: Tsc, progress: &mut dyn Progress) -> Res
             }
         }
         progress.tell("independent copies");
-        copies(&mut report, config, &members, &active, sizes, &cores, clock)?;
+        copies(&mut report, config, (&members, &active), sizes, &cores, clock, progress)?;
         progress.keep(&report);
     }
     speedups(&mut report);
@@ -121,16 +121,16 @@ fn extrapolate(report: &mut Report, config: &CoresConfig, measured: &Point, floo
 fn copies(
     report: &mut Report,
     config: &CoresConfig,
-    members: &[Member],
-    active: &[Member],
+    (members, active): (&[Member], &[Member]),
     sizes: Sizes,
     cores: &[usize],
     clock: Tsc,
+    progress: &mut dyn Progress,
 ) -> Result<(), CrewError> {
     let mut copies = Vec::with_capacity(cores.len());
     for core in cores {
         let team = Team::on(Model::Rtc, 1, &[*core]);
-        copies.push(Saturated::start(&team, members, active, sizes, clock)?);
+        copies.push(Saturated::start(&team, members, active, sizes, clock, progress)?);
     }
     for uplink in [true, false] {
         let mut sums = vec![0.0; config.windows];

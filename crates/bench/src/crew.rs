@@ -4,6 +4,8 @@
 
 use crate::forward;
 use crate::path::{self, Numbering, PathError, Subscriber};
+use crate::progress::Progress;
+use crate::scene::Scene;
 use crate::svg::SvgError;
 use datapath::{Command, Config, Event, Token, Transition};
 use engine::placement::available_cores;
@@ -127,8 +129,8 @@ pub struct Team {
     room: [usize; 2],
 }
 
-/// How long a worker's counters are waited for: where threads have less than a core each, some wait for long.
-const REPORTS: Duration = Duration::from_mins(1);
+/// How long a worker is waited for: where threads have less than a core each, some wait for long.
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Team {
     /// A thread has a core of its own if there are enough; if not, the kernel shares them out.
@@ -229,7 +231,7 @@ impl Team {
             active: Some(self.active),
             scaling: self.scaling.clone(),
             patience: self.patience,
-            answer_within: REPORTS,
+            answer_within: PATIENCE,
             hand_off_ring: self.room[0],
             parking: self.room[1],
             idle,
@@ -252,8 +254,13 @@ pub struct Member {
 impl Member {
     /// So many more.
     pub fn several(numbering: &mut Numbering, sessions: usize) -> Vec<Self> {
+        Self::several_in(Scene::SIMPLE, numbering, sessions)
+    }
+
+    /// Likewise, with the addresses that UEs have in this scene.
+    pub fn several_in(scene: Scene, numbering: &mut Numbering, sessions: usize) -> Vec<Self> {
         let next = |_| {
-            let (place, tunnel, ue) = numbering.assign();
+            let (place, tunnel, ue) = numbering.assign_to(|ue| scene.ue(ue));
             Self { place, tunnel, ue }
         };
         (0..sessions).map(next).collect()
@@ -269,9 +276,11 @@ impl Member {
 pub fn install(
     engine: &mut Engine,
     members: &[Member],
-    rules: fn(SessionRef, Tunnel, Ipv4Addr) -> Rules,
+    rules: impl Fn(SessionRef, Tunnel, Ipv4Addr) -> Rules,
+    progress: &mut dyn Progress,
 ) -> Result<(), PathError> {
-    for some in members.chunks(ORDERS) {
+    for (number, some) in members.chunks(ORDERS).enumerate() {
+        progress.part((number * ORDERS) as u64, members.len() as u64);
         for Member { place, tunnel, ue } in some {
             let install = Command::Install {
                 token: Token(0),
@@ -303,7 +312,13 @@ pub struct Crew {
 
 impl Crew {
     /// Starts the threads, which take the ports' queues, and gives them sessions with the rules of `forward`.
-    pub fn start<P>(ports: &mut [P], team: &Team, members: &[Member], clock: Tsc) -> Result<Self, CrewError>
+    pub fn start<P>(
+        ports: &mut [P],
+        team: &Team,
+        members: &[Member],
+        clock: Tsc,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, CrewError>
     where
         P: Port + 'static,
         P::Rx: 'static,
@@ -313,7 +328,7 @@ impl Crew {
         let mut network = path::network().map_err(PathError::from)?;
         let config = Config { teids: path::teids(), ..Config::new(network.view()) };
         let mut engine = Engine::start(ports, &team.settings(), &config, clock)?;
-        install(&mut engine, members, forward::rules)?;
+        install(&mut engine, members, forward::rules, progress)?;
         Ok(Self { engine })
     }
 

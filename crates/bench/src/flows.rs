@@ -457,9 +457,9 @@ fn skewed(packets: &[(Subscriber, u16)]) -> Vec<(Subscriber, u16)> {
     (0..SEQUENCE).filter_map(draw).collect()
 }
 
-/// An ordinary session's rules, with filters: TCP first, then what the packets are, then the rest.
-pub fn filtered(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
-    filtered_for(Scene::SIMPLE.servers(), place, tunnel, ue)
+/// An ordinary session's rules as they are in this scene, with filters: TCP first, then what the packets are, then the rest.
+pub fn filtered(scene: Scene, place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
+    scene.adapt(filtered_for(scene.servers(), place, tunnel, ue), ue)
 }
 
 fn filtered_for(servers: Prefix, place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {

@@ -71,7 +71,8 @@ pub fn run(
         let members = Member::several(&mut Numbering::default(), sessions);
         let mut active = members.clone();
         path::shuffle(&mut active);
-        let mut saturated = Saturated::start(&team, &members, &active, Sizes::Payload(PAYLOAD), clock)?;
+        let mut saturated =
+            Saturated::start(&team, &members, &active, Sizes::Payload(PAYLOAD), clock, progress)?;
         for uplink in [true, false] {
             progress.tell(&format!("{sessions} sessions, {}", if uplink { "uplink" } else { "downlink" }));
             measure(&mut report, config, &mut saturated, sessions, uplink, &team, clock)?;

@@ -160,18 +160,32 @@ impl Fitness {
     }
 }
 
+/// Seconds for which this thread could have run and did not, because the kernel had others run on its core.
+pub fn waited_here() -> Option<f64> {
+    waited(Path::new("/proc/thread-self"))
+}
+
+/// Seconds for which a host kept processors of this virtual machine from running, all of them together, as far as it says.
+pub fn stolen() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let ticks: f64 = stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()?;
+    Some(ticks / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// What the kernel says of a thread.
+fn waited(thread: &Path) -> Option<f64> {
+    let text = std::fs::read_to_string(thread.join("schedstat")).ok()?;
+    Some(text.split_whitespace().nth(1)?.parse::<f64>().ok()? / 1e9)
+}
+
 /// Seconds for which threads of this process with such a name could have run and did not, because the kernel had other threads run
 /// on their cores. Nothing is said of a virtual machine's host, and nothing (`None`) where the kernel doesn't count.
 pub fn kept_waiting(name: &str) -> Option<f64> {
-    let read = |path: &Path, file: &str| std::fs::read_to_string(path.join(file)).ok();
-    let nanos = |path: &Path| -> Option<f64> {
-        let named = read(path, "comm")?.starts_with(name);
-        let waited = read(path, "schedstat")?.split_whitespace().nth(1)?.parse().ok();
-        waited.filter(|_| named)
-    };
-    let threads = std::fs::read_dir("/proc/self/task").ok()?;
-    let all: Vec<f64> = threads.flatten().filter_map(|thread| nanos(&thread.path())).collect();
-    (!all.is_empty()).then(|| all.iter().sum::<f64>() / 1e9)
+    let named =
+        |thread: &Path| std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.starts_with(name));
+    let threads = std::fs::read_dir("/proc/self/task").ok()?.flatten().map(|thread| thread.path());
+    let all: Vec<f64> = threads.filter(|thread| named(thread)).filter_map(|thread| waited(&thread)).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>())
 }
 
 #[cfg(test)]

@@ -37,13 +37,9 @@ pub const PAYLOAD: usize = 64;
 /// The MTU of both interfaces: jumbo frames.
 pub const MTU: u16 = 9_000;
 /// Octets of a packet that are written anew each time where packets are long: all headers, and what follows in their lines.
-const HEADERS: usize = 128;
+pub const HEADERS: usize = 128;
 /// After so many packets or sessions it is said how far work has come.
 const TOLD_EVERY: u64 = 1 << 14;
-/// Octets around the UDP payload of an uplink frame: Ethernet, IPv4, UDP, GTP-U with PDU session container, IPv4, UDP.
-const UPLINK_HEADERS: usize = 14 + 20 + 8 + 16 + 20 + 8;
-/// Likewise of a downlink frame: Ethernet, IPv4, UDP.
-const DOWNLINK_HEADERS: usize = 14 + 20 + 8;
 /// Packets between two readings of the clock: short, so that one preemption spoils few readings.
 const SLICE: usize = 4 * BURST;
 
@@ -116,12 +112,7 @@ impl Default for Numbering {
 }
 
 impl Numbering {
-    /// For the next session.
-    pub fn assign(&mut self) -> (SessionRef, Tunnel, Ipv4Addr) {
-        self.assign_to(IpAddr::from)
-    }
-
-    /// Likewise, where the UE with this number has another address.
+    /// For the next session, whose UE has the address that `address` says of its number.
     pub fn assign_to(&mut self, address: impl Fn(Ipv4Addr) -> IpAddr) -> (SessionRef, Tunnel, Ipv4Addr) {
         let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
         self.sessions += 1;
@@ -424,19 +415,6 @@ impl RxQueue for Mix {
 pub fn stream(uplink: bool, packets: impl Iterator<Item = (Subscriber, u16)>) -> Result<Stream, ReplayError> {
     let (template, offsets, patches) = patches(uplink, PAYLOAD, packets);
     Stream::new(&template, offsets, patches)
-}
-
-/// Likewise, in frames of so many octets (Ethernet header to payload) as they arrive. Of each only the headers' lines are
-/// written: a NIC writes the rest without the core.
-pub fn stream_of_frames(
-    uplink: bool,
-    octets: usize,
-    packets: impl Iterator<Item = (Subscriber, u16)>,
-) -> Result<Stream, PathError> {
-    let headers = if uplink { UPLINK_HEADERS } else { DOWNLINK_HEADERS };
-    let payload =
-        octets.checked_sub(headers).filter(|payload| *payload >= 8).ok_or(PathError::Short(octets))?;
-    Ok(stream_of_payload(uplink, payload, packets)?)
 }
 
 /// Likewise, with so many octets of UDP payload.

@@ -89,7 +89,7 @@ pub fn run(
             let team = Team::new(model, 1);
             progress.tell(&format!("{payload} B, {}: establishing", model.name()));
             let sizes = Sizes::Payload(payload);
-            let mut saturated = Saturated::start(&team, &members, &active, sizes, clock)?;
+            let mut saturated = Saturated::start(&team, &members, &active, sizes, clock, progress)?;
             for uplink in [true, false] {
                 progress.tell(&format!("{payload} B, {}", model.name()));
                 let flood = saturated.flood(uplink, config.seconds, config.windows, clock)?;

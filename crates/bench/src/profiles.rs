@@ -15,8 +15,9 @@
 use crate::flows;
 use crate::path::{self, Costs, Mix, Path, PathError, Subscriber};
 use crate::progress::Progress;
-use crate::report::{Measured, Report};
-use io::replay::{ReplayRx, Stream};
+use crate::report::{Measured, Param, Report};
+use crate::scene::Scene;
+use io::replay::Stream;
 use tables::clock::Tsc;
 
 /// 5-tuples of a bearer: half its flow entries.
@@ -70,35 +71,64 @@ pub struct ProfilesConfig {
     pub runs: usize,
     /// Packets of each run.
     pub packets: usize,
+    /// Where they are measured.
+    pub scenes: Vec<Scene>,
 }
 
 impl ProfilesConfig {
     /// All flows of the report.
-    pub const fn full() -> Self {
-        Self { flows: 8_388_608, runs: 5, packets: 2_000_000 }
+    pub fn full() -> Self {
+        Self { flows: 8_388_608, runs: 5, packets: 2_000_000, scenes: vec![Scene::MANY, Scene::MANY6] }
     }
 
     /// Fewer flows, briefly.
-    pub const fn quick() -> Self {
-        Self { flows: 1 << 17, runs: 3, packets: 200_000 }
+    pub fn quick() -> Self {
+        Self { flows: 1 << 17, runs: 3, packets: 200_000, ..Self::full() }
     }
 }
 
 /// Measures all; `progress` is told what is being measured, and what came of it.
 pub fn run(config: &ProfilesConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, PathError> {
     let mut report = Report::new("profiles", &clock);
-    progress.tell(&format!("{} flows: learning", config.flows));
-    let (mut path, packets) = prepare(config.flows, clock, progress)?;
+    for &scene in &config.scenes {
+        measure(&mut report, config, scene, clock, progress)?;
+    }
+    report.notes.push(format!(
+        "{} flow entries, {TUPLES} 5-tuples both ways a session; size: octets of arriving frames without FCS (uplink's; \
+         downlink_size: downlink's); bits count {BETWEEN} octets between frames; one core, no packet dropped; the port \
+         (port_cycles_per_packet, included) writes headers only, as the core sees of a NIC's work; scenes are those of forward",
+        config.flows.next_multiple_of(2 * TUPLES)
+    ));
+    report.notes.push(
+        "line_share_percent is of 100 Gbit/s; cores_for_line is arithmetic (100 Gbit/s divided by what one core did), not \
+         measured"
+            .into(),
+    );
+    Ok(report)
+}
+
+/// All profiles in one scene.
+fn measure(
+    report: &mut Report,
+    config: &ProfilesConfig,
+    scene: Scene,
+    clock: Tsc,
+    progress: &mut dyn Progress,
+) -> Result<(), PathError> {
+    let (mut path, packets) = prepare(scene, config.flows, clock, progress)?;
+    let before = std::mem::take(&mut report.results);
     let mut results = PROFILES.map(|_| Vec::new());
     for sizes in [ALIKE, ELEVENFOLD].concat() {
-        let (uplink, downlink) = streams(sizes, &packets)?;
+        progress.tell(&format!("IPv{}: packets of {} B up, {} B down", scene.ip(), sizes.0, sizes.1));
+        let (uplink, downlink) = streams(scene, sizes, &packets)?;
         for (profile, results) in PROFILES.iter().zip(&mut results) {
             if !profile.sizes.contains(&sizes) {
                 continue;
             }
-            progress.tell(&format!("profile {}: {} B up, {} B down", profile.number, sizes.0, sizes.1));
+            let (ip, number) = (scene.ip(), profile.number);
+            progress.tell(&format!("IPv{ip}, profile {number}: {} B up, {} B down", sizes.0, sizes.1));
             let mix = || {
-                let (uplink, downlink) = (ReplayRx::new(uplink.clone()), ReplayRx::new(downlink.clone()));
+                let (uplink, downlink) = (scene.receive(&uplink), scene.receive(&downlink));
                 Mix::both(uplink, downlink, profile.uplink_quarters)
             };
             // Each run goes on where the last one ended.
@@ -112,35 +142,24 @@ pub fn run(config: &ProfilesConfig, clock: Tsc, progress: &mut dyn Progress) -> 
                     port.push(own);
                 }
             }
-            results.extend(figures(profile, sizes, &whole, &port, clock.hz() as f64));
+            results.extend(figures(scene, profile, sizes, &whole, &port, clock.hz() as f64));
         }
-        report.results = results.concat();
-        progress.keep(&report);
+        report.results = before.iter().cloned().chain(results.concat()).collect();
+        progress.keep(report);
     }
-    all_known(&path, 2 * packets.len())?;
-    report.notes.push(format!(
-        "{} flow entries, {TUPLES} 5-tuples both ways a session; size: octets of arriving frames without FCS (uplink's; \
-         downlink_size: downlink's); bits count {BETWEEN} octets between frames; one core, no packet dropped; the port \
-         (port_cycles_per_packet, included) writes headers only, as the core sees of a NIC's work",
-        2 * packets.len()
-    ));
-    report.notes.push(
-        "line_share_percent is of 100 Gbit/s; cores_for_line is arithmetic (100 Gbit/s divided by what one core did), not \
-         measured"
-            .into(),
-    );
-    Ok(report)
+    all_known(&path, 2 * packets.len())
 }
 
 /// What is said of one profile and size.
 fn figures(
+    scene: Scene,
     profile: &Profile,
     sizes: Sizes,
     whole: &Costs,
     port: &[f64],
     hz: f64,
 ) -> impl Iterator<Item = Measured> {
-    let params = params(profile, sizes);
+    let params = params(scene, profile, sizes);
     // A rate is what comes of everything that a core does.
     let of =
         |figure: &dyn Fn(f64) -> f64| whole.means.iter().map(|cycles| figure(*cycles)).collect::<Vec<_>>();
@@ -158,24 +177,31 @@ fn figures(
 }
 
 /// How profile and sizes are named.
-pub fn params(profile: &Profile, (uplink, downlink): Sizes) -> [(&'static str, crate::report::Param); 3] {
+pub fn params(scene: Scene, profile: &Profile, (uplink, downlink): Sizes) -> [(&'static str, Param); 6] {
     [
         ("downlink_size", (downlink as u64).into()),
+        ("ip", scene.ip().into()),
         ("profile", profile.number.into()),
+        ("scene", scene.name.into()),
+        ("servers", scene.place().into()),
         ("size", (uplink as u64).into()),
     ]
 }
 
 /// Sessions for so many flow entries, all of them known, and the packets of one direction.
 pub fn prepare(
+    scene: Scene,
     flows: usize,
     clock: Tsc,
     progress: &mut dyn Progress,
 ) -> Result<(Path, Vec<(Subscriber, u16)>), PathError> {
-    let mut path = Path::new(clock, |config| flows::room_for(flows, config))?;
+    let mut path = Path::within(scene, clock, |config| flows::room_for(flows, config))?;
+    progress.tell(&format!("IPv{}, {flows} flows: establishing their sessions", scene.ip()));
     let subscribers = flows::establish(&mut path, flows.div_ceil(2 * TUPLES), progress)?;
     let mut packets = tuples(&subscribers);
     for uplink in [true, false] {
+        let direction = if uplink { "uplink" } else { "downlink" };
+        progress.tell(&format!("IPv{}, {flows} flows: learning, {direction}", scene.ip()));
         flows::learn(&mut path, uplink, &packets, progress)?;
     }
     // Flows lie in memory in the order in which they were learned; packets come in another.
@@ -192,10 +218,14 @@ pub fn tuples(subscribers: &[Subscriber]) -> Vec<(Subscriber, u16)> {
 }
 
 /// The packets of both directions in these sizes.
-pub fn streams(sizes: Sizes, packets: &[(Subscriber, u16)]) -> Result<(Stream, Stream), PathError> {
-    let uplink = path::stream_of_frames(true, sizes.0, packets.iter().copied())?;
+pub fn streams(
+    scene: Scene,
+    sizes: Sizes,
+    packets: &[(Subscriber, u16)],
+) -> Result<(Stream, Stream), PathError> {
+    let uplink = scene.stream_of_frames(true, sizes.0, packets.iter().copied())?;
     // Not the order of the other direction, in which a packet would find its session's lines still in cache.
-    let downlink = path::stream_of_frames(false, sizes.1, packets.iter().rev().copied())?;
+    let downlink = scene.stream_of_frames(false, sizes.1, packets.iter().rev().copied())?;
     Ok((uplink, downlink))
 }
 
@@ -213,13 +243,19 @@ mod tests {
 
     #[test]
     fn every_profile_and_size_is_forwarded_whole_in_its_mix() {
-        let (mut path, packets) = prepare(1024, Tsc::process(), &mut Silent).unwrap();
+        for scene in [Scene::SIMPLE, Scene::MANY, Scene::MANY6] {
+            forwarded_whole(scene);
+        }
+    }
+
+    fn forwarded_whole(scene: Scene) {
+        let (mut path, packets) = prepare(scene, 1024, Tsc::process(), &mut Silent).unwrap();
         for profile in PROFILES {
             for &sizes in profile.sizes {
-                let (uplink, downlink) = streams(sizes, &packets).unwrap();
+                let (uplink, downlink) = streams(scene, sizes, &packets).unwrap();
                 let before = path.datapath.counters().clone();
                 let mut mix =
-                    Mix::both(ReplayRx::new(uplink), ReplayRx::new(downlink), profile.uplink_quarters);
+                    Mix::both(scene.receive(&uplink), scene.receive(&downlink), profile.uplink_quarters);
                 path.forward(&mut mix, 512).unwrap();
                 let after = path.datapath.counters();
                 let packets = after.uplink.packets - before.uplink.packets;

@@ -5,6 +5,7 @@
 
 use crate::crew::{Crew, CrewError, Member, Team};
 use crate::path::{self, MTU, N3_MAC, N6_MAC};
+use crate::progress::Progress;
 use engine::WorkerReport;
 use io::Port;
 use io::replay::{ReplayPort, ReplayRx, SinkTx};
@@ -125,6 +126,7 @@ impl Saturated {
         active: &[Member],
         sizes: Sizes,
         clock: Tsc,
+        progress: &mut dyn Progress,
     ) -> Result<Self, CrewError> {
         let gates = [false, false].map(|open| Arc::new(AtomicBool::new(open)));
         let port = |name: &str, mac: MacAddr, uplink: bool, gate| -> Result<ReplayPort, CrewError> {
@@ -141,7 +143,7 @@ impl Saturated {
             Ok(ReplayPort::new(name, mac, MTU, sources))
         };
         let mut ports = [port("n3", N3_MAC, true, &gates[0])?, port("n6", N6_MAC, false, &gates[1])?];
-        let crew = Crew::start(&mut ports, team, members, clock)?;
+        let crew = Crew::start(&mut ports, team, members, clock, progress)?;
         Ok(Self { crew, ports, gates, active: active.len() as u64 })
     }
 
@@ -226,6 +228,7 @@ mod tests {
     use super::*;
     use crate::crew::{Model, drops};
     use crate::path::Numbering;
+    use crate::progress::Silent;
 
     #[test]
     fn every_queue_s_packets_are_forwarded_by_its_own_worker() {
@@ -233,7 +236,8 @@ mod tests {
         let clock = Tsc::process();
         let members = Member::several(&mut Numbering::default(), 64);
         let team = Team::new(Model::Rtc, 2);
-        let mut saturated = Saturated::start(&team, &members, &members[..32], Sizes::Imix, clock).unwrap();
+        let mut saturated =
+            Saturated::start(&team, &members, &members[..32], Sizes::Imix, clock, &mut Silent).unwrap();
         for uplink in [true, false] {
             let flood = saturated.flood(uplink, 0.02, 2, clock).unwrap();
             assert!(flood.rates.iter().all(|rate| *rate > 1_000.0), "{flood:?}");

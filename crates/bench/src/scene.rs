@@ -7,7 +7,8 @@
 //! comparison. Servers may also stand on N6's own link ([`Scene::on_link`]), as those of an edge UPF do.
 
 use crate::path::{
-    FIRST_UE, GNB_MAC, MTU, N3_MAC, N6_MAC, PAYLOAD, ROUTER_MAC, SERVER_PORT, Subscriber, UPF_N3,
+    FIRST_UE, GNB_MAC, HEADERS, MTU, N3_MAC, N6_MAC, PAYLOAD, PathError, ROUTER_MAC, SERVER_PORT, Subscriber,
+    UPF_N3,
 };
 use datapath::net::{Interface, Net, NetError, Roles};
 use io::replay::{Patch, ReplayError, ReplayRx, Stream, WORDS};
@@ -216,6 +217,23 @@ impl Scene {
     ) -> Result<Stream, ReplayError> {
         let (template, offsets, patches) = self.patches(uplink, PAYLOAD, packets);
         Stream::new(&template, offsets, patches)
+    }
+
+    /// Likewise, in frames of so many octets (Ethernet header to payload) as they arrive. Of each only the headers' lines are
+    /// written: a NIC writes the rest without the core.
+    pub fn stream_of_frames(
+        &self,
+        uplink: bool,
+        octets: usize,
+        packets: impl Iterator<Item = (Subscriber, u16)>,
+    ) -> Result<Stream, PathError> {
+        // Ethernet, the user's IP and UDP; before these IPv4, UDP and GTP-U with a PDU session container.
+        let ip = if self.v6 { 40 } else { 20 };
+        let headers = 14 + ip + 8 + if uplink { 20 + 8 + 16 } else { 0 };
+        let payload =
+            octets.checked_sub(headers).filter(|payload| *payload >= 8).ok_or(PathError::Short(octets))?;
+        let (template, offsets, patches) = self.patches(uplink, payload, packets);
+        Ok(Stream::new(&template, offsets, patches)?.writing_first(HEADERS))
     }
 
     /// How a stream is received.

@@ -7,6 +7,7 @@
 use crate::chart::Strip;
 use crate::crew::{Crew, CrewError, Member, Team};
 use crate::path::{self, MTU, N3_MAC, N6_MAC, PAYLOAD};
+use crate::progress::Silent;
 use crate::report::{Measured, Param, Report};
 use engine::{Change, Engine, EngineError, WorkerReport};
 use io::paced::{Counts, Latency, PacedPort, Schedule, Step, Traffic, Weights};
@@ -104,7 +105,7 @@ impl Timeline {
             PacedPort::new(info("n6", N6_MAC), downlink, uplink, dealt, DESCRIPTORS),
         ]
         .map(|port| port.fixed(team.has_fixed_tables()));
-        let mut crew = Crew::start(&mut ports, team, members, clock)?;
+        let mut crew = Crew::start(&mut ports, team, members, clock, &mut Silent)?;
         if team.has_fixed_tables() {
             // As after many moves: where a shard is has nothing to do with where its packets come to.
             let (first, workers) = (team.dispatchers(), team.active.max(1));

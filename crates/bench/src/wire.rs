@@ -3,15 +3,20 @@
 //! The generator paces packets of both directions by the clock, writes into each when it handed it to the NIC, and reads
 //! that again when it collects it on the other side. It never waits for room: what finds a receive queue full is lost, as on a
 //! wire. What it can't send in time because it was held up itself is not made up for, so that it never floods the box; it
-//! counts as not offered.
+//! counts as not offered. And while it is held up it doesn't collect: then the box finds its transmit ring full, which no cable's other
+//! end would do to it. Such packets are lost like others, but a [`Trial`] says how many they were, and for how long either thread was kept from
+//! running: what a machine did in a trial says nothing of the box.
 
 use crate::arrivals::{Arrivals, DESCRIPTORS, nanos};
-use crate::crew::{self, Member};
+use crate::crew::{self, Member, PATIENCE};
 use crate::flows;
+use crate::jitter::{kept_waiting, stolen, waited_here};
 use crate::path::{self, MTU, Numbering, PathError, Subscriber};
-use datapath::Config;
+use crate::progress::Progress;
+use crate::scene::Scene;
+use datapath::{Config, Reason};
 use engine::placement::{available_cores, pin};
-use engine::{Engine, EngineConfig, EngineError, IdlePolicy};
+use engine::{Engine, EngineConfig, EngineError, IdlePolicy, WorkerReport};
 use io::mem::{MemConfig, MemError, MemFrame, MemNic, MemWire, RssMode};
 use io::replay::{ReplayRx, Stream};
 use io::{BURST, Frame, RxQueue};
@@ -22,8 +27,12 @@ use tables::clock::Tsc;
 const LATE: usize = BURST;
 /// Packets handed over at once, at most.
 const AT_ONCE: usize = 32;
-/// How long the generator waits for packets that don't come back, in fractions of a second.
-const PATIENCE: u64 = 5;
+/// How long the generator waits after a trial for packets that don't come back, in fractions of a second.
+const STRAGGLERS: u64 = 5;
+/// Packets that are learned before it is said how far it is.
+const PIECE: usize = 1 << 17;
+/// The worker's threads.
+const WORKER: &str = "worker-";
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +63,7 @@ pub struct Wire {
     /// The generator's core.
     core: Option<usize>,
     numbering: Numbering,
+    scene: Scene,
 }
 
 /// One direction of a trial: what arrives at a port, and when.
@@ -73,13 +83,33 @@ pub struct Trial {
     pub late: u64,
     /// Never collected.
     pub lost: u64,
+    /// Of those, the ones that found the ring to the generator full.
+    pub uncollected: u64,
+    /// For how long generator or worker were kept from running, in seconds, as far as this machine tells.
+    pub held_up: f64,
     /// From handing over to collecting.
     pub latencies: Latencies,
 }
 
+/// What the generator saw of a trial.
+struct Seen {
+    offered: u64,
+    late: u64,
+    lost: u64,
+    /// Its longest round, in ticks.
+    away: u64,
+    waited: Option<f64>,
+    latencies: Latencies,
+}
+
 impl Wire {
     /// Starts a worker and gives it so many sessions. The worker and the generator have a core each, if there are two.
-    pub fn new(sessions: usize, clock: Tsc) -> Result<(Self, Vec<Subscriber>), WireError> {
+    pub fn new(
+        scene: Scene,
+        sessions: usize,
+        clock: Tsc,
+        progress: &mut dyn Progress,
+    ) -> Result<(Self, Vec<Subscriber>), WireError> {
         let nic = |name: &str| {
             MemNic::new(MemConfig {
                 name: name.into(),
@@ -91,7 +121,7 @@ impl Wire {
             })
         };
         let ((n3_port, n3), (n6_port, n6)) = (nic("n3")?, nic("n6")?);
-        let mut network = path::network().map_err(PathError::from)?;
+        let mut network = scene.network().map_err(PathError::from)?;
         let mut config = Config { teids: path::teids(), ..Config::new(network.view()) };
         flows::room_for(sessions * config.flows_per_session as usize, &mut config);
         let cores = available_cores();
@@ -101,28 +131,45 @@ impl Wire {
         };
         // On one core a worker that never sleeps would keep the generator from sending.
         let idle = if worker.is_some() { IdlePolicy::Busy } else { IdlePolicy::default() };
-        let settings = EngineConfig { cores: vec![worker], idle, ..EngineConfig::default() };
+        let settings =
+            EngineConfig { cores: vec![worker], idle, answer_within: PATIENCE, ..EngineConfig::default() };
         let engine = Engine::start(&mut [n3_port, n6_port], &settings, &config, clock)?;
-        let mut wire = Self { engine, clock, ends: [n3, n6], core, numbering: Numbering::default() };
-        let subscribers = wire.establish(sessions)?;
+        let mut wire = Self { engine, clock, ends: [n3, n6], core, numbering: Numbering::default(), scene };
+        let subscribers = wire.establish(sessions, progress)?;
         Ok((wire, subscribers))
     }
 
-    fn establish(&mut self, sessions: usize) -> Result<Vec<Subscriber>, WireError> {
-        let members = Member::several(&mut self.numbering, sessions);
-        crew::install(&mut self.engine, &members, flows::filtered)?;
+    fn establish(
+        &mut self,
+        sessions: usize,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Subscriber>, WireError> {
+        let scene = self.scene;
+        let members = Member::several_in(scene, &mut self.numbering, sessions);
+        let rules = |place, tunnel, ue| flows::filtered(scene, place, tunnel, ue);
+        crew::install(&mut self.engine, &members, rules, progress)?;
         Ok(members.iter().map(Member::subscriber).collect())
     }
 
     /// Sends every packet of both directions once, at leisure, so that its flow becomes known.
-    pub fn learn(&mut self, packets: &[(Subscriber, u16)]) -> Result<(), WireError> {
+    pub fn learn(
+        &mut self,
+        packets: &[(Subscriber, u16)],
+        progress: &mut dyn Progress,
+    ) -> Result<(), WireError> {
         let before = self.learned()?;
+        let (mut done, all) = (0, 2 * packets.len() as u64);
         for uplink in [true, false] {
-            let stream = path::stream(uplink, packets.iter().copied()).map_err(PathError::from)?;
-            let rx = ReplayRx::new(stream).limited(packets.len() as u64);
-            let lost = self.apart(|generator| generator.at_leisure(rx, usize::from(!uplink)))?;
-            if lost > 0 {
-                return Err(WireError::Lost(lost));
+            // In pieces, after each of which it can be said how far it is.
+            for some in packets.chunks(PIECE) {
+                progress.part(done, all);
+                let stream = self.scene.stream(uplink, some.iter().copied()).map_err(PathError::from)?;
+                let rx = ReplayRx::new(stream).limited(some.len() as u64);
+                let lost = self.apart(|generator| generator.at_leisure(rx, usize::from(!uplink)))?;
+                if lost > 0 {
+                    return Err(WireError::Lost(lost));
+                }
+                done += some.len() as u64;
             }
         }
         let (expected, found) = (before + 2 * packets.len() as u64, self.learned()?);
@@ -133,22 +180,53 @@ impl Wire {
         Ok(self.engine.reports()?.iter().map(|report| report.counters.flows.learned).sum())
     }
 
-    /// Offers both directions for so long.
+    /// Offers both directions for so long. An error if the worker dropped packets for another reason than that the generator did not
+    /// collect them.
     pub fn offer(&mut self, offers: [Offer; 2], seconds: f64) -> Result<Trial, WireError> {
-        let trial = self.apart(|generator| generator.paced(offers, seconds));
+        let full = uncollected(&self.settled()?)?;
+        let (waited, gone) = (kept_waiting(WORKER), stolen());
+        let seen = self.apart(|generator| generator.paced(offers, seconds))?;
+        let since = |before: Option<f64>, now: Option<f64>| {
+            before.zip(now).map_or(0.0, |(before, now)| (now - before).max(0.0))
+        };
+        let worker = since(waited, kept_waiting(WORKER));
+        let away = seen.away as f64 / self.clock.hz() as f64;
+        let held_up = [away, worker, seen.waited.unwrap_or_default(), since(gone, stolen())]
+            .into_iter()
+            .fold(0.0, f64::max);
         // Reports that the packets caused.
         self.engine.drain(|_, _| ());
-        trial
+        let Seen { offered, late, lost, latencies, .. } = seen;
+        let uncollected = uncollected(&self.engine.reports()?)? - full;
+        Ok(Trial { offered, late, lost, uncollected, held_up, latencies })
     }
 
-    /// Stops the worker. An error if it dropped packets.
-    pub fn stop(self) -> Result<(), WireError> {
-        let reports = self.engine.stop()?;
-        let drop = reports.iter().find_map(|report| report.counters.drops().next());
-        match drop {
-            Some((reason, packets)) => Err(PathError::Dropped { packets, reason: reason.label() }.into()),
-            None => Ok(()),
+    /// What the worker counted once nothing is on its way any more: what was left in a ring would leave less room for what comes next.
+    fn settled(&mut self) -> Result<Vec<WorkerReport>, WireError> {
+        let mut collected = Vec::with_capacity(BURST);
+        let came = |reports: &[WorkerReport]| -> u64 {
+            reports.iter().flat_map(|report| &report.ports).map(|port| port.packets).sum()
+        };
+        let mut reports = self.engine.reports()?;
+        loop {
+            let mut some = 0;
+            for wire in &mut self.ends {
+                while wire.collect(&mut collected, BURST) > 0 {
+                    some += collected.drain(..).count();
+                }
+            }
+            // Between two answers the worker has been round all its queues.
+            let now = self.engine.reports()?;
+            if some == 0 && came(&now) == came(&reports) {
+                return Ok(now);
+            }
+            reports = now;
         }
+    }
+
+    /// Stops the worker. An error if it dropped packets, likewise.
+    pub fn stop(self) -> Result<(), WireError> {
+        uncollected(&self.engine.stop()?).map(|_| ())
     }
 
     /// Runs the generator on a thread of its own.
@@ -162,6 +240,18 @@ impl Wire {
         };
         std::thread::scope(|scope| scope.spawn(run).join()).map_err(|_| WireError::Died)
     }
+}
+
+/// Packets that found the ring to the generator full so far. An error if others were dropped.
+fn uncollected(reports: &[WorkerReport]) -> Result<u64, WireError> {
+    let mut sum = 0;
+    for (reason, packets) in reports.iter().flat_map(|report| report.counters.drops()) {
+        if reason != Reason::TxQueueFull {
+            return Err(PathError::Dropped { packets, reason: reason.label() }.into());
+        }
+        sum += packets;
+    }
+    Ok(sum)
 }
 
 /// Who sends and collects.
@@ -189,7 +279,7 @@ impl Generator<'_> {
             let now = self.clock.ticks();
             if made + came > 0 {
                 last = now;
-            } else if sent == back || now - last > self.clock.hz() / PATIENCE {
+            } else if sent == back || now - last > self.clock.hz() * PATIENCE.as_secs() {
                 return sent - back;
             } else {
                 // The worker may be waiting for this core.
@@ -203,20 +293,25 @@ impl Generator<'_> {
     }
 
     /// Sends both directions at their rates for so long.
-    fn paced(&mut self, offers: [Offer; 2], seconds: f64) -> Trial {
+    fn paced(&mut self, offers: [Offer; 2], seconds: f64) -> Seen {
+        let (mut frames, mut collected) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
+        let waited = waited_here();
         let begin = self.clock.ticks();
         let end = begin + (seconds * self.clock.hz() as f64) as u64;
         let mut lanes = offers.map(|offer| {
             let arrivals = Arrivals::new(begin, offer.per_second, &self.clock, LATE);
             (ReplayRx::new(offer.stream), arrivals)
         });
-        let (mut frames, mut collected) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
         let mut numbers = Vec::with_capacity(BURST);
         let mut latencies = Latencies::new();
         let (mut offered, mut back, mut last) = (0, 0, begin);
+        let (mut round, mut away) = (begin, 0);
         loop {
             // Read before anything is taken: who is held up past the end still counts all that was due until then.
-            let over = self.clock.ticks() >= end;
+            let now = self.clock.ticks();
+            let over = now >= end;
+            away = away.max(now - round);
+            round = now;
             let mut made = 0;
             for ((rx, arrivals), wire) in lanes.iter_mut().zip(self.ends.iter_mut()) {
                 arrivals.advance(self.clock.ticks().min(end));
@@ -235,17 +330,21 @@ impl Generator<'_> {
             let came = self.collect(0, &mut collected) + self.collect(1, &mut collected);
             let now = self.clock.ticks();
             for frame in collected.drain(..) {
-                latencies.record(nanos(&self.clock, now.saturating_sub(stamped(&frame))));
+                // One that was given up in the trial before may still come.
+                if let Some(taken) = now.checked_sub(stamped(&frame)).filter(|taken| *taken <= now - begin) {
+                    latencies.record(nanos(&self.clock, taken));
+                    back += 1;
+                }
             }
-            back += came as u64;
             if made + came as u64 > 0 || !over {
                 last = now;
-            } else if offered == back || now - last > self.clock.hz() / PATIENCE {
+            } else if offered == back || now - last > self.clock.hz() / STRAGGLERS {
                 break;
             }
         }
         let late = lanes.iter().map(|(_, arrivals)| arrivals.missed()).sum();
-        Trial { offered, late, lost: offered - back, latencies }
+        let waited = waited.zip(waited_here()).map(|(before, now)| now - before);
+        Seen { offered, late, lost: offered - back, away, waited, latencies }
     }
 }
 
@@ -265,24 +364,57 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::profiles;
+    use crate::progress::Silent;
 
     #[test]
     fn every_packet_comes_back_and_says_when_it_left() {
+        for scene in [Scene::SIMPLE, Scene::MANY6] {
+            all_come_back(scene);
+        }
+    }
+
+    fn all_come_back(scene: Scene) {
         let _alone = crate::crew::alone();
         let clock = Tsc::process();
-        let (mut wire, subscribers) = Wire::new(4, clock).unwrap();
+        let (mut wire, subscribers) = Wire::new(scene, 4, clock, &mut Silent).unwrap();
         let packets = profiles::tuples(&subscribers);
-        wire.learn(&packets).unwrap();
-        let (uplink, downlink) = profiles::streams((128, 8_250), &packets).unwrap();
+        wire.learn(&packets, &mut Silent).unwrap();
+        let (uplink, downlink) = profiles::streams(scene, (128, 8_250), &packets).unwrap();
         let offers = [uplink, downlink].map(|stream| Offer { stream, per_second: 2_000.0 });
         let trial = wire.offer(offers, 0.05).unwrap();
-        assert_eq!(trial.lost, 0);
+        assert!(trial.lost == 0 || trial.held_up > 0.1, "{trial:?}");
         assert!((trial.offered + trial.late).abs_diff(200) <= 2, "{trial:?}");
         let summary = trial.latencies.summary();
-        assert_eq!(summary.packets, trial.offered);
+        assert_eq!(summary.packets, trial.offered - trial.lost);
         // Stamps that were not ours would be hours away.
         assert!(summary.min_ns > 0 && summary.max_ns < 2_000_000_000, "{summary:?}");
         assert_eq!(wire.learned().unwrap(), 2 * packets.len() as u64);
+        wire.stop().unwrap();
+    }
+
+    /// The generator is away for longer than a ring lasts: that is no fault of the worker's.
+    #[test]
+    fn what_nobody_collects_is_told_and_no_error() {
+        let _alone = crate::crew::alone();
+        let (clock, scene) = (Tsc::process(), Scene::MANY);
+        let (mut wire, subscribers) = Wire::new(scene, 4, clock, &mut Silent).unwrap();
+        let packets = profiles::tuples(&subscribers);
+        wire.learn(&packets, &mut Silent).unwrap();
+        let (uplink, downlink) = profiles::streams(scene, (128, 128), &packets).unwrap();
+        let mut rx = ReplayRx::new(uplink.clone());
+        let mut frames = Vec::new();
+        while uncollected(&wire.engine.reports().unwrap()).unwrap() == 0 {
+            rx.rx_burst(&mut frames, BURST);
+            wire.ends[0].inject(&mut frames);
+            std::thread::yield_now();
+        }
+        // What is in the ring now was not sent in the next trial.
+        let offers = [uplink, downlink].map(|stream| Offer { stream, per_second: 1_000.0 });
+        let trial = wire.offer(offers, 0.05).unwrap();
+        assert_eq!(trial.uncollected, 0, "{trial:?}");
+        // A machine that is busy for longer than stragglers are waited for is told of.
+        assert!(trial.lost == 0 || trial.held_up > 0.1, "{trial:?}");
+        assert_eq!(trial.latencies.summary().packets, trial.offered - trial.lost);
         wire.stop().unwrap();
     }
 }
