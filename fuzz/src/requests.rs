@@ -6,12 +6,12 @@ use crate::Input;
 use packet::{Qfi, Teid};
 use pfcp::ie::{
     ApplyAction, BitRate, FSeid, FTeid, GateStatus, Interface, MeasurementInformation, MeasurementMethod,
-    NodeId, OuterHeaderCreation, OuterHeaderRemoval, PdnType, ReportingTriggers, SNssai, SdfFilter,
+    NodeId, OuterHeaderCreation, OuterHeaderRemoval, PdnType, PolicyId, ReportingTriggers, SNssai, SdfFilter,
     SmReqFlags, UeIpAddress, VolumeLimit,
 };
 use pfcp::message::*;
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
-use session::config::{Config, Instance, Ipv4Range, LocalAddresses, PoolConfig, Slice};
+use session::config::{Config, Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig, Slice};
 use session::network_instance::Name;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -31,6 +31,7 @@ const SLICE: SNssai = SNssai { sst: 1, sd: None };
 pub fn config() -> Config {
     let mut config = Config {
         n3: LocalAddresses { ipv4: Some(N3), ipv6: Some(N3_IPV6) },
+        policies: ["direct", "fixed"].map(|id| Policy { id: id.as_bytes().into(), in_force: true }).into(),
         instances: vec![Instance {
             name: Name::new(b"second"),
             n3: LocalAddresses { ipv4: Some([192, 168, 11, 1].into()), ipv6: None },
@@ -301,6 +302,17 @@ fn action(input: &mut Input<'_>) -> ApplyAction {
     })
 }
 
+/// The number in rules of the policy by which packets are not translated.
+pub const DIRECT: u16 = 1;
+/// And of the one by which they get addresses of their own.
+pub const FIXED: u16 = 2;
+
+/// One that is configured, mostly.
+fn policy<'a>(input: &mut Input<'a>) -> Option<PolicyId<'a>> {
+    let names: [&[u8]; 4] = [b"direct", b"fixed", b"", b"nobody"];
+    input.one_in(8).then(|| PolicyId(names[usize::from(input.u8() % 4)]))
+}
+
 fn forwarding<'a>(input: &mut Input<'a>) -> ForwardingParameters<'a> {
     ForwardingParameters {
         destination_interface: interface(input),
@@ -308,7 +320,7 @@ fn forwarding<'a>(input: &mut Input<'a>) -> ForwardingParameters<'a> {
         outer_header_creation: input.maybe(outer_header),
         transport_level_marking: if input.one_in(4) { Some([input.u8(), input.u8()]) } else { None },
         redirect: input.one_in(64),
-        forwarding_policy: input.one_in(64),
+        forwarding_policy: policy(input),
     }
 }
 
@@ -332,7 +344,7 @@ fn update_far<'a>(input: &mut Input<'a>) -> UpdateFar<'a> {
             transport_level_marking: if input.one_in(4) { Some([input.u8(), input.u8()]) } else { None },
             flags: flags(input),
             redirect: input.one_in(64),
-            forwarding_policy: input.one_in(64),
+            forwarding_policy: policy(input),
         }),
         bar: if input.one_in(4) { Some(BarId(id(input))) } else { None },
     }
@@ -520,7 +532,7 @@ fn everyday(input: &mut Input<'_>, request: &mut SessionEstablishmentRequest<'_>
         outer_header_creation: header,
         transport_level_marking: None,
         redirect: false,
-        forwarding_policy: false,
+        forwarding_policy: None,
     };
     let down_action = match octet >> 3 & 3 {
         0 => ApplyAction::BUFF | ApplyAction::NOCP,

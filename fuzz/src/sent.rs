@@ -1,7 +1,7 @@
 //! What leaves, and what must hold of it.
 
 use crate::frames::{GNB_MAC, N3_MAC, N6_MAC, ROUTER_MAC};
-use crate::requests::{GNB, N3, N3_IPV6};
+use crate::requests::{DIRECT, FIXED, GNB, N3, N3_IPV6};
 use crate::user_plane::{FARTHER, N4, N6, N6_IPV6, Passing};
 use crate::witness;
 use datapath::nat::Plan;
@@ -13,7 +13,7 @@ use packet::{
     ArpView, EtherType, EthernetView, GTP_U_PORT, GtpuView, Icmpv6View, IpPacket, IpProtocol, Ipv4View,
     Ipv6View, MacAddr, UdpView,
 };
-use session::rules::{Action, Rules, is_link_local};
+use session::rules::{Action, Far, Rules, is_link_local};
 use session::store::Store;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -31,6 +31,9 @@ pub struct Judge<'a> {
     /// Whether all that was done since frames were looked at last was that some came from the data network.
     pub from_outside: bool,
 }
+
+/// Public addresses of those whose rule asks for them.
+pub const FIXED_ADDRESSES: [&str; 2] = ["198.51.100.65/32", "192.0.2.65/32"];
 
 impl Judge<'_> {
     /// A frame that leaves is well formed, and whose it is, is whose tunnel it is in. Says the public endpoint that it comes from,
@@ -64,7 +67,21 @@ impl Judge<'_> {
             let private = plan.is_some_and(|plan| {
                 plan.pools().any(|pool| pool.inside.iter().any(|net| source_in(*net, source)))
             });
-            assert!(!private, "{source} left untranslated: {packet:02x?}");
+            let is_said = |rules: &Rules, policy| {
+                let leaves_by =
+                    |far: &Far| matches!(far.action, Action::Forward(forward) if forward.policy == policy);
+                rules.fars.iter().any(leaves_by)
+            };
+            let direct = || self.in_force().any(|rules| is_ues(rules, source) && is_said(rules, DIRECT));
+            assert!(!private || direct(), "{source} left untranslated: {packet:02x?}");
+            let fixed = FIXED_ADDRESSES.iter().any(|net| net.split('/').next() == Some(&*source.to_string()));
+            // An error is about a packet that came by a mapping, which may be older than the rules.
+            assert!(
+                !fixed
+                    || protocol == IpProtocol::ICMPV4
+                    || self.in_force().any(|rules| is_said(rules, FIXED)),
+                "{source} is for packets whose rule says so: {packet:02x?}"
+            );
             let known = || self.in_force().any(|rules| is_ues(rules, source));
             assert!(
                 is_own(source) || is_local(source) || public || known(),

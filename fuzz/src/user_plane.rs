@@ -1,10 +1,10 @@
 //! Two workers with an N3 and an N6 port between gNBs and a data network, and what must hold of everything they do.
 
 use crate::frames::{GNB_MAC, N3_MAC, N6_MAC, ROUTER_MAC};
-use crate::requests::{GNB, GNB_IPV6};
+use crate::requests::{DIRECT, FIXED, GNB, GNB_IPV6};
 use crate::sent::{self, Judge};
 use crate::witness;
-use datapath::nat::{Filtering, Logging, Plan, Protocol, Settings, Static};
+use datapath::nat::{Choice, Filtering, Logging, Plan, Protocol, Settings, Static};
 use datapath::net::{Interface, Net, Roles};
 use datapath::{CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Slice, Token, Transition};
 use io::mem::{FrameSize, MemFrame, MemPool};
@@ -121,7 +121,8 @@ const REMEMBERED: usize = 8;
 
 /// What is translated where something is: UEs share two addresses, one of which is on the link, and some have their own.
 fn plan() -> Arc<Plan> {
-    let nets = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a network")).collect();
+    let nets =
+        |texts: &[&str]| -> Vec<_> { texts.iter().map(|text| text.parse().expect("a network")).collect() };
     let inside = nets(&["10.45.0.0/24", "172.16.0.0/24"]);
     let mut settings = Settings::new("fuzz", inside, nets(&["198.51.100.64/32", "192.0.2.64/32"]));
     settings.block_size = 64;
@@ -139,7 +140,16 @@ fn plan() -> Arc<Plan> {
     ];
     let prefixes =
         [("2001:db8:45::/58".parse().expect("a network"), "2001:db8:7777::/58".parse().expect("a network"))];
-    Arc::new(Plan::new(&[settings], &statics, &prefixes).expect("a plan"))
+    let chosen = |name: &str, policy, outside: &[&str]| Settings {
+        name: name.into(),
+        rule: Choice { policy, instance: 0 },
+        inside: Vec::new(),
+        outside: nets(outside),
+        ..settings.clone()
+    };
+    let direct = chosen("direct", DIRECT, &[]);
+    let fixed = chosen("fixed", FIXED, &sent::FIXED_ADDRESSES);
+    Arc::new(Plan::new(&[settings, direct, fixed], &statics, &prefixes).expect("a plan"))
 }
 
 impl UserPlane {

@@ -56,7 +56,13 @@ pub fn rules() -> Rules {
     };
     let far = |id, destination, outer_header| Far {
         id: FarId(id),
-        action: Action::Forward(Forward { destination, outer_header, transport_marking: None, instance: 0 }),
+        action: Action::Forward(Forward {
+            destination,
+            outer_header,
+            transport_marking: None,
+            instance: 0,
+            policy: 0,
+        }),
     };
     Rules {
         place: place(),

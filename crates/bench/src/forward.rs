@@ -148,7 +148,13 @@ pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
     };
     let far = |id, destination, outer_header| Far {
         id: FarId(id),
-        action: Action::Forward(Forward { destination, outer_header, transport_marking: None, instance: 0 }),
+        action: Action::Forward(Forward {
+            destination,
+            outer_header,
+            transport_marking: None,
+            instance: 0,
+            policy: 0,
+        }),
     };
     let urr = |id| Urr {
         id: UrrId(id),

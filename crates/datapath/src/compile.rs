@@ -2,6 +2,7 @@
 
 use crate::account::forwards;
 use crate::flow;
+use crate::nat::Choice;
 use crate::police::{self, Meters, limited_qers};
 use crate::record::{MAX_METERS, NO_METER, Record, flag};
 use crate::shard::{Session, upper_half};
@@ -173,7 +174,7 @@ fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<R
     }
     let qers = || pdr.qers.iter().filter_map(|qer| rules.qers.get(*qer as usize));
     let Some(outer) = forward.outer_header else {
-        record.set_instance(forward.instance);
+        record.set_choice(Choice::of(&forward));
         return (forward.destination != Destination::CpFunction).then_some(record);
     };
     if qers().any(|qer| qer.paging_policy.is_some()) {

@@ -465,7 +465,7 @@ impl<F: Frame> Datapath<F> {
             self.look_closer(&metas, burst, &mut lookups);
         }
         if self.nat.is_some() {
-            self.fetch_mappings(&metas, burst);
+            self.fetch_mappings(&metas, &lookups, burst);
         }
         let served = self.serve_first(cx, &metas, &lookups, burst);
         for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(burst.drain(..))) {

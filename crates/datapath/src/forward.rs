@@ -320,7 +320,8 @@ impl<F: Frame> Datapath<F> {
             // What begins a translation, or may end one, is looked at more closely.
             let outward = match &self.nat {
                 Some(plan) => {
-                    Some(nat::peek(plan, shard.nat.as_deref()?, packet_of(frame.bytes(), meta), meta.v6)?)
+                    let packet = packet_of(frame.bytes(), meta);
+                    Some(nat::peek(plan, shard.nat.as_deref()?, record.choice(), packet, meta.v6)?)
                 }
                 None => None,
             };

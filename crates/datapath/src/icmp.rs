@@ -4,7 +4,7 @@ use crate::datapath::Datapath;
 use crate::forward;
 use crate::net::HopId;
 use crate::network::{Context, make};
-use crate::parse::{Kind, Meta, internal_header};
+use crate::parse::{Kind, Meta, Translated, internal_header};
 use io::{Frame, FramePool};
 use packet::icmpv4::{self, Icmpv4Error};
 use packet::icmpv6::{self, Icmpv6Error};
@@ -43,8 +43,8 @@ impl<F: Frame> Datapath<F> {
         }
         let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
         let offending = frame.bytes().get(place).unwrap_or_default();
-        let sent = if meta.translated { self.as_sent(meta, offending) } else { Vec::new() };
-        let offending = if meta.translated { &sent } else { offending };
+        let sent = if meta.translated == Translated::No { Vec::new() } else { self.as_sent(meta, offending) };
+        let offending = if meta.translated == Translated::No { offending } else { &sent };
         self.scratch.clear();
         let said = if meta.v6 {
             let Some(own) = self.own_ipv6(meta.interface) else { return };

@@ -43,6 +43,17 @@ pub enum Kind {
     Bad(Reason),
 }
 
+/// Whether a packet's destination was translated (see [`crate::nat`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Translated {
+    /// It was not.
+    No,
+    /// In a way that is always the same.
+    Fixed,
+    /// By a mapping of this pool.
+    By(u8),
+}
+
 /// A parsed frame. `Copy`, 40 bytes, valid as long as the frame isn't changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
@@ -52,8 +63,8 @@ pub struct Meta {
     pub v6: bool,
     /// Whether the frame comes from another UE or from Millrace itself, not from the data network.
     pub internal: bool,
-    /// Whether its destination was a public address, and is the UE's now (see [`crate::nat`]).
-    pub translated: bool,
+    /// Whether its destination was a public address, and is the UE's now.
+    pub translated: Translated,
     /// QFI from the PDU session container, or [`NO_QFI`].
     pub qfi: u8,
     /// RQI and paging policy of a downlink container: the octets as they were.
@@ -87,7 +98,7 @@ impl Meta {
         kind: Kind::Bad(Reason::Malformed),
         v6: false,
         internal: false,
-        translated: false,
+        translated: Translated::No,
         qfi: NO_QFI,
         container: [0; 2],
         interface: NONE,

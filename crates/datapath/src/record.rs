@@ -1,5 +1,6 @@
 //! What a packet of the common kind needs of its session: one cache line for each tunnel, and one for each session's downlink.
 
+use crate::nat::Choice;
 use tables::Nanos;
 
 /// Bits of [`Record::flags`].
@@ -132,12 +133,20 @@ impl Record {
         self.remote_teid
     }
 
-    /// Makes packets leave as they are, through interfaces that serve this network instance: there is no far end.
-    pub const fn set_instance(&mut self, instance: u16) {
-        self.peer = instance;
+    /// Makes packets leave as they are, through interfaces that serve this choice's network instance, and translated as it says: there
+    /// is no far end, and no TEID.
+    pub const fn set_choice(&mut self, choice: Choice) {
+        self.peer = choice.instance;
+        self.remote_teid = choice.policy as u32;
     }
 
-    /// See [`Record::set_instance`]; 0: any.
+    /// See [`Record::set_choice`].
+    #[inline(always)]
+    pub const fn choice(&self) -> Choice {
+        Choice { policy: self.remote_teid as u16, instance: self.peer }
+    }
+
+    /// See [`Record::set_choice`]; 0: any.
     #[inline(always)]
     pub const fn instance(&self) -> u16 {
         self.peer

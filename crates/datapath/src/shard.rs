@@ -240,6 +240,18 @@ impl<F> Shard<F> {
         record.has(flag::LIVE).then_some(record)
     }
 
+    /// The record that says which way a packet goes: its own, or its rule's, where that is known by now.
+    #[inline(always)]
+    pub(crate) fn way_of(&self, meta: &Meta, rule: Option<u32>) -> Option<&Record> {
+        let record = self.record(meta)?;
+        let rule = match record.flags & (flag::FLOWS | flag::DIRECT) {
+            0 => return Some(record),
+            flag::DIRECT => record.rule(),
+            _ => rule?,
+        };
+        self.rules.elements().get(rule as usize)
+    }
+
     /// The record that leads a packet to its rule's, if there is one.
     #[inline(always)]
     fn leading(&self, meta: &Meta) -> Option<&Record> {

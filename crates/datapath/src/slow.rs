@@ -16,6 +16,7 @@ use crate::flow::Lookup;
 use crate::forward::{self, Encapsulation, Routed};
 use crate::icmp::Trouble;
 use crate::marking;
+use crate::nat::Choice;
 use crate::network::Context;
 use crate::parse::{Kind, Meta, NO_QFI};
 use crate::record::flag;
@@ -190,7 +191,8 @@ impl<F: Frame> Datapath<F> {
             Exit::Ue => {}
         }
         if !matches!(exit, Exit::Tunnel { .. })
-            && let Err(reason) = self.translate_out(cx, meta, matches!(exit, Exit::Ue), &mut frame)
+            && let Err(reason) =
+                self.translate_out(cx, meta, (Choice::of(&forward), matches!(exit, Exit::Ue)), &mut frame)
         {
             self.refuse(meta, reason);
             return;

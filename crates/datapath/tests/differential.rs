@@ -277,7 +277,14 @@ impl Bench {
             let dscp = self.chance(30).then(|| Dscp::from_tos(self.rng.random()));
             let instance = self.pick(&[0, 0, 0, 0, 1, 1, 1, 2]);
             let forward = |destination, outer_header| {
-                Action::Forward(Forward { destination, outer_header, transport_marking: dscp, instance })
+                let policy = 0;
+                Action::Forward(Forward {
+                    destination,
+                    outer_header,
+                    transport_marking: dscp,
+                    instance,
+                    policy,
+                })
             };
             let action = match self.rng.random_range(0..16) {
                 0..=4 => forward(Destination::Core, None),

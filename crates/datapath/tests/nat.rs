@@ -1,6 +1,8 @@
 //! Packets through the translation on N6, one by one: both ways, hairpin, errors, fragments, static entries, NPTv6, workers.
 #![allow(clippy::unwrap_used)]
 
+mod chosen;
+
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::nat::{Plan, Protocol, Settings, Static, Told};

@@ -333,6 +333,7 @@ fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
             outer_header: outer.map(|teid| OuterHeader { teid: Teid(teid), peer }),
             transport_marking: kind.marking.and_then(Dscp::new),
             instance: 0,
+            policy: 0,
         }),
     };
     Arc::new(Rules {

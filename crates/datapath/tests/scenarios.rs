@@ -856,6 +856,7 @@ fn rules_that_change_under_traffic_are_never_mixed_and_nothing_is_lost() {
             outer_header: Some(OuterHeader { teid: Teid(version), peer: GNB_IP.into() }),
             transport_marking: Some(packet::Dscp::from_tos(tos(version))),
             instance: 0,
+            policy: 0,
         });
         let mut rules = (*rules(ue, forward)).clone();
         for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none() && !version.is_multiple_of(3)) {

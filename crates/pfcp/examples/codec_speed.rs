@@ -70,7 +70,7 @@ fn usual_request() -> SessionEstablishmentRequest<'static> {
             outer_header_creation,
             transport_level_marking: None,
             redirect: false,
-            forwarding_policy: false,
+            forwarding_policy: None,
         }),
         bar: None,
     };

@@ -126,7 +126,7 @@ fn downlink_far() -> CreateFar<'static> {
             outer_header_creation: Some(gtpu()),
             transport_level_marking: None,
             redirect: false,
-            forwarding_policy: false,
+            forwarding_policy: None,
         }),
         bar: None,
     }

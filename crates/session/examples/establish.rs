@@ -125,7 +125,7 @@ fn everyday() -> SessionEstablishmentRequest<'static> {
         outer_header_creation: None,
         transport_level_marking: None,
         redirect: false,
-        forwarding_policy: false,
+        forwarding_policy: None,
     };
     SessionEstablishmentRequest {
         node_id: NodeId::Ip([127, 0, 0, 1].into()),

@@ -10,8 +10,8 @@
 
 use crate::config::{Config, Limits};
 use crate::dialect::{
-    apply, destination, distinct, framed_route, merge_qer, merge_urr, new_far, outer_header, sane, source,
-    triggers, unsupported_forwarding,
+    apply, destination, distinct, framed_route, merge_qer, merge_urr, new_far, outer_header, policy, sane,
+    source, triggers, unsupported_forwarding,
 };
 use crate::model::{Apply, Bar, Filter, Model, Pdr, Qer, Urr, find, find_mut, position, put};
 use crate::refusal::{Bound, Feature, Refusal};
@@ -450,7 +450,10 @@ impl<'a> Plan<'a> {
         far.bar = ie.bar.or(far.bar);
         let mut marker = marker;
         if let Some(parameters) = &ie.forwarding {
-            unsupported_forwarding(ie.id, parameters.redirect, parameters.forwarding_policy)?;
+            unsupported_forwarding(ie.id, parameters.redirect)?;
+            if let Some(named) = parameters.forwarding_policy {
+                far.policy = policy(ie.id, named, config)?;
+            }
             marker |= parameters.flags.send_end_marker;
             if let Some(interface) = parameters.destination_interface {
                 far.destination = Some(destination(ie.id, interface)?);

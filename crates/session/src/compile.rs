@@ -194,6 +194,7 @@ fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked>
                     outer_header,
                     transport_marking: far.marking,
                     instance: far.instance,
+                    policy: far.policy,
                 }),
             }
         }

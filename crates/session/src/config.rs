@@ -21,6 +21,8 @@ pub struct Config {
     pub cp: LocalAddresses,
     /// Network Instances with addresses of their own. A name that isn't here means the default.
     pub instances: Vec<Instance>,
+    /// Forwarding Policies, in an order that stays: rules name them by their place.
+    pub policies: Vec<Policy>,
     /// Slices that are known here: limited or counted as a whole.
     pub slices: Vec<Slice>,
     /// UE address pools. The first is the default.
@@ -66,6 +68,15 @@ pub struct Instance {
     pub n9: LocalAddresses,
 }
 
+/// A Forwarding Policy that is predefined in the UP function (TS 29.244 §8.2.23).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Policy {
+    /// Its identifier, octet by octet.
+    pub id: Box<[u8]>,
+    /// Whether new rules may name it.
+    pub in_force: bool,
+}
+
 /// A network slice (TS 23.501 §5.15), or what an operator treats as one.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
@@ -99,6 +110,15 @@ impl Config {
     /// often a DNN that the node needn't distinguish.
     pub fn instance(&self, name: &[u8]) -> u16 {
         self.instances.iter().position(|instance| instance.name.is(name)).map_or(0, |at| at as u16 + 1)
+    }
+
+    /// The number of a Forwarding Policy in rules, from 1; 0 for an empty identifier, which takes a policy away. `None`: nobody knows it.
+    pub fn policy(&self, id: &[u8]) -> Option<u16> {
+        if id.is_empty() {
+            return Some(0);
+        }
+        let known = self.policies.iter().position(|policy| policy.in_force && *policy.id == *id)?;
+        Some(known as u16 + 1)
     }
 
     /// The local addresses that packets of a PDR are sent to.

@@ -6,7 +6,7 @@ use crate::refusal::{Feature, Refusal};
 use crate::rules::{Destination, OuterHeader, Source, VolumeLimit};
 use ipnet::IpNet;
 use packet::Dscp;
-use pfcp::ie::{ApplyAction, BitRate, Interface, OuterHeaderCreation, ReportingTriggers};
+use pfcp::ie::{ApplyAction, BitRate, Interface, OuterHeaderCreation, PolicyId, ReportingTriggers};
 use pfcp::message::{CreateFar, QerParameters, UrrParameters};
 use pfcp::{FarId, PdrId};
 use std::net::{IpAddr, Ipv4Addr};
@@ -64,14 +64,13 @@ pub fn apply(far: FarId, action: ApplyAction) -> Result<Apply, Refusal> {
 }
 
 /// Refuses forwarding parameters that would be obeyed in part only.
-pub fn unsupported_forwarding(far: FarId, redirect: bool, policy: bool) -> Result<(), Refusal> {
-    if redirect {
-        return Err(Refusal::Unsupported(Feature::Redirect(far)));
-    }
-    if policy {
-        return Err(Refusal::Unsupported(Feature::ForwardingPolicy(far)));
-    }
-    Ok(())
+pub fn unsupported_forwarding(far: FarId, redirect: bool) -> Result<(), Refusal> {
+    if redirect { Err(Refusal::Unsupported(Feature::Redirect(far))) } else { Ok(()) }
+}
+
+/// Forwarding Policy: the number of one that is configured.
+pub fn policy(far: FarId, PolicyId(id): PolicyId<'_>, config: &Config) -> Result<u16, Refusal> {
+    config.policy(id).ok_or(Refusal::Unsupported(Feature::ForwardingPolicy(far)))
 }
 
 /// Outer Header Creation. Whether it can be obeyed is asked where the FAR forwards: [`mod@crate::compile`].
@@ -108,10 +107,14 @@ pub fn new_far(ie: &CreateFar<'_>, config: &Config) -> Result<Far, Refusal> {
         outer_header: None,
         marking: None,
         instance: 0,
+        policy: 0,
         bar: ie.bar,
     };
     if let Some(parameters) = &ie.forwarding {
-        unsupported_forwarding(ie.id, parameters.redirect, parameters.forwarding_policy)?;
+        unsupported_forwarding(ie.id, parameters.redirect)?;
+        if let Some(named) = parameters.forwarding_policy {
+            far.policy = policy(ie.id, named, config)?;
+        }
         far.destination = Some(destination(ie.id, parameters.destination_interface)?);
         if let Some(header) = parameters.outer_header_creation {
             far.outer_header = Some(outer_header(header, config));

@@ -195,6 +195,8 @@ pub struct Far {
     pub marking: Option<Dscp>,
     /// Network Instance, as an index into the configured ones; 0 is the default.
     pub instance: u16,
+    /// Forwarding Policy, by its number among those configured; 0: none.
+    pub policy: u16,
     /// The BAR that says how to buffer.
     pub bar: Option<BarId>,
 }

@@ -46,8 +46,8 @@ pub enum Feature {
     /// A FAR that redirects.
     #[error("FAR {0} has Redirect Information")]
     Redirect(FarId),
-    /// A FAR with a forwarding policy.
-    #[error("FAR {0} has a Forwarding Policy")]
+    /// A FAR with a forwarding policy that isn't configured.
+    #[error("FAR {0} has a Forwarding Policy that is not configured here")]
     ForwardingPolicy(FarId),
     /// A FAR towards something else than access, core, N6-LAN and SMF.
     #[error("FAR {0} has a Destination Interface other than Access, Core, SGi-LAN/N6-LAN and CP-function")]

@@ -203,7 +203,7 @@ pack_struct! {
     Filter { id, by_id, flow, extras }
     Flow { protocol, remote, remote_ports, local, local_ports }
     Extras { tos, spi, flow_label }
-    Far { id, apply, destination, outer_header, marking, instance, bar }
+    Far { id, apply, destination, outer_header, marking, instance, policy, bar }
     OuterHeader { teid, peer }
     Qer {
         id, uplink_open, downlink_open, uplink_mbr, downlink_mbr, uplink_gbr, downlink_gbr, qfi, reflective,

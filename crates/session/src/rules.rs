@@ -215,6 +215,8 @@ pub struct Forward {
     /// Network Instance, as an index into the configured ones: without a tunnel, the packet leaves only through an interface
     /// that serves it. 0 is the default, which all serve.
     pub instance: u16,
+    /// Forwarding Policy, by its number among those configured; 0: none. What a packet without a tunnel is translated to may depend on it.
+    pub policy: u16,
 }
 
 /// Destination Interface (§8.2.24).

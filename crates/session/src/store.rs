@@ -11,7 +11,7 @@ use crate::about::About;
 use crate::addresses::{AddressError, PoolUsage, shard_of_ipv4, shard_of_ipv6};
 use crate::change::{Plan, framed_routes, host};
 use crate::compile::compile;
-use crate::config::Config;
+use crate::config::{Config, Policy};
 use crate::elsewhere::Elsewhere;
 use crate::grant::{Node, Taken, announced, tell_addresses};
 use crate::ids::{SHARDS, SessionRef, ShardId, TeidRef};
@@ -239,6 +239,11 @@ impl Store {
             scratch: Vec::with_capacity(1024),
             node: Node::new(config)?,
         })
+    }
+
+    /// Other Forwarding Policies may be named from now on. Those that there were keep their places.
+    pub fn set_policies(&mut self, policies: Vec<Policy>) {
+        self.node.config.policies = policies;
     }
 
     /// What it was configured with.

@@ -4,5 +4,6 @@
 mod about;
 mod common;
 mod interop;
+mod policies;
 mod random;
 mod refusals;

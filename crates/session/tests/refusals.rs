@@ -200,7 +200,7 @@ fn what_is_kept_for_later_says_so() {
     };
     assert_eq!(parameters(|p| p.redirect = true), (later, Some(38), FAR_2));
     assert_eq!(
-        parameters(|p| p.forwarding_policy = true),
+        parameters(|p| p.forwarding_policy = Some(PolicyId(b"nobody"))),
         (Cause::INVALID_FORWARDING_POLICY, Some(41), FAR_2)
     );
     assert_eq!(parameters(|p| p.destination_interface = Interface(4)), (later, Some(42), FAR_2));

@@ -4,9 +4,9 @@
 
 use super::check::{Check, way};
 use super::problem::{Step, Wrong};
-use super::sections::File;
+use super::sections::{File, InterfaceSection, Role};
 use super::units::{self, Text};
-use datapath::nat::{Filtering, Logging, Plan, PlanError, Protocol, Settings, Static, Timeouts};
+use datapath::nat::{Choice, Filtering, Logging, Plan, PlanError, Protocol, Settings, Static, Timeouts};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,19 +14,29 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Octets of a Forwarding Policy's identifier, at most (TS 29.244 §8.2.23).
+const MAX_POLICY: usize = 255;
+
 /// A pool of public IPv4 addresses and the UEs that share it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NatSection {
     /// A name for logs and displays.
     pub name: String,
-    /// UE addresses that are translated.
-    #[serde(with = "units::list")]
+    /// For packets whose rule (FAR) has this Forwarding Policy. SMFs may name the policies that are here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarding_policy: Option<String>,
+    /// For packets whose rule (FAR) sends them to this Network Instance, which an N6 interface has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_instance: Option<String>,
+    /// UE addresses that are translated. Default, if `forwarding-policy` or `network-instance` says whose packets: all.
+    #[serde(default, with = "units::list")]
     #[schemars(with = "Vec<Text<Ipv4Net>>")]
     pub inside: Vec<Ipv4Net>,
     /// Public addresses: all of each prefix, its first and last included. They have to be routed to this UPF, or lie in the
-    /// subnet of an N6 interface, which then answers ARP for them.
-    #[serde(with = "units::list")]
+    /// subnet of an N6 interface, which then answers ARP for them. Default, with `forwarding-policy` or `network-instance`: none, and these
+    /// packets are not translated.
+    #[serde(default, with = "units::list")]
     #[schemars(with = "Vec<Text<Ipv4Net>>")]
     pub outside: Vec<Ipv4Net>,
     /// The lowest public port that is used; the highest is 65535.
@@ -182,11 +192,22 @@ pub struct NatLogSection {
     pub file: Option<PathBuf>,
 }
 
+/// What a pool asks of the rule whose packets it translates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NatRule {
+    /// Identifier of a Forwarding Policy.
+    pub policy: Option<String>,
+    /// Network Instance.
+    pub instance: Option<String>,
+}
+
 /// What is translated on N6, examined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nat {
-    /// Pools.
+    /// Pools, but for what they ask of rules.
     pub pools: Vec<Settings>,
+    /// That.
+    pub rules: Vec<NatRule>,
     /// Static entries.
     pub statics: Vec<Static>,
     /// IPv6 prefixes: inside, outside.
@@ -196,10 +217,53 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Compiled for the workers.
-    pub fn plan(&self) -> Result<Plan, PlanError> {
-        Plan::new(&self.pools, &self.statics, &self.prefixes)
+    /// Compiled for the workers. Policies and instances have these numbers in rules.
+    pub fn plan(
+        &self,
+        policy: impl Fn(&str) -> u16,
+        instance: impl Fn(&str) -> u16,
+    ) -> Result<Plan, PlanError> {
+        let pools: Vec<Settings> = self
+            .pools
+            .iter()
+            .zip(&self.rules)
+            .map(|(settings, rule)| {
+                let number =
+                    |name: &Option<String>, number: &dyn Fn(&str) -> u16| name.as_deref().map_or(0, number);
+                let rule = Choice {
+                    policy: number(&rule.policy, &policy),
+                    instance: number(&rule.instance, &instance),
+                };
+                Settings { rule, ..settings.clone() }
+            })
+            .collect();
+        Plan::new(&pools, &self.statics, &self.prefixes)
     }
+
+    /// Forwarding Policies, each once, in the order of the pools.
+    pub fn policies(&self) -> Vec<&str> {
+        distinct(self.rules.iter().filter_map(|rule| rule.policy.as_deref()))
+    }
+
+    /// Likewise Network Instances.
+    fn instances(&self) -> Vec<&str> {
+        distinct(self.rules.iter().filter_map(|rule| rule.instance.as_deref()))
+    }
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// The number of a name in rules, from 1.
+fn number(names: &[&str], name: &str) -> u16 {
+    names.iter().position(|known| *known == name).map_or(0, |at| at as u16 + 1)
 }
 
 impl Check<'_> {
@@ -225,11 +289,13 @@ impl Check<'_> {
         }
         let nat = Nat {
             pools: file.nat.iter().map(settings).collect(),
+            rules: file.nat.iter().map(rule).collect(),
             statics,
             prefixes: file.nptv6.iter().map(|section| (section.inside, section.outside)).collect(),
             log: file.nat_log.file.clone(),
         };
         self.nat_prefixes(file);
+        self.nat_rules(file);
         for (index, section) in file.nat.iter().enumerate() {
             for (key, value) in [
                 ("tcp-established", section.tcp_established),
@@ -244,10 +310,32 @@ impl Check<'_> {
                 }
             }
         }
-        if let Err(error) = nat.plan() {
+        let (policies, instances) = (nat.policies(), nat.instances());
+        let plan = nat.plan(|name| number(&policies, name), |name| number(&instances, name));
+        if let Err(error) = plan {
             self.wrong(&place(&error, file), Wrong::Nat { error });
         }
         nat
+    }
+
+    /// What pools ask of rules can be said by one, and packets of that rule can leave on N6.
+    fn nat_rules(&mut self, file: &File) {
+        for (index, section) in file.nat.iter().enumerate() {
+            let long = |id: &String| !(1..=MAX_POLICY).contains(&id.len());
+            if section.forwarding_policy.as_ref().is_some_and(long) {
+                self.wrong(&way!["nat", index, "forwarding-policy"], Wrong::NatPolicy);
+            }
+            let Some(instance) = &section.network_instance else { continue };
+            let leaves = |interface: &InterfaceSection| {
+                let named =
+                    interface.network_instances.iter().any(|name| name.eq_ignore_ascii_case(instance));
+                named && interface.roles.contains(&Role::N6)
+            };
+            if !file.interface.iter().any(leaves) {
+                let wrong = Wrong::NatInstance { instance: instance.clone() };
+                self.wrong(&way!["nat", index, "network-instance"], wrong);
+            }
+        }
     }
 
     /// Public prefixes are nobody else's, and written as prefixes.
@@ -335,10 +423,18 @@ fn place(error: &PlanError, file: &File) -> Vec<Step> {
     }
 }
 
+fn rule(section: &NatSection) -> NatRule {
+    // Network Instances have no case.
+    let instance = section.network_instance.as_ref().map(|name| name.to_lowercase());
+    NatRule { policy: section.forwarding_policy.clone(), instance }
+}
+
 fn settings(section: &NatSection) -> Settings {
     let nanos = |duration: Duration| duration.as_nanos().min(u128::from(u64::MAX)) as u64;
     Settings {
         name: section.name.clone(),
+        // Their numbers are known where all names are.
+        rule: Choice::default(),
         inside: section.inside.clone(),
         outside: section.outside.clone(),
         first_port: section.first_port,
@@ -413,7 +509,10 @@ ipv4 = ["10.45.0.0/16"]
             config.nat.statics[0].port.map(|(_, outside, inside)| (outside, inside)),
             Some((5060, 5060))
         );
-        assert_eq!((config.nat.prefixes.len(), config.nat.plan().unwrap().blocks(0)), (1, 64 * 252));
+        assert_eq!(
+            (config.nat.prefixes.len(), config.nat.plan(|_| 0, |_| 0).unwrap().blocks(0)),
+            (1, 64 * 252)
+        );
         assert_eq!(config.nat.log, None);
     }
 
@@ -442,6 +541,46 @@ ipv4 = ["10.45.0.0/16"]
         );
         refused(&format!("{entry}{entry}"), "another entry says where this leads");
         refused("[[nptv6]]\ninside = 'fd00::/48'\noutside = '2001:db8::/56'\n", "the same length");
+    }
+
+    #[test]
+    fn rules_choose_pools() {
+        let n6 = "[[interface]]\nname = 'corp'\nport = 'p0'\nvlan = 7\nroles = ['n6']\naddresses = ['192.0.2.1/24']\n\
+                  network-instances = ['Corp.internet']\n";
+        let nat = |name: &str, more: &str| format!("[[nat]]\nname = '{name}'\n{more}\n");
+        let by_address = nat("a", "inside = ['10.45.0.0/16']\noutside = ['203.0.113.64/26']");
+        let config = with(&format!(
+            "{n6}{by_address}{}{}{}",
+            nat("direct", "forwarding-policy = 'direct'"),
+            nat("fixed", "forwarding-policy = 'fixed'\noutside = ['198.18.0.0/26']"),
+            nat("corp", "network-instance = 'CORP.internet'\noutside = ['198.18.1.0/26']"),
+        ))
+        .unwrap();
+        assert_eq!(config.nat.policies(), ["direct", "fixed"]);
+        assert_eq!(config.nat.rules[3].instance.as_deref(), Some("corp.internet"));
+        let refused = |text: &str, sentence: &str| {
+            let report = with(&format!("{n6}{text}")).unwrap_err();
+            assert!(report.contains(sentence), "{report}");
+        };
+        refused(
+            &nat("x", "network-instance = 'corp'"),
+            "no interface with the role `n6` has the network instance `corp`",
+        );
+        refused(&nat("x", "forwarding-policy = ''"), "1 to 255 octets");
+        refused(&nat("x", "outside = ['198.18.0.0/26']"), "at least one inside prefix");
+        refused(&nat("x", "inside = ['10.45.0.0/16']"), "at least one outside prefix");
+        // The same packets can't go two ways, and a public address belongs to one pool.
+        let fixed = |name: &str, outside: &str| {
+            nat(name, &format!("forwarding-policy = 'f'\noutside = ['{outside}']"))
+        };
+        refused(
+            &format!("{}{}", fixed("x", "198.18.0.0/26"), fixed("y", "198.18.1.0/26")),
+            "0.0.0.0/0 overlaps 0.0.0.0/0",
+        );
+        refused(
+            &format!("{by_address}{}", fixed("x", "203.0.113.64/26")),
+            "203.0.113.64/26 overlaps 203.0.113.64/26",
+        );
     }
 
     #[test]

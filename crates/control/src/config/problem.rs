@@ -297,6 +297,15 @@ pub enum Wrong {
     /// A static entry that says only half of which port is forwarded.
     #[error("a forwarded port needs `protocol` and `outside-port`")]
     NatStaticPort,
+    /// A Forwarding Policy that no SMF can name.
+    #[error("a forwarding policy has 1 to 255 octets")]
+    NatPolicy,
+    /// A pool for a Network Instance whose packets don't leave plain.
+    #[error("no interface with the role `n6` has the network instance `{instance}`")]
+    NatInstance {
+        /// Its name.
+        instance: String,
+    },
     /// A route that says neither where nor through which interface.
     #[error("the route to {to} has neither `via` nor `interface`")]
     RouteNowhere {
@@ -571,6 +580,10 @@ impl Wrong {
                 PlanError::Overlap(..) => "an address has one meaning: take one of the two away".to_owned(),
                 _ => "see docs/nat.md".to_owned(),
             },
+            Self::NatPolicy => "take what SMFs send in the Forwarding Policy of a FAR (TS 29.244 8.2.23)".to_owned(),
+            Self::NatInstance { .. } => {
+                "packets of that instance leave through an interface that has it: add it to `network-instances` there".to_owned()
+            }
             Self::NatStaticPort => "add both, or none of them for the whole address".to_owned(),
             Self::RouteNowhere { .. } => {
                 "add `via`, the address of the next router, or `interface` if the stations are on the link"

@@ -5,6 +5,7 @@ use super::cores::Cores;
 use super::{Options, UpfError};
 use crate::config::{BitRate, CheckSource, Config, Limits as LimitsSection, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
+use datapath::nat::{Plan, PlanError};
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Asked, Marking, Slice};
 use engine::plan::Limits;
@@ -14,7 +15,7 @@ use packet::{MacAddr, Qfi};
 use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{NodeConfig, RequestPort};
 use session::TeidKey;
-use session::config::{Instance, Ipv4Range, LocalAddresses, PoolConfig};
+use session::config::{Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig};
 use session::network_instance::Name;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -78,9 +79,24 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
             }
         }
     }
-    let plan = config.nat.plan().map_err(UpfError::Nat)?;
-    net.translate(Arc::new(plan));
+    net.translate(Arc::new(plan(config, &policies(config)).map_err(UpfError::Nat)?));
     Ok(net)
+}
+
+/// What is translated on N6, where rules name policies by their place among these.
+pub(super) fn plan(config: &Config, policies: &[Policy]) -> Result<Plan, PlanError> {
+    let number = |at: Option<usize>| at.map_or(0, |at| at as u16 + 1);
+    let instances = instances(config);
+    config.nat.plan(
+        |id| number(policies.iter().position(|policy| *policy.id == *id.as_bytes())),
+        |name| number(instances.iter().position(|known| *known == Name::new(name.as_bytes()))),
+    )
+}
+
+/// The Forwarding Policies that pools of public addresses have.
+pub(super) fn policies(config: &Config) -> Vec<Policy> {
+    let policy = |id: &str| Policy { id: id.as_bytes().into(), in_force: true };
+    config.nat.policies().into_iter().map(policy).collect()
 }
 
 /// The Network Instances that interfaces have, in the order in which they are numbered (from 1).
@@ -153,6 +169,7 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         n9: first(Role::N9),
         cp: LocalAddresses::default(),
         instances,
+        policies: policies(config),
         slices: slices.collect(),
         pools: pools.collect(),
         own,

@@ -95,7 +95,7 @@ pub fn forwarding(to: Interface, tunnel: Option<OuterHeaderCreation>) -> Forward
         outer_header_creation: tunnel,
         transport_level_marking: None,
         redirect: false,
-        forwarding_policy: false,
+        forwarding_policy: None,
     }
 }
 

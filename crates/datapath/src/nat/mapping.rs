@@ -105,7 +105,7 @@ pub struct State {
     mappings: Slab<Mapping>,
     by_inside: BulkMap<u64, u32>,
     subscribers: Slab<Subscriber>,
-    by_address: BulkMap<u32, u32>,
+    by_address: BulkMap<u64, u32, 5>,
     timers: Wheel<u32>,
     /// With address-dependent filtering only.
     remotes: HashMap<u32, Remotes>,
@@ -146,27 +146,38 @@ impl State {
 
     /// First step of the way from inside: fetches the table's bucket.
     #[inline(always)]
-    pub fn prepare(&self, protocol: Protocol, inside: Endpoint) -> Probe {
-        self.by_inside.prepare(&inside.key(protocol))
+    pub fn prepare(&self, pool: u8, protocol: Protocol, inside: Endpoint) -> Probe {
+        self.by_inside.prepare(&inside.key_in(pool, protocol))
     }
 
     /// Second step: fetches the mapping.
     #[inline(always)]
-    pub fn locate(&self, probe: Probe, protocol: Protocol, inside: Endpoint) {
-        if let Some(number) = self.by_inside.finish(probe, &inside.key(protocol)) {
+    pub fn locate(&self, probe: Probe, pool: u8, protocol: Protocol, inside: Endpoint) {
+        if let Some(number) = self.by_inside.finish(probe, &inside.key_in(pool, protocol)) {
             self.mappings.prefetch(number);
         }
     }
 
-    /// The mapping of a UE's endpoint.
+    /// The mapping of a UE's endpoint in a pool.
     #[inline(always)]
-    pub fn find(&self, protocol: Protocol, inside: Endpoint) -> Option<u32> {
-        self.by_inside.get(&inside.key(protocol))
+    pub fn find(&self, pool: u8, protocol: Protocol, inside: Endpoint) -> Option<u32> {
+        self.by_inside.get(&inside.key_in(pool, protocol))
     }
 
     /// The public endpoint of a UE's.
-    pub fn outside_of(&self, protocol: Protocol, inside: Endpoint) -> Option<Endpoint> {
-        self.mappings.get(self.find(protocol, inside)?).map(|mapping| mapping.outside)
+    pub fn outside_of(&self, pool: u8, protocol: Protocol, inside: Endpoint) -> Option<Endpoint> {
+        self.mappings.get(self.find(pool, protocol, inside)?).map(|mapping| mapping.outside)
+    }
+
+    /// The same for whom it isn't known which pool it is about: in this one, or else in the first that has one.
+    pub fn outside_in_any(
+        &self,
+        first: Option<u8>,
+        protocol: Protocol,
+        inside: Endpoint,
+    ) -> Option<Endpoint> {
+        let mut pools = first.into_iter().chain(0..self.pools.len() as u8);
+        pools.find_map(|pool| self.outside_of(pool, protocol, inside))
     }
 
     /// Whether a packet by this mapping needs nothing but to be translated.
@@ -298,7 +309,7 @@ impl State {
         remote: u32,
         ledger: &mut Ledger<'_>,
     ) -> Result<u32, Reason> {
-        let number = match self.find(protocol, inside) {
+        let number = match self.find(pool, protocol, inside) {
             Some(number) => number,
             None => self.create(pool, protocol, inside, ledger)?,
         };
@@ -341,7 +352,7 @@ impl State {
             blocks.set(block, protocol, offset, number);
         }
         ledger.count(pool, |counters| counters.mappings_made += 1);
-        if self.by_inside.insert(inside.key(protocol), number).is_err() {
+        if self.by_inside.insert(inside.key_in(pool, protocol), number).is_err() {
             self.end(number, ledger);
             return Err(Reason::NatExhausted);
         }
@@ -364,7 +375,8 @@ impl State {
         let settings =
             plan.pools.get(pool as usize).map(|pool| &pool.settings).ok_or(Reason::NatExhausted)?;
         let blocks = self.pools.get_mut(pool as usize).ok_or(Reason::NatExhausted)?;
-        let known = self.by_address.get(&inside.address);
+        let whose = subscriber_key(pool, inside.address);
+        let known = self.by_address.get(&whose);
         let held = known.and_then(|number| self.subscribers.get(number));
         for block in held.iter().flat_map(|held| &held.blocks) {
             if let (Some(offset), Some(number)) =
@@ -385,7 +397,7 @@ impl State {
         } else {
             let new = Subscriber { address: inside.address, pool, public, blocks: Vec::new() };
             let number = self.subscribers.insert(new).map_err(|_| Reason::NatExhausted)?;
-            if self.by_address.insert(inside.address, number).is_err() {
+            if self.by_address.insert(whose, number).is_err() {
                 self.subscribers.remove(number);
                 return Err(Reason::NatExhausted);
             }
@@ -486,7 +498,7 @@ impl State {
             self.timers.cancel(timer);
         }
         self.remotes.remove(&number);
-        let key = mapping.inside.key(mapping.protocol);
+        let key = mapping.inside.key_in(mapping.pool, mapping.protocol);
         if self.by_inside.get(&key) == Some(number) {
             self.by_inside.remove(&key);
         }
@@ -513,17 +525,23 @@ impl State {
     /// Forgets a subscriber without blocks.
     fn forget_idle(&mut self, subscriber: u32) {
         if let Some(owner) = self.subscribers.get(subscriber).filter(|owner| owner.blocks.is_empty()) {
-            self.by_address.remove(&owner.address);
+            self.by_address.remove(&subscriber_key(owner.pool, owner.address));
             self.subscribers.remove(subscriber);
         }
     }
 
     /// A UE's address is no longer its own: ends all its mappings, so that who gets the address next begins anew.
     pub fn forget(&mut self, address: u32, ledger: &mut Ledger<'_>) {
-        let Some(owner) = self.by_address.get(&address).and_then(|number| self.subscribers.get(number))
-        else {
-            return;
-        };
+        for pool in 0..self.pools.len() as u8 {
+            if let Some(number) = self.by_address.get(&subscriber_key(pool, address)) {
+                self.forget_subscriber(number, ledger);
+            }
+        }
+    }
+
+    /// Ends all mappings that somebody has in a pool.
+    fn forget_subscriber(&mut self, number: u32, ledger: &mut Ledger<'_>) {
+        let Some(owner) = self.subscribers.get(number) else { return };
         let (pool, held) = (owner.pool, owner.blocks.clone());
         for block in held {
             let numbers =
@@ -546,6 +564,11 @@ impl State {
             self.forget(address, ledger);
         }
     }
+}
+
+/// What a UE's blocks in a pool are found by.
+const fn subscriber_key(pool: u8, address: u32) -> u64 {
+    (pool as u64) << 32 | address as u64
 }
 
 /// Data after the end.

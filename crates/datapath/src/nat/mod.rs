@@ -38,8 +38,8 @@ mod translate;
 pub(crate) use mapping::State;
 pub(crate) use path::{Ahead, Sought, leave, packet_of, peek};
 pub use plan::{
-    BLOCK_SIZES, Endpoint, Filtering, Logging, MAX_ADDRESSES, MAX_POOLS, Plan, PlanError, Protocol, Settings,
-    Static, Timeouts,
+    BLOCK_SIZES, Choice, Endpoint, Filtering, Logging, MAX_ADDRESSES, MAX_POOLS, Plan, PlanError, Protocol,
+    Settings, Static, Timeouts,
 };
 
 use crate::command::Event;

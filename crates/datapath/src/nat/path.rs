@@ -1,15 +1,17 @@
 //! Where packets meet the translation: first thing when they arrive, last thing before they leave.
 
-use super::plan::{Endpoint, Plan, Protocol};
+use super::plan::{Choice, Endpoint, Plan, Protocol};
 use super::pool::Place;
 use super::translate::{Content, Head, rewrite, rewrite_quote, rewrite_to_be_quoted, tcp, to_be_quoted};
 use super::{Ledger, State};
 use crate::Reason;
 use crate::datapath::Datapath;
+use crate::flow::Lookup;
 use crate::forward;
 use crate::fragment::FirstFragments;
 use crate::network::Context;
-use crate::parse::{Kind, Meta};
+use crate::parse::{Kind, Meta, Translated};
+use crate::record::flag;
 use io::{Frame, FramePool};
 use packet::rewrite::{Side, set_ipv4};
 use packet::{IpPacket, IpProtocol, Ipv6View};
@@ -50,6 +52,7 @@ pub(crate) enum Ahead {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sought {
     shard: u16,
+    pool: u8,
     protocol: Protocol,
     inside: Endpoint,
     probe: Probe,
@@ -57,7 +60,7 @@ pub(crate) struct Sought {
 
 /// What is translated by its first header alone, without state that might have to change.
 #[inline(always)]
-pub(crate) fn peek(plan: &Plan, state: &State, packet: &[u8], v6: bool) -> Option<Outward> {
+pub(crate) fn peek(plan: &Plan, state: &State, said: Choice, packet: &[u8], v6: bool) -> Option<Outward> {
     if v6 {
         if plan.prefixes.is_empty() {
             return Some(Outward::Untouched);
@@ -73,7 +76,7 @@ pub(crate) fn peek(plan: &Plan, state: &State, packet: &[u8], v6: bool) -> Optio
         return public.map(Outward::Prefix);
     }
     let source = u32::from_be_bytes(*packet.get(12..)?.first_chunk::<4>()?);
-    let pool = plan.pool_of_inside(source);
+    let pool = plan.pool_of_inside(said, source);
     if pool.is_none() && !plan.is_fixed(source) {
         return Some(Outward::Untouched);
     }
@@ -82,10 +85,8 @@ pub(crate) fn peek(plan: &Plan, state: &State, packet: &[u8], v6: bool) -> Optio
     if let Some(fixed) = plan.static_out(Some(protocol), head.source) {
         return Some(Outward::Fixed(head, fixed));
     }
-    if pool.is_none() {
-        return Some(Outward::Untouched);
-    }
-    let number = state.find(protocol, head.source)?;
+    let Some(pool) = pool else { return Some(Outward::Untouched) };
+    let number = state.find(pool, protocol, head.source)?;
     state.is_routine(number, head.destination.address).then_some(Outward::Mapped(head, number))
 }
 
@@ -150,7 +151,7 @@ impl<F: Frame> Datapath<F> {
                     put6(packet, 24, *to);
                     quoted6(packet, Side::Source, |address| plan.prefix_in(address)?.inward(address));
                     meta.key = (*to >> 64) as u64;
-                    meta.translated = true;
+                    meta.translated = Translated::Fixed;
                     continue;
                 }
                 Ahead::Fixed(head, to) => (head, Ok(*to)),
@@ -181,7 +182,10 @@ impl<F: Frame> Datapath<F> {
                         rewrite_quote(packet, head, quote, Side::Source, to);
                     }
                     meta.key = u64::from(to.address);
-                    meta.translated = true;
+                    meta.translated = match ahead {
+                        Ahead::Mapped { pool, .. } => Translated::By(*pool),
+                        _ => Translated::Fixed,
+                    };
                 }
                 Err(reason) => meta.kind = Kind::Bad(reason),
             }
@@ -189,34 +193,38 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Fetches the mappings of a burst's packets from UEs, in two phases as their records are fetched.
-    pub(crate) fn fetch_mappings(&mut self, metas: &[Meta], burst: &[F]) {
+    pub(crate) fn fetch_mappings(&mut self, metas: &[Meta], lookups: &[Option<Lookup>], burst: &[F]) {
         let Self { nat, shards, sought, .. } = self;
         let Some(plan) = nat.as_deref() else { return };
         sought.clear();
-        sought.extend(metas.iter().zip(burst).filter_map(|(meta, frame)| {
+        sought.extend(metas.iter().zip(burst).enumerate().filter_map(|(at, (meta, frame))| {
             if meta.kind != Kind::Tunnel || meta.v6 {
                 return None;
             }
-            plan.pool_of_inside(meta.key as u32)?;
-            let state = state_of(shards, meta.shard)?;
+            let shard = shards.get(meta.shard as usize)?.as_deref()?;
+            let rule = lookups.get(at).and_then(Option::as_ref).map(|lookup| lookup.rule);
+            let said = shard.way_of(meta, rule).filter(|way| !way.has(flag::OUTER))?.choice();
+            let pool = plan.pool_of_inside(said, meta.key as u32)?;
+            let state = shard.nat.as_deref()?;
             let head = Head::read(packet_of(frame.bytes(), meta))?;
             let (protocol, inside) = (head.protocol()?, head.source);
-            Some(Sought { shard: meta.shard, protocol, inside, probe: state.prepare(protocol, inside) })
+            let probe = state.prepare(pool, protocol, inside);
+            Some(Sought { shard: meta.shard, pool, protocol, inside, probe })
         }));
-        for Sought { shard, protocol, inside, probe } in sought.iter() {
+        for Sought { shard, pool, protocol, inside, probe } in sought.iter() {
             if let Some(state) = state_of(shards, *shard) {
-                state.locate(*probe, *protocol, *inside);
+                state.locate(*probe, *pool, *protocol, *inside);
             }
         }
     }
 
     /// Translates the source of a packet that its session's rules sent on its way: to the data network, or (`to_ue`) to an
-    /// address that turned out to be Millrace's own to route. Makes a mapping if need be.
+    /// address that turned out to be Millrace's own to route. `said`: by their rule. Makes a mapping if need be.
     pub(crate) fn translate_out<P>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
-        to_ue: bool,
+        (said, to_ue): (Choice, bool),
         frame: &mut F,
     ) -> Result<(), Reason> {
         let Self { nat, shards, counters, nat_fragments, .. } = self;
@@ -246,7 +254,7 @@ impl<F: Frame> Datapath<F> {
         };
         let Some(state) = shard.nat.as_deref_mut() else { return Ok(()) };
         let ledger = &mut Ledger { now: cx.now, events: &mut cx.out.events, counters: &mut counters.nat };
-        outward4(plan, state, nat_fragments, packet, ledger)
+        outward4(plan, state, nat_fragments, said, packet, ledger)
     }
 
     /// A packet that an error of ours is to quote, as its sender knows it: with the public destination.
@@ -260,7 +268,10 @@ impl<F: Frame> Datapath<F> {
             }
         } else if let Some(quote) = to_be_quoted(&sent) {
             let fixed = plan.static_out(Some(quote.protocol), quote.destination);
-            let mapped = || state_of(&self.shards, meta.shard)?.outside_of(quote.protocol, quote.destination);
+            let mapped = || {
+                let Translated::By(pool) = meta.translated else { return None };
+                state_of(&self.shards, meta.shard)?.outside_of(pool, quote.protocol, quote.destination)
+            };
             if let Some(public) = fixed.or_else(mapped) {
                 rewrite_to_be_quoted(&mut sent, &quote, Side::Destination, public);
             }
@@ -301,10 +312,10 @@ impl<F: Frame> Datapath<F> {
 }
 
 impl<F> crate::Shard<F> {
-    /// The public endpoint that stands for a UE's, if it has a mapping.
+    /// The public endpoint that stands for a UE's, if it has a mapping: of several, that of the first pool.
     pub fn public_of(&self, protocol: Protocol, inside: SocketAddrV4) -> Option<SocketAddrV4> {
         let inside = Endpoint { address: (*inside.ip()).into(), port: inside.port() };
-        let outside = self.nat.as_deref()?.outside_of(protocol, inside)?;
+        let outside = self.nat.as_deref()?.outside_in_any(None, protocol, inside)?;
         Some(SocketAddrV4::new(outside.address.into(), outside.port))
     }
 }
@@ -381,17 +392,18 @@ fn outward4(
     plan: &Plan,
     state: &mut State,
     fragments: &mut FirstFragments<u16>,
+    said: Choice,
     packet: &mut [u8],
     ledger: &mut Ledger<'_>,
 ) -> Result<(), Reason> {
     let Some(head) = Head::read(packet) else {
         let source = packet.get(12..).and_then(|rest| rest.first_chunk::<4>());
         let source = source.map_or(0, |bytes| u32::from_be_bytes(*bytes));
-        let translated = plan.pool_of_inside(source).is_some()
+        let translated = plan.pool_of_inside(said, source).is_some()
             || plan.static_out(None, Endpoint { address: source, port: 0 }).is_some();
         return if translated { Err(Reason::Malformed) } else { Ok(()) };
     };
-    let pool = plan.pool_of_inside(head.source.address);
+    let pool = plan.pool_of_inside(said, head.source.address);
     let now = ledger.now;
     // Whose endpoint decides, and whether it is one that a packet came from just now.
     let (protocol, from) = match head.content {
@@ -413,8 +425,11 @@ fn outward4(
         },
         Content::Other => (None, head.source),
     };
-    let to = match (plan.static_out(protocol, from), pool, protocol) {
-        (Some(fixed), ..) => fixed,
+    // An error is about a packet that came through some pool, whatever its own rule says.
+    let is_error = matches!(head.content, Content::Error(_));
+    let told = protocol.filter(|_| is_error).and_then(|protocol| state.outside_in_any(pool, protocol, from));
+    let to = match (plan.static_out(protocol, from).or(told), pool, protocol) {
+        (Some(known), ..) => known,
         (None, None, _) => return Ok(()),
         (None, Some(_), None) if head.content == Content::Later => return Err(Reason::FragmentWithoutFirst),
         (None, Some(_), None) => return Err(Reason::NatUnsupported),
@@ -424,13 +439,15 @@ fn outward4(
                 Protocol::Udp => true,
                 Protocol::Icmp => head.asks(),
             };
-            if !begins && state.find(protocol, from).is_none() {
+            if !begins && state.find(pool, protocol, from).is_none() {
                 return Err(Reason::NatNoMapping);
             }
             let number = state.open(pool, protocol, from, head.destination.address, ledger)?;
             state.leave(number, &head, now).ok_or(Reason::NatNoMapping)?
         }
-        (None, Some(_), Some(protocol)) => state.outside_of(protocol, from).ok_or(Reason::NatNoMapping)?,
+        (None, Some(pool), Some(protocol)) => {
+            state.outside_of(pool, protocol, from).ok_or(Reason::NatNoMapping)?
+        }
     };
     rewrite(packet, &head, Side::Source, to);
     if let Content::Error(quote) = &head.content {

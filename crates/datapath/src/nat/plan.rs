@@ -4,6 +4,7 @@ use super::pool::Numbering;
 use super::prefix::Prefix;
 use ipnet::{Ipv4Net, Ipv6Net};
 use session::SHARDS;
+use session::rules::Forward;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::{BulkMap, Nanos};
 
@@ -72,6 +73,12 @@ impl Endpoint {
         (protocol as u64 + 1) << 48 | self.packed()
     }
 
+    /// The same among those of a pool.
+    #[inline(always)]
+    pub(super) const fn key_in(self, pool: u8, protocol: Protocol) -> u64 {
+        (pool as u64) << 56 | self.key(protocol)
+    }
+
     const fn packed(self) -> u64 {
         (self.address as u64) << 16 | self.port as u64
     }
@@ -131,14 +138,42 @@ impl Default for Timeouts {
     }
 }
 
+/// What a rule says of how its packets are translated: Forwarding Policy and Network Instance of its FAR, by number; 0: nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Choice {
+    /// Forwarding Policy (TS 29.244 §8.2.23).
+    pub policy: u16,
+    /// Network Instance (§8.2.4).
+    pub instance: u16,
+}
+
+impl Choice {
+    /// That of a FAR.
+    pub const fn of(forward: &Forward) -> Self {
+        Self { policy: forward.policy, instance: forward.instance }
+    }
+
+    /// Whether a pool that asks for this has packets of a rule that says that.
+    #[inline(always)]
+    const fn has(self, said: Self) -> bool {
+        (self.policy == 0 || self.policy == said.policy)
+            && (self.instance == 0 || self.instance == said.instance)
+    }
+}
+
 /// A pool of public addresses and who uses it.
+///
+/// Several may have a packet's UE inside. Then it is that of the packet's Forwarding Policy, else that of its Network Instance (a pool that
+/// asks for both before either), else the one that asks for neither.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// For logs and displays.
     pub name: String,
-    /// UE addresses that are translated. They overlap no other pool's.
+    /// Packets of these rules only.
+    pub rule: Choice,
+    /// UE addresses that are translated; none, if rules choose the pool: all. They overlap no other pool's that the same rules choose.
     pub inside: Vec<Ipv4Net>,
-    /// Public addresses: all of each prefix, first and last included.
+    /// Public addresses: all of each prefix, first and last included. None, if rules choose the pool: their packets are not translated.
     pub outside: Vec<Ipv4Net>,
     /// The lowest port that is given; the highest is 65,535.
     pub first_port: u16,
@@ -155,10 +190,17 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The UEs: all, if rules choose the pool and nothing else is said.
+    fn everybody_inside(&self) -> impl Iterator<Item = Ipv4Net> + '_ {
+        let anybody = self.inside.is_empty() && self.rule != Choice::default();
+        self.inside.iter().copied().chain(anybody.then(Ipv4Net::default))
+    }
+
     /// The usual: blocks of 256 ports from 1,024 on, up to four for a UE.
     pub fn new(name: &str, inside: Vec<Ipv4Net>, outside: Vec<Ipv4Net>) -> Self {
         Self {
             name: name.to_owned(),
+            rule: Choice::default(),
             inside,
             outside,
             first_port: 1024,
@@ -262,11 +304,21 @@ struct Range {
     base: u32,
 }
 
+/// UEs from `first` to `last`, in packets of a rule, are translated by `pool`, if at all.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    first: u32,
+    last: u32,
+    rule: Choice,
+    pool: Option<u8>,
+}
+
 /// All that is translated.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) pools: Vec<Pool>,
-    inside: Vec<Range>,
+    /// What rules choose first.
+    inside: Vec<Inside>,
     outside: Vec<Range>,
     statics: Vec<Static>,
     /// Where packets to a static endpoint go, and what the source of those from one becomes. Whole addresses have a
@@ -312,18 +364,28 @@ impl Plan {
         if pools.len() > MAX_POOLS {
             return Err(PlanError::TooManyPools);
         }
-        let mut seen: Vec<Ipv4Net> = Vec::new();
+        // Public addresses are nobody else's; UEs' may be several pools', if different rules choose these.
+        let mut seen: Vec<(Option<Choice>, Ipv4Net)> = Vec::new();
         for (at, settings) in pools.iter().enumerate() {
-            for prefix in settings.inside.iter().chain(&settings.outside) {
-                if let Some(other) =
-                    seen.iter().find(|other| other.contains(prefix) || prefix.contains(*other))
-                {
-                    return Err(PlanError::Overlap(at, *other, *prefix));
+            let inside = settings.everybody_inside().map(|net| (Some(settings.rule), net));
+            for (whose, prefix) in inside.chain(settings.outside.iter().map(|net| (None, *net))) {
+                let meets = |(other, net): &&(Option<Choice>, Ipv4Net)| {
+                    // Whom a rule alone says, whatever the address, is no prefix that public ones could lie in.
+                    let apart = if other.is_some() && whose.is_some() {
+                        *other != whose
+                    } else {
+                        net.prefix_len() == 0 || prefix.prefix_len() == 0
+                    };
+                    !apart && (net.contains(&prefix) || prefix.contains(net))
+                };
+                if let Some((_, other)) = seen.iter().find(meets) {
+                    return Err(PlanError::Overlap(at, *other, prefix));
                 }
-                seen.push(*prefix);
+                seen.push((whose, prefix));
             }
             plan.add_pool(at, settings)?;
         }
+        plan.inside.sort_by_key(|range| (range.rule.policy == 0, range.rule.instance == 0));
         for (at, entry) in statics.iter().enumerate() {
             plan.add_static(at, entry)?;
         }
@@ -340,10 +402,11 @@ impl Plan {
     }
 
     fn add_pool(&mut self, at: usize, settings: &Settings) -> Result<(), PlanError> {
+        let by_address = settings.rule == Choice::default();
         for (empty, what) in
             [(settings.inside.is_empty(), "inside"), (settings.outside.is_empty(), "outside")]
         {
-            if empty {
+            if empty && by_address {
                 return Err(PlanError::Empty(at, what));
             }
         }
@@ -354,21 +417,21 @@ impl Plan {
         if settings.blocks_per_ue == 0 {
             return Err(PlanError::NoBlocks(at));
         }
+        let bounds = |net: Ipv4Net| (u32::from(net.network()), u32::from(net.broadcast()));
+        for (first, last) in settings.everybody_inside().map(bounds) {
+            let pool = (!settings.outside.is_empty()).then_some(at as u8);
+            self.inside.push(Inside { first, last, rule: settings.rule, pool });
+        }
         let mut addresses = 0u32;
-        for (nets, ranges) in [(&settings.inside, &mut self.inside), (&settings.outside, &mut self.outside)] {
-            let mut base = 0u32;
-            for net in nets {
-                let (first, last) = (u32::from(net.network()), u32::from(net.broadcast()));
-                ranges.push(Range { first, last, pool: at as u8, base });
-                base = base.saturating_add((last - first).saturating_add(1));
-            }
-            addresses = base;
+        for (first, last) in settings.outside.iter().copied().map(bounds) {
+            self.outside.push(Range { first, last, pool: at as u8, base: addresses });
+            addresses = addresses.saturating_add((last - first).saturating_add(1));
         }
         if addresses > MAX_ADDRESSES {
             return Err(PlanError::TooManyAddresses(at));
         }
         let numbering = Numbering::new(addresses, settings.first_port, size);
-        if !numbering.serves_all() {
+        if addresses > 0 && !numbering.serves_all() {
             let fits = |size: &u16| Numbering::new(addresses, settings.first_port, *size).serves_all();
             let sizes = [4096, 2048, 1024, 512, 256, 128, 64, 32, 16].into_iter();
             return Err(PlanError::FewBlocks(at, numbering.blocks(), sizes.into_iter().find(fits)));
@@ -397,8 +460,10 @@ impl Plan {
                     | taken(self.ports_out.insert(private.key(protocol), public.packed()))
             }
         };
-        let within = |address| self.pool_of_inside(address).is_some();
-        if taken || within(outside) || self.pool_of_outside(inside).is_some() {
+        let within = |address: Ipv4Addr| {
+            self.pools().any(|settings| settings.inside.iter().any(|net| net.contains(&address)))
+        };
+        if taken || within(entry.outside) || self.pool_of_outside(inside).is_some() {
             return Err(PlanError::Duplicate(at));
         }
         let _ = self.fixed.insert(inside, 0);
@@ -448,10 +513,11 @@ impl Plan {
         self.prefixes.iter().any(|prefix| prefix.outside().contains(&address))
     }
 
-    /// The pool that translates a UE.
+    /// The pool that translates a UE's packets of a rule.
     #[inline(always)]
-    pub(super) fn pool_of_inside(&self, address: u32) -> Option<u8> {
-        self.inside.iter().find(|range| (range.first..=range.last).contains(&address)).map(|range| range.pool)
+    pub(super) fn pool_of_inside(&self, said: Choice, address: u32) -> Option<u8> {
+        let has = |range: &&Inside| (range.first..=range.last).contains(&address) && range.rule.has(said);
+        self.inside.iter().find(has)?.pool
     }
 
     /// The pool of a public address, and the address's number in it.

@@ -117,6 +117,9 @@ impl Numbering {
     /// How many addresses a shard has, and how many blocks of each.
     const fn share(&self, shard: u16) -> (u32, u32) {
         let shard = shard as u32;
+        if self.addresses == 0 {
+            return (0, 0);
+        }
         if self.addresses >= SHARD_COUNT {
             return ((self.addresses - shard - 1) / SHARD_COUNT + 1, self.blocks);
         }

@@ -189,7 +189,7 @@ impl Bench {
                 let at = match (opened, known) {
                     (Ok(_), Some(known)) => known,
                     (Ok(_), None) => {
-                        let outside = self.state.outside_of(protocol, inside).unwrap();
+                        let outside = self.state.outside_of(0, protocol, inside).unwrap();
                         let taken = self.twins.iter().any(|t| (t.protocol, t.outside) == (protocol, outside));
                         assert!(!taken, "{outside:?} is somebody else's");
                         let block = outside.port - (outside.port - 1024) % 16;

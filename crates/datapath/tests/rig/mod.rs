@@ -125,7 +125,7 @@ pub fn teid(ue: Ipv4Addr) -> Teid {
 
 pub fn forward(destination: Destination, outer: Option<(u32, IpAddr)>) -> Action {
     let outer_header = outer.map(|(teid, peer)| OuterHeader { teid: Teid(teid), peer });
-    Action::Forward(Forward { destination, outer_header, transport_marking: None, instance: 0 })
+    Action::Forward(Forward { destination, outer_header, transport_marking: None, instance: 0, policy: 0 })
 }
 
 pub fn to_gnb(teid: u32) -> Action {

@@ -72,7 +72,13 @@ pub fn rules(index: u32) -> Rules {
     };
     let far = |id, destination, outer_header| Far {
         id: FarId(id),
-        action: Action::Forward(Forward { destination, outer_header, transport_marking: None, instance: 0 }),
+        action: Action::Forward(Forward {
+            destination,
+            outer_header,
+            transport_marking: None,
+            instance: 0,
+            policy: 0,
+        }),
     };
     let gnb = OuterHeader { teid: Teid(0x8000_0000 + index), peer: IpAddr::V4(GNB) };
     Rules {

@@ -76,6 +76,10 @@ impl OuterHeaderCreation {
     }
 }
 
+/// The identifier in a Forwarding Policy (§8.2.23), of at most 255 octets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PolicyId<'a>(pub &'a [u8]);
+
 /// PFCPSMReq-Flags (§8.2.45).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SmReqFlags {
@@ -85,6 +89,20 @@ pub struct SmReqFlags {
     pub send_end_marker: bool,
     /// QAURR: query all URRs.
     pub query_all_urrs: bool,
+}
+
+impl<'a> Wire<'a> for PolicyId<'a> {
+    fn read(value: &'a [u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let length = fields.octet()?;
+        fields.take(usize::from(length)).map(Self)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let length = self.0.len().min(usize::from(u8::MAX));
+        out.push(length as u8);
+        out.extend_from_slice(self.0.get(..length).unwrap_or_default());
+    }
 }
 
 impl Wire<'_> for ApplyAction {

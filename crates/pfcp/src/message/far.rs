@@ -98,7 +98,7 @@ impl<'a> Group<'a> for UpdateForwardingParameters<'a> {
                 ie_type::TRANSPORT_LEVEL_MARKING => ie.optional(&mut parameters.transport_level_marking)?,
                 ie_type::PFCPSMREQ_FLAGS => ie.optional(&mut flags)?,
                 ie_type::REDIRECT_INFORMATION => parameters.redirect = true,
-                ie_type::FORWARDING_POLICY => parameters.forwarding_policy = true,
+                ie_type::FORWARDING_POLICY => ie.optional(&mut parameters.forwarding_policy)?,
                 _ => {}
             }
         }
@@ -111,7 +111,8 @@ impl<'a> Group<'a> for UpdateForwardingParameters<'a> {
         put_option(out, ie_type::NETWORK_INSTANCE, self.network_instance.as_ref());
         put_option(out, ie_type::OUTER_HEADER_CREATION, self.outer_header_creation.as_ref());
         put_option(out, ie_type::TRANSPORT_LEVEL_MARKING, self.transport_level_marking.as_ref());
-        put_unsupported(out, self.redirect, self.forwarding_policy);
+        put_unsupported(out, self.redirect);
+        put_option(out, ie_type::FORWARDING_POLICY, self.forwarding_policy.as_ref());
         if self.flags.any() {
             put(out, ie_type::PFCPSMREQ_FLAGS, &self.flags);
         }
@@ -147,17 +148,14 @@ impl<'a> Group<'a> for ForwardingParameters<'a> {
         put_option(out, ie_type::NETWORK_INSTANCE, self.network_instance.as_ref());
         put_option(out, ie_type::OUTER_HEADER_CREATION, self.outer_header_creation.as_ref());
         put_option(out, ie_type::TRANSPORT_LEVEL_MARKING, self.transport_level_marking.as_ref());
-        put_unsupported(out, self.redirect, self.forwarding_policy);
+        put_unsupported(out, self.redirect);
+        put_option(out, ie_type::FORWARDING_POLICY, self.forwarding_policy.as_ref());
     }
 }
 
-/// IEs of which only the presence is kept: an empty URL to redirect to (§8.2.20), a policy without a name
-/// (§8.2.23).
-fn put_unsupported(out: &mut Vec<u8>, redirect: bool, forwarding_policy: bool) {
+/// An IE of which only the presence is kept: an empty URL to redirect to (§8.2.20).
+fn put_unsupported(out: &mut Vec<u8>, redirect: bool) {
     if redirect {
         encode_ie(out, ie_type::REDIRECT_INFORMATION, |out| out.extend_from_slice(&[2, 0, 0]));
-    }
-    if forwarding_policy {
-        encode_ie(out, ie_type::FORWARDING_POLICY, |out| out.push(0));
     }
 }

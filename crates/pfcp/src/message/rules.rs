@@ -3,7 +3,7 @@
 use crate::ids::{BarId, FarId, PdrId, QerId, UrrId};
 use crate::ie::{
     ApplyAction, BitRate, FTeid, GateStatus, Interface, MeasurementInformation, MeasurementMethod,
-    OuterHeaderCreation, OuterHeaderRemoval, ReportingTriggers, SdfFilter, SmReqFlags, UeIpAddress,
+    OuterHeaderCreation, OuterHeaderRemoval, PolicyId, ReportingTriggers, SdfFilter, SmReqFlags, UeIpAddress,
     VolumeLimit,
 };
 use packet::Qfi;
@@ -80,8 +80,8 @@ pub struct ForwardingParameters<'a> {
     pub transport_level_marking: Option<[u8; 2]>,
     /// Whether Redirect Information was there (not supported yet).
     pub redirect: bool,
-    /// Whether a Forwarding Policy was there (not supported yet).
-    pub forwarding_policy: bool,
+    /// Forwarding Policy: the identifier of one that was configured (§8.2.23).
+    pub forwarding_policy: Option<PolicyId<'a>>,
 }
 
 /// Create URR (§7.5.2.4).
@@ -210,8 +210,8 @@ pub struct UpdateForwardingParameters<'a> {
     pub flags: SmReqFlags,
     /// Whether Redirect Information was there.
     pub redirect: bool,
-    /// Whether a Forwarding Policy was there.
-    pub forwarding_policy: bool,
+    /// Forwarding Policy.
+    pub forwarding_policy: Option<PolicyId<'a>>,
 }
 
 /// Update URR (§7.5.4.4). What is absent stays.

@@ -198,7 +198,7 @@ fn update_pdr() -> impl Strategy<Value = UpdatePdr<'static>> {
 }
 
 fn forwarding() -> impl Strategy<Value = ForwardingParameters<'static>> {
-    (interface(), name(), of(creation()), any::<Option<[u8; 2]>>(), any::<(bool, bool)>()).prop_map(
+    (interface(), name(), of(creation()), any::<Option<[u8; 2]>>(), (any::<bool>(), name())).prop_map(
         |(
             destination_interface,
             network_instance,
@@ -212,7 +212,7 @@ fn forwarding() -> impl Strategy<Value = ForwardingParameters<'static>> {
                 outer_header_creation,
                 transport_level_marking,
                 redirect,
-                forwarding_policy,
+                forwarding_policy: forwarding_policy.map(PolicyId),
             }
         },
     )

@@ -115,7 +115,7 @@ pub fn forwarding(to: Interface, header: Option<OuterHeaderCreation>) -> Forward
         outer_header_creation: header,
         transport_level_marking: None,
         redirect: false,
-        forwarding_policy: false,
+        forwarding_policy: None,
     }
 }
 
