@@ -195,6 +195,16 @@ impl Rig {
 
     /// Such a packet from the gNB, and where it leaves to.
     fn up(&mut self, session: &Established) -> MacAddr {
+        MacAddr(self.sent(session)[..6].try_into().unwrap())
+    }
+
+    /// Its source as the data network sees it.
+    fn public(&mut self, session: &Established) -> Ipv4Addr {
+        <[u8; 4]>::try_from(&self.sent(session)[26..30]).unwrap().into()
+    }
+
+    /// The frame that such a packet becomes.
+    fn sent(&mut self, session: &Established) -> Vec<u8> {
         self.offer_from(GNB, session);
         let (until, mut out) = (Instant::now() + PATIENCE, Vec::new());
         while out.is_empty() {
@@ -202,7 +212,7 @@ impl Rig {
             self.n6.collect(&mut out, 1);
             std::thread::yield_now();
         }
-        MacAddr(out[0].bytes()[..6].try_into().unwrap())
+        out[0].bytes().to_vec()
     }
 
     /// The end of the UPF, and what it told the SMF meanwhile.
@@ -332,6 +342,53 @@ fn tunnels_are_fed_from_where_the_configuration_says() {
     let (ended, _, usage) = rig.end();
     assert!(ended.is_ok());
     assert_eq!(usage[0].volume.unwrap().total.unwrap(), 200, "a stranger's packet is not the UE's");
+}
+
+#[test]
+fn what_is_translated_changes_while_it_runs() {
+    let log = std::env::temp_dir().join(format!("millrace-nat-reload-{}", std::process::id()));
+    let with_log = format!("{FILE}[nat-log]\nfile = \"{}\"\n", log.display());
+    let mut rig = Rig::start_with(&with_log, 1, None);
+    let session = rig.establish(1);
+    assert_eq!(rig.public(&session), session.ue);
+    let pool = |name: &str, outside: &str| {
+        format!("[[nat]]\nname = \"{name}\"\ninside = [\"10.45.0.0/16\"]\noutside = [\"{outside}\"]\n")
+    };
+    for (name, outside) in [("first", "198.18.0.0/24"), ("second", "198.18.1.0/24")] {
+        let told = rig.backend.reload(parse(&format!("{with_log}{}", pool(name, outside)))).unwrap();
+        assert_eq!((told.changed, told.restart.len()), (vec!["nat"], 0));
+        assert_eq!(
+            rig.public(&session).octets()[..3],
+            outside.parse::<ipnet::Ipv4Net>().unwrap().addr().octets()[..3]
+        );
+        let pools: Vec<_> =
+            rig.backend.nat().unwrap().pools.into_iter().map(|line| (line.pool, line.mappings)).collect();
+        assert_eq!(pools, [(name.to_owned(), 1)]);
+    }
+    // A policy that SMFs may name now, and the log that needs a restart.
+    let policy = "[[nat]]\nname = \"direct\"\nforwarding-policy = \"direct\"\n";
+    let told = rig.backend.reload(parse(&format!("{FILE}{policy}"))).unwrap();
+    assert_eq!((told.changed, told.restart), (vec!["nat"], vec!["nat-log.file"]));
+    assert_eq!(rig.public(&session), session.ue);
+    rig.until("the end of what the last pool gave", |rig| {
+        rig.backend.nat().unwrap().pools.len() == 1
+            && std::fs::read_to_string(&log).is_ok_and(|text| text.matches("released").count() == 2)
+    });
+    let lines: Vec<serde_json::Value> = std::fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let said: Vec<_> =
+        lines.iter().map(|line| (line["event"].as_str().unwrap(), line["pool"].as_str().unwrap())).collect();
+    for (event, pool) in
+        [("block-allocated", "first"), ("block-released", "first"), ("block-released", "second")]
+    {
+        assert!(said.contains(&(event, pool)), "{said:?}");
+    }
+    std::fs::remove_file(&log).unwrap();
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
 }
 
 /// Seconds since 1970, as the test turns it.

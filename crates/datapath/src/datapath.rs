@@ -159,7 +159,7 @@ impl<F: Frame> Datapath<F> {
 
     fn size_counters(&mut self) {
         let interfaces = self.network.view.interfaces().len();
-        let pools = self.nat.as_ref().map_or(0, |plan| plan.pools().count());
+        let pools = self.nat.as_ref().map_or(0, |plan| plan.names().count());
         self.counters.nat.resize(pools, nat::PoolCounters::default());
         if self.counters.interfaces.len() < interfaces {
             self.counters.interfaces.resize(interfaces, InterfaceCounters::default());
@@ -185,6 +185,9 @@ impl<F: Frame> Datapath<F> {
             }
         }
         let index = shard.id().index();
+        if let Some(plan) = self.nat.as_ref().filter(|_| shard.nat.is_none()) {
+            shard.nat = Some(self.translations(plan, shard.id()));
+        }
         let before = self.release(shard.id());
         self.counters.buffered += shard.buffered() as u64;
         // The frames come with the shard.
@@ -221,11 +224,41 @@ impl<F: Frame> Datapath<F> {
         let Config { sessions_per_shard, flows, meter_burst, .. } = self.config;
         let mut shard = Shard::new(id, sessions_per_shard, flows, meter_burst, seed);
         shard.flows.reserve(self.config.flows_reserved_per_shard);
-        shard.nat = self.nat.as_ref().map(|plan| {
-            let limit = self.config.mappings_per_shard;
-            Box::new(nat::State::new(Arc::clone(plan), id.index() as u16, limit, seed.rotate_left(41)))
-        });
+        shard.nat = self.nat.as_ref().map(|plan| self.translations(plan, id));
         Box::new(shard)
+    }
+
+    /// A shard's, of which there are none yet.
+    fn translations(&self, plan: &Arc<nat::Plan>, id: ShardId) -> Box<nat::State> {
+        let seed = self.config.seed ^ (id.index() as u64) << 48;
+        let limit = self.config.mappings_per_shard;
+        Box::new(nat::State::new(Arc::clone(plan), id.index() as u16, limit, seed.rotate_left(41)))
+    }
+
+    /// Translates by another plan from now on, if it is another one.
+    fn translate_by(&mut self, now: Nanos, plan: Option<Arc<nat::Plan>>, events: &mut Vec<Event>) {
+        let Some(plan) = plan.filter(|plan| self.nat.as_ref().is_none_or(|old| !Arc::ptr_eq(old, plan)))
+        else {
+            return;
+        };
+        self.nat = Some(plan);
+        self.size_counters();
+        for id in ShardId::all() {
+            self.follow_plan(now, id, events);
+        }
+    }
+
+    /// A shard's translations go by the plan that this worker goes by, if that is not an earlier one than their own: they may come from a
+    /// worker that was told sooner or later.
+    fn follow_plan(&mut self, now: Nanos, id: ShardId, events: &mut Vec<Event>) {
+        let Some(plan) = self.nat.clone() else { return };
+        let new =
+            self.shard(id).is_some_and(|shard| shard.nat.is_none()).then(|| self.translations(&plan, id));
+        let Some(Some(shard)) = self.shards.get_mut(id.index()) else { return };
+        shard.nat = new.or_else(|| shard.nat.take());
+        if let Some(state) = shard.nat.as_deref_mut() {
+            state.follow(&plan, &mut nat::Ledger { now, events, counters: &mut self.counters.nat });
+        }
     }
 
     /// Whether this worker owns the shard.
@@ -707,8 +740,10 @@ impl<F: Frame> Datapath<F> {
                 self.network.hear(&mut cx, &mut self.counters, interface, address, mac, word);
             }
             Command::Net(view) => {
+                let plan = view.nat().cloned();
                 self.network.replace(&mut cx, &mut self.counters, view);
                 self.size_counters();
+                self.translate_by(now, plan, &mut cx.out.events);
             }
         }
         self.settle(&mut cx);
@@ -807,9 +842,12 @@ impl<F: Frame> Datapath<F> {
                 let mut ledger = Ledger { now, export, counters, room: &mut self.room };
                 shard.sweep_flows(&mut ledger);
                 shard.purge_flows(&mut ledger);
-                if let Some(state) = &mut shard.nat {
-                    let (events, counters) = (&mut cx.out.events, &mut self.counters.nat);
-                    state.expire(&mut nat::Ledger { now, events, counters });
+                let nat_ledger =
+                    &mut nat::Ledger { now, events: &mut cx.out.events, counters: &mut self.counters.nat };
+                if let (Some(state), Some(plan)) = (&mut shard.nat, &self.nat) {
+                    // One that came from a worker which had not been told yet.
+                    state.follow(plan, nat_ledger);
+                    state.expire(nat_ledger);
                 }
             }
             self.sweep = (self.sweep + 1) % SHARDS;

@@ -330,8 +330,8 @@ impl Net {
         place.is_some()
     }
 
-    /// What is translated on N6. Its public addresses are routed as UEs' are, so that UEs reach each other by them. Workers take
-    /// the plan of their first view for good.
+    /// What is translated on N6. Its public addresses are routed as UEs' are, so that UEs reach each other by them. A plan that workers have
+    /// is followed by one that comes after it ([`Plan::succeeded_by`]).
     pub fn translate(&mut self, plan: Arc<Plan>) {
         self.nat = (!plan.is_empty()).then_some(plan);
         self.changed();

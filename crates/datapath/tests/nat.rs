@@ -1,6 +1,7 @@
 //! Packets through the translation on N6, one by one: both ways, hairpin, errors, fragments, static entries, NPTv6, workers.
 #![allow(clippy::unwrap_used)]
 
+mod changed;
 mod chosen;
 
 use crate::rig::*;

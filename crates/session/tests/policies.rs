@@ -45,7 +45,8 @@ fn a_far_has_the_policy_that_it_names_until_an_update_says_otherwise() {
         let parameters =
             UpdateForwardingParameters { forwarding_policy: policy.map(PolicyId), ..Default::default() };
         let far = everyday().create_fars[0].id.0;
-        request.update_fars = vec![pfcp::message::UpdateFar { forwarding: Some(parameters), ..update_far(far) }];
+        request.update_fars =
+            vec![pfcp::message::UpdateFar { forwarding: Some(parameters), ..update_far(far) }];
         store.modify(seid, &request).map(|modified| policy_of(&modified.rules))
     };
     assert_eq!(update(None).unwrap(), 1, "an update without one leaves it");

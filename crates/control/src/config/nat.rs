@@ -217,9 +217,10 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Compiled for the workers. Policies and instances have these numbers in rules.
+    /// Compiled for the workers, after the plan that they have. Policies and instances have these numbers in rules.
     pub fn plan(
         &self,
+        before: &Plan,
         policy: impl Fn(&str) -> u16,
         instance: impl Fn(&str) -> u16,
     ) -> Result<Plan, PlanError> {
@@ -237,7 +238,7 @@ impl Nat {
                 Settings { rule, ..settings.clone() }
             })
             .collect();
-        Plan::new(&pools, &self.statics, &self.prefixes)
+        before.succeeded_by(&pools, &self.statics, &self.prefixes)
     }
 
     /// Forwarding Policies, each once, in the order of the pools.
@@ -311,7 +312,8 @@ impl Check<'_> {
             }
         }
         let (policies, instances) = (nat.policies(), nat.instances());
-        let plan = nat.plan(|name| number(&policies, name), |name| number(&instances, name));
+        let plan =
+            nat.plan(&Plan::default(), |name| number(&policies, name), |name| number(&instances, name));
         if let Err(error) = plan {
             self.wrong(&place(&error, file), Wrong::Nat { error });
         }
@@ -463,6 +465,7 @@ fn settings(section: &NatSection) -> Settings {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::{Config, parse};
+    use datapath::nat::Plan;
 
     const BASE: &str = r#"
 [[port]]
@@ -510,7 +513,7 @@ ipv4 = ["10.45.0.0/16"]
             Some((5060, 5060))
         );
         assert_eq!(
-            (config.nat.prefixes.len(), config.nat.plan(|_| 0, |_| 0).unwrap().blocks(0)),
+            (config.nat.prefixes.len(), config.nat.plan(&Plan::default(), |_| 0, |_| 0).unwrap().blocks(0)),
             (1, 64 * 252)
         );
         assert_eq!(config.nat.log, None);

@@ -34,6 +34,7 @@ use pfcp::header::Datagram;
 use pfcp::ie::{FSeid, UpFunctionFeatures};
 use pfcp::node::{Incoming, Node, NodeConfig, Output};
 use session::ShardId;
+use session::config::Policy;
 use session::refusal::Refusal;
 use session::store::{Deleted, DirectoryChange, Store, Sweep};
 use session::usage::Usage;
@@ -288,6 +289,11 @@ impl N4 {
     /// From now on these may speak, by address and prefix length. Whoever may not any more keeps its sessions, and is not heard.
     pub fn allow(&mut self, allowed: Vec<(IpAddr, u8)>) {
         self.node.allow(allowed);
+    }
+
+    /// From now on rules may name these Forwarding Policies; those that were there keep their places.
+    pub fn set_policies(&mut self, policies: Vec<Policy>) {
+        self.store.set_policies(policies);
     }
 
     /// Takes a datagram.

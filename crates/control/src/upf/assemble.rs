@@ -79,24 +79,34 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
             }
         }
     }
-    net.translate(Arc::new(plan(config, &policies(config)).map_err(UpfError::Nat)?));
+    let plan = plan(config, &policies(config, &[]), &Plan::default()).map_err(UpfError::Nat)?;
+    net.translate(Arc::new(plan));
     Ok(net)
 }
 
-/// What is translated on N6, where rules name policies by their place among these.
-pub(super) fn plan(config: &Config, policies: &[Policy]) -> Result<Plan, PlanError> {
+/// What is translated on N6, where rules name policies by their place among these; after the plan that workers have.
+pub(super) fn plan(config: &Config, policies: &[Policy], before: &Plan) -> Result<Plan, PlanError> {
     let number = |at: Option<usize>| at.map_or(0, |at| at as u16 + 1);
     let instances = instances(config);
     config.nat.plan(
+        before,
         |id| number(policies.iter().position(|policy| *policy.id == *id.as_bytes())),
         |name| number(instances.iter().position(|known| *known == Name::new(name.as_bytes()))),
     )
 }
 
-/// The Forwarding Policies that pools of public addresses have.
-pub(super) fn policies(config: &Config) -> Vec<Policy> {
-    let policy = |id: &str| Policy { id: id.as_bytes().into(), in_force: true };
-    config.nat.policies().into_iter().map(policy).collect()
+/// The Forwarding Policies that pools of public addresses have, and those that sessions may have from before, which keep their places.
+pub(super) fn policies(config: &Config, before: &[Policy]) -> Vec<Policy> {
+    let named = config.nat.policies();
+    let is_named = |policy: &Policy| named.iter().any(|id| *id.as_bytes() == *policy.id);
+    let mut policies: Vec<Policy> =
+        before.iter().map(|policy| Policy { in_force: is_named(policy), ..policy.clone() }).collect();
+    for id in named {
+        if !before.iter().any(|policy| *policy.id == *id.as_bytes()) {
+            policies.push(Policy { id: id.as_bytes().into(), in_force: true });
+        }
+    }
+    policies
 }
 
 /// The Network Instances that interfaces have, in the order in which they are numbered (from 1).
@@ -169,7 +179,7 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         n9: first(Role::N9),
         cp: LocalAddresses::default(),
         instances,
-        policies: policies(config),
+        policies: policies(config, &[]),
         slices: slices.collect(),
         pools: pools.collect(),
         own,

@@ -5,6 +5,7 @@ use datapath::nat::{Protocol, Told};
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Lines that wait to be written, at most.
@@ -37,28 +38,29 @@ struct Mapping<'a> {
     public: SocketAddrV4,
 }
 
-/// The lines that events make, for pools with these names.
-pub(super) struct BindingLines {
-    pools: Vec<String>,
-}
+/// The lines that events make.
+pub(super) struct BindingLines;
+
+/// An event, and what pools are called by their places in the plan that it is about.
+pub(super) type Named = (Arc<[String]>, Told);
 
 /// See the module's documentation.
 pub(super) type Bindings = Journal<BindingLines>;
 
 /// Opens the log.
-pub(super) fn open(path: &Path, pools: Vec<String>) -> std::io::Result<Bindings> {
-    Journal::open("nat-log", path, None, QUEUE, BindingLines { pools })
+pub(super) fn open(path: &Path) -> std::io::Result<Bindings> {
+    Journal::open("nat-log", path, None, QUEUE, BindingLines)
 }
 
 impl Lines for BindingLines {
-    type Entry = Told;
+    type Entry = Named;
 
-    fn count(_: &Told) -> u64 {
+    fn count(_: &Named) -> u64 {
         1
     }
 
-    fn write(&self, time: SystemTime, told: &Told, text: &mut Vec<u8>) {
-        let name = |pool: u8| self.pools.get(usize::from(pool)).map_or("", String::as_str);
+    fn write(&self, time: SystemTime, (pools, told): &Named, text: &mut Vec<u8>) {
+        let name = |pool: u8| pools.get(usize::from(pool)).map_or("", String::as_str);
         let mapping = |pool, protocol: Protocol, ue, public| Mapping {
             pool: name(pool),
             protocol: protocol.label(),
@@ -88,14 +90,18 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn block(taken: bool) -> Told {
-        Told::Block {
+    fn named(told: Told) -> Named {
+        ([String::from("internet")].into(), told)
+    }
+
+    fn block(taken: bool) -> Named {
+        named(Told::Block {
             pool: 0,
             taken,
             inside: [10, 45, 0, 1].into(),
             outside: [203, 0, 113, 128].into(),
             ports: (1024, 1279),
-        }
+        })
     }
 
     fn lines(path: &Path) -> Vec<serde_json::Value> {
@@ -108,11 +114,11 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("millrace-nat-log-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let (path, rotated) = (directory.join("nat.jsonl"), directory.join("nat.jsonl.1"));
-        let log = open(&path, vec!["internet".into()]).unwrap();
+        let log = open(&path).unwrap();
         log.tell(block(true));
         let endpoint = |a: [u8; 4], port| SocketAddrV4::new(a.into(), port);
         let (inside, outside) = (endpoint([10, 45, 0, 1], 4000), endpoint([203, 0, 113, 128], 1030));
-        log.tell(Told::Mapped { pool: 0, protocol: Protocol::Tcp, inside, outside });
+        log.tell(named(Told::Mapped { pool: 0, protocol: Protocol::Tcp, inside, outside }));
         while std::fs::metadata(&path).unwrap().len() < 200 {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -138,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_costs_lines_and_nothing_else() {
-        let log = open(Path::new("/dev/full"), vec!["internet".into()]).unwrap();
+        let log = open(Path::new("/dev/full")).unwrap();
         for _ in 0..10 {
             log.tell(block(true));
         }

@@ -86,7 +86,7 @@ pub(super) fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
     };
     let drops = counters.drops().filter(|(reason, _)| reason.label().starts_with("nat-"));
     Ok(NatStatus {
-        pools: plan.pools().enumerate().map(line).collect(),
+        pools: plan.placed().map(line).collect(),
         drops: drops.map(|(reason, packets)| DropLine::new(reason, packets)).collect(),
         log_lines_lost: upf.bindings.as_ref().map_or(0, Bindings::lost),
     })

@@ -167,6 +167,8 @@ pub struct Upf {
     started: Instant,
     /// The log of the translation on N6.
     bindings: Option<Bindings>,
+    /// What pools of public addresses are called, by their places in the plan that workers have.
+    public_pools: Arc<[String]>,
     flow_log: Option<FlowLog>,
     snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
     inspections: u64,
@@ -196,9 +198,8 @@ impl Upf {
         let seed = assemble::random()?;
         let teids = assemble::teid_key()?;
         let bindings = config.nat.log.as_deref().map(|path| {
-            let pools = config.nat.pools.iter().map(|pool| pool.name.clone()).collect();
             let failed = |source| UpfError::NatLog { path: path.to_owned(), source };
-            bindings::open(path, pools).map_err(failed)
+            bindings::open(path).map_err(failed)
         });
         let bindings = bindings.transpose()?;
         let flow_log = config.flow_log.file.as_deref().map(|path| {
@@ -247,6 +248,7 @@ impl Upf {
             time_of_day,
             started: Instant::now(),
             bindings,
+            public_pools: config.nat.pools.iter().map(|pool| pool.name.clone()).collect(),
             flow_log,
             snapshot: None,
             inspections: 0,
@@ -294,8 +296,9 @@ impl Upf {
         self.take_leave();
         let (lost, wall) = (self.engine.lost(), self.n4.wall());
         let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
+        let pools = Arc::clone(&self.public_pools);
         let reports = self.engine.stop_with(|_, event| match (event, &bindings, &flow_log) {
-            (Event::Nat(told), Some(bindings), _) => bindings.tell(told),
+            (Event::Nat(told), Some(bindings), _) => bindings.tell((Arc::clone(&pools), told)),
             // Nobody waits for control any more.
             (Event::Flows(records), _, Some(log)) => log.tell_patiently((wall, records)),
             _ => {}
@@ -361,6 +364,7 @@ impl Upf {
         let mut ended = Vec::new();
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
         let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
+        let pools = &self.public_pools;
         self.engine.drain(|_, event| {
             events += 1;
             match event {
@@ -381,7 +385,7 @@ impl Upf {
                 Event::MirrorsEnded { mut numbers } => ended.append(&mut numbers),
                 Event::Nat(told) => {
                     if let Some(bindings) = bindings {
-                        bindings.tell(told);
+                        bindings.tell((Arc::clone(pools), told));
                     }
                 }
                 Event::Flows(records) => {

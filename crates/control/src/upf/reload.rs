@@ -1,10 +1,16 @@
-//! A configuration that is read anew while the UPF runs: who may speak on N4, routes and neighbours change; the rest waits for a restart.
+//! A configuration that is read anew while the UPF runs: who may speak on N4, routes, neighbours and what is translated on N6 change; the rest
+//! waits for a restart.
 
 use super::{Backend, Upf, assemble};
+use crate::config::nat::Nat;
 use crate::config::{Config, N4};
 use crate::ctl::{CtlError, ErrorCode};
 use datapath::command::Command;
 use datapath::net::Net;
+use std::sync::Arc;
+
+/// What workers are told of anew.
+const OF_WORKERS: [&str; 3] = ["route", "neighbour", "nat"];
 
 /// What came of it. The names are the file's: sections and keys.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -27,18 +33,27 @@ impl Backend {
 fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
     let (old, mut told) = (&upf.config, Reloaded::default());
     let mut differ = differences(old, &config);
-    // Routes and neighbours name interfaces by their place in the list.
+    // Routes and neighbours name interfaces by their place in the list, and so do pools of public addresses Network Instances.
     let same_interfaces = old.interfaces == config.interfaces;
     if same_interfaces {
-        let names = ["route", "neighbour"];
-        let there = differ.extract_if(.., |name| names.contains(name));
+        let there = differ.extract_if(.., |name| OF_WORKERS.contains(name));
         told.changed.extend(there);
     }
     told.changed.extend(differ.extract_if(.., |name| ["log", "n4.peers", "n4.last-reports"].contains(name)));
     told.restart = differ;
-    if told.changed.iter().any(|name| ["route", "neighbour"].contains(name)) {
+    if told.changed.iter().any(|name| OF_WORKERS.contains(name)) {
+        let refused = |why| CtlError::new(ErrorCode::BadRequest, why);
         let mut net = upf.net.clone();
-        exchange(&mut net, old, &config).map_err(|why| CtlError::new(ErrorCode::BadRequest, why))?;
+        exchange(&mut net, old, &config).map_err(refused)?;
+        if told.changed.contains(&"nat") {
+            let policies = assemble::policies(&config, &upf.n4.store().config().policies);
+            let before = net.view().nat().cloned().unwrap_or_default();
+            let plan = assemble::plan(&config, &policies, &before).map_err(|why| refused(why.to_string()))?;
+            // News of what ends are about pools that keep their places.
+            upf.public_pools = plan.names().map(str::to_owned).collect();
+            upf.n4.set_policies(policies);
+            net.translate(Arc::new(plan));
+        }
         upf.net = net;
         let view = upf.net.view();
         upf.engine.broadcast(|| Command::Net(view.clone()));
@@ -46,7 +61,7 @@ fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
         // Reports come behind orders: what arrives after the answer goes the new way. A worker that doesn't answer is told elsewhere.
         let _ = super::describe::counters(upf);
     }
-    let Config { n4, log, routes, neighbours, .. } = config;
+    let Config { n4, log, routes, neighbours, nat, .. } = config;
     upf.n4.allow(assemble::allowed(&n4.peers));
     let node = upf.n4.node();
     let shut_out = node.peers().filter(|peer| !n4.allows(peer.address.ip()));
@@ -54,6 +69,7 @@ fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
     (upf.config.n4.peers, upf.config.n4.last_reports, upf.config.log) = (n4.peers, n4.last_reports, log);
     if same_interfaces {
         (upf.config.routes, upf.config.neighbours) = (routes, neighbours);
+        upf.config.nat = Nat { log: upf.config.nat.log.take(), ..nat };
     }
     Ok(told)
 }
@@ -91,7 +107,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         slices,
         marking,
         mirrors,
-        nat,
+        nat: Nat { pools: nat_pools, rules, statics, prefixes, log: nat_log },
         flow_log,
         workers,
         pin,
@@ -124,7 +140,9 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         ("slice", *slices == new.slices),
         ("marking", *marking == new.marking),
         ("mirror", *mirrors == new.mirrors),
-        ("nat", *nat == new.nat),
+        ("nat", (nat_pools, rules) == (&new.nat.pools, &new.nat.rules)),
+        ("nat", (statics, prefixes) == (&new.nat.statics, &new.nat.prefixes)),
+        ("nat-log.file", *nat_log == new.nat.log),
         ("flow-log", *flow_log == new.flow_log),
         ("workers", (workers, pin, model) == (&new.workers, &new.pin, &new.model)),
         ("workers", (parked_packets, memory) == (&new.parked_packets, &new.memory)),

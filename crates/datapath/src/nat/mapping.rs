@@ -5,7 +5,7 @@
 //! but TCP's flags are watched both ways. It is found from inside by a hash look-up, from outside by two arrays: the shard's
 //! blocks and the block's ports.
 
-use super::plan::{Endpoint, Filtering, Logging, Plan, Protocol, Timeouts};
+use super::plan::{Endpoint, Filtering, Logging, Plan, Pool, Protocol, Timeouts};
 use super::pool::{BlockId, Blocks, Place};
 use super::translate::{Head, tcp};
 use super::{Ledger, Told};
@@ -113,7 +113,21 @@ pub struct State {
     due: Vec<u32>,
     limit: u32,
     random: u64,
+    shard: u16,
+    leaving: Leaving,
 }
+
+/// Who has blocks of pools that are left: what they were given ends piece by piece.
+#[derive(Debug)]
+enum Leaving {
+    /// Nobody, or these.
+    Subscribers(Vec<u32>),
+    /// It is to be found out.
+    Unknown,
+}
+
+/// Subscribers that one [`State::expire`] ends because their pool is left, at most: each may have some hundred mappings.
+const LEAVE_AT_ONCE: usize = 4;
 
 impl State {
     /// Nothing translated yet; never more than `limit` mappings. The seed should be random.
@@ -130,6 +144,71 @@ impl State {
             due: Vec::new(),
             limit,
             random: seed,
+            shard,
+            leaving: Leaving::Subscribers(Vec::new()),
+        }
+    }
+
+    /// Goes by this plan from now on, if it comes after its own ([`Plan::succeeded_by`]). What pools gave that it doesn't have ends,
+    /// piece by piece, as [`Self::expire`] is called.
+    pub fn follow(&mut self, plan: &Arc<Plan>, ledger: &mut Ledger<'_>) {
+        if plan.number <= self.plan.number {
+            return;
+        }
+        // A place must be empty before it can be another pool's.
+        self.end_what_is_left(usize::MAX, ledger);
+        let taken = |(at, former): (usize, &Pool)| {
+            let new = plan.pools.get(at)?;
+            (!former.is_left && !new.is_left && !former.is_as(new)).then_some(at as u8)
+        };
+        let taken: Vec<u8> = self.plan.pools.iter().enumerate().filter_map(taken).collect();
+        self.leaving = Leaving::Subscribers(self.subscribers_of(|pool| taken.contains(&pool)));
+        self.end_subscribers(usize::MAX, ledger, |pool| taken.contains(&pool));
+        let before = std::mem::replace(&mut self.plan, Arc::clone(plan));
+        for (at, pool) in plan.pools.iter().enumerate() {
+            let stays = before.pools.get(at).is_some_and(|former| former.is_as(pool));
+            match self.pools.get_mut(at) {
+                Some(_) if stays || pool.is_left => {}
+                Some(blocks) => *blocks = Blocks::new(pool.numbering, self.shard),
+                None => self.pools.push(Blocks::new(pool.numbering, self.shard)),
+            }
+        }
+        // What leads to somebody for good is nobody else's.
+        let shard = self.shard;
+        for (pool, protocol, place) in plan.newly_reserved(&before).filter(|(.., at)| at.shard == shard) {
+            if let Some(number) = self.mapping_at(pool, place, protocol) {
+                self.end(number, ledger);
+            }
+            if let Some(blocks) = self.pools.get_mut(usize::from(pool)) {
+                blocks.reserve(place.block, protocol, place.offset);
+            }
+        }
+        self.leaving = Leaving::Unknown;
+    }
+
+    /// Ends what so many subscribers of pools have that are left.
+    fn end_what_is_left(&mut self, subscribers: usize, ledger: &mut Ledger<'_>) {
+        let plan = Arc::clone(&self.plan);
+        let is_left = |pool: u8| plan.pools.get(usize::from(pool)).is_some_and(|pool| pool.is_left);
+        if matches!(self.leaving, Leaving::Unknown) {
+            self.leaving = Leaving::Subscribers(self.subscribers_of(is_left));
+        }
+        self.end_subscribers(subscribers, ledger, is_left);
+    }
+
+    fn subscribers_of(&self, pools: impl Fn(u8) -> bool) -> Vec<u32> {
+        self.subscribers.iter().filter(|(_, owner)| pools(owner.pool)).map(|(number, _)| number).collect()
+    }
+
+    /// Ends so many of the list, if they still are of these pools.
+    fn end_subscribers(&mut self, most: usize, ledger: &mut Ledger<'_>, pools: impl Fn(u8) -> bool) {
+        for _ in 0..most {
+            let Leaving::Subscribers(leaving) = &mut self.leaving else { return };
+            let Some(number) = leaving.pop() else { return };
+            // Its last mapping may have ended meanwhile, and another one have its number.
+            if self.subscribers.get(number).is_some_and(|owner| pools(owner.pool)) {
+                self.forget_subscriber(number, ledger);
+            }
         }
     }
 
@@ -372,8 +451,9 @@ impl State {
         ledger: &mut Ledger<'_>,
     ) -> Result<(BlockId, u16, u32), Reason> {
         let (random, plan) = (self.random(), Arc::clone(&self.plan));
-        let settings =
-            plan.pools.get(pool as usize).map(|pool| &pool.settings).ok_or(Reason::NatExhausted)?;
+        // A worker may still go by an earlier plan.
+        let settings = plan.pools.get(pool as usize).filter(|pool| !pool.is_left);
+        let settings = settings.map(|pool| &pool.settings).ok_or(Reason::NatExhausted)?;
         let blocks = self.pools.get_mut(pool as usize).ok_or(Reason::NatExhausted)?;
         let whose = subscriber_key(pool, inside.address);
         let known = self.by_address.get(&whose);
@@ -474,6 +554,7 @@ impl State {
 
     /// Ends what is due. A bounded piece of work; the next call goes on from there.
     pub fn expire(&mut self, ledger: &mut Ledger<'_>) {
+        self.end_what_is_left(LEAVE_AT_ONCE, ledger);
         if self.mappings.is_empty() {
             return;
         }

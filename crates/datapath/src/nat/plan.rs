@@ -1,6 +1,6 @@
 //! What was configured: which UEs are translated, to which addresses, and how. Immutable, the same for all workers.
 
-use super::pool::Numbering;
+use super::pool::{Numbering, Place};
 use super::prefix::Prefix;
 use ipnet::{Ipv4Net, Ipv6Net};
 use session::SHARDS;
@@ -190,6 +190,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether what was given by the one could have been given by the other.
+    fn gives_as(&self, other: &Self) -> bool {
+        let what = |it: &Self| (it.first_port, it.block_size, it.filtering);
+        self.name == other.name && self.outside == other.outside && what(self) == what(other)
+    }
+
     /// The UEs: all, if rules choose the pool and nothing else is said.
     fn everybody_inside(&self) -> impl Iterator<Item = Ipv4Net> + '_ {
         let anybody = self.inside.is_empty() && self.rule != Choice::default();
@@ -293,6 +299,15 @@ impl std::error::Error for PlanError {}
 pub(super) struct Pool {
     pub settings: Settings,
     pub numbering: Numbering,
+    /// An earlier plan had it, and this one doesn't: what it gave ends.
+    pub is_left: bool,
+}
+
+impl Pool {
+    /// Whether what one of them gave is as the other one would have given it, and stays.
+    pub fn is_as(&self, other: &Self) -> bool {
+        !self.is_left && !other.is_left && self.settings.gives_as(&other.settings)
+    }
 }
 
 /// Addresses from `first` to `last` belong to `pool`, and have numbers from `base` on there.
@@ -316,10 +331,14 @@ struct Inside {
 /// All that is translated.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// How many came before.
+    pub(super) number: u32,
     pub(super) pools: Vec<Pool>,
     /// What rules choose first.
     inside: Vec<Inside>,
     outside: Vec<Range>,
+    /// Public addresses of pools that are left.
+    former: Vec<Range>,
     statics: Vec<Static>,
     /// Where packets to a static endpoint go, and what the source of those from one becomes. Whole addresses have a
     /// table of their own.
@@ -338,9 +357,11 @@ impl Default for Plan {
     fn default() -> Self {
         // The entries are the operator's own: nobody chooses them so that they collide.
         Self {
+            number: 0,
             pools: Vec::new(),
             inside: Vec::new(),
             outside: Vec::new(),
+            former: Vec::new(),
             statics: Vec::new(),
             ports_in: BulkMap::new(1),
             ports_out: BulkMap::new(2),
@@ -360,7 +381,18 @@ impl Plan {
         statics: &[Static],
         prefixes: &[(Ipv6Net, Ipv6Net)],
     ) -> Result<Self, PlanError> {
-        let mut plan = Self { statics: statics.to_vec(), ..Self::default() };
+        Self::default().succeeded_by(pools, statics, prefixes)
+    }
+
+    /// The plan that comes after this one. A pool that gives the same keeps its place, and so what it gave; others get places that nobody had,
+    /// as long as there are some, so that news of the one before are not taken for theirs.
+    pub fn succeeded_by(
+        &self,
+        pools: &[Settings],
+        statics: &[Static],
+        prefixes: &[(Ipv6Net, Ipv6Net)],
+    ) -> Result<Self, PlanError> {
+        let mut plan = Self { number: self.number + 1, statics: statics.to_vec(), ..Self::default() };
         if pools.len() > MAX_POOLS {
             return Err(PlanError::TooManyPools);
         }
@@ -383,8 +415,16 @@ impl Plan {
                 }
                 seen.push((whose, prefix));
             }
-            plan.add_pool(at, settings)?;
         }
+        let places = self.places(pools);
+        plan.pools = self.pools.iter().map(|pool| Pool { is_left: true, ..pool.clone() }).collect();
+        for (at, (settings, place)) in pools.iter().zip(places).enumerate() {
+            plan.add_pool(at, place, settings)?;
+        }
+        let ranges = self.outside.iter().chain(&self.former);
+        let is_left =
+            |range: &&Range| plan.pools.get(usize::from(range.pool)).is_some_and(|pool| pool.is_left);
+        plan.former = ranges.filter(is_left).copied().collect();
         plan.inside.sort_by_key(|range| (range.rule.policy == 0, range.rule.instance == 0));
         for (at, entry) in statics.iter().enumerate() {
             plan.add_static(at, entry)?;
@@ -401,7 +441,22 @@ impl Plan {
         Ok(plan)
     }
 
-    fn add_pool(&mut self, at: usize, settings: &Settings) -> Result<(), PlanError> {
+    /// Where pools go that come after these.
+    fn places(&self, pools: &[Settings]) -> Vec<u8> {
+        let stays = |settings: &Settings| {
+            self.pools.iter().position(|pool| !pool.is_left && pool.settings.gives_as(settings))
+        };
+        let stay: Vec<Option<usize>> = pools.iter().map(stays).collect();
+        // Unused ones first, then those that were left before, and only then those that are left now.
+        let free = |left: bool| {
+            let all = self.pools.iter().enumerate().filter(move |(_, pool)| pool.is_left == left);
+            all.map(|(at, _)| at).filter(|at| !stay.contains(&Some(*at)))
+        };
+        let mut others = (self.pools.len()..MAX_POOLS).chain(free(true)).chain(free(false));
+        stay.iter().map(|stays| stays.or_else(|| others.next()).unwrap_or(MAX_POOLS) as u8).collect()
+    }
+
+    fn add_pool(&mut self, at: usize, place: u8, settings: &Settings) -> Result<(), PlanError> {
         let by_address = settings.rule == Choice::default();
         for (empty, what) in
             [(settings.inside.is_empty(), "inside"), (settings.outside.is_empty(), "outside")]
@@ -419,12 +474,12 @@ impl Plan {
         }
         let bounds = |net: Ipv4Net| (u32::from(net.network()), u32::from(net.broadcast()));
         for (first, last) in settings.everybody_inside().map(bounds) {
-            let pool = (!settings.outside.is_empty()).then_some(at as u8);
+            let pool = (!settings.outside.is_empty()).then_some(place);
             self.inside.push(Inside { first, last, rule: settings.rule, pool });
         }
         let mut addresses = 0u32;
         for (first, last) in settings.outside.iter().copied().map(bounds) {
-            self.outside.push(Range { first, last, pool: at as u8, base: addresses });
+            self.outside.push(Range { first, last, pool: place, base: addresses });
             addresses = addresses.saturating_add((last - first).saturating_add(1));
         }
         if addresses > MAX_ADDRESSES {
@@ -436,7 +491,12 @@ impl Plan {
             let sizes = [4096, 2048, 1024, 512, 256, 128, 64, 32, 16].into_iter();
             return Err(PlanError::FewBlocks(at, numbering.blocks(), sizes.into_iter().find(fits)));
         }
-        self.pools.push(Pool { settings: settings.clone(), numbering });
+        let pool = Pool { settings: settings.clone(), numbering, is_left: false };
+        match self.pools.get_mut(usize::from(place)) {
+            Some(before) => *before = pool,
+            // Places follow each other.
+            None => self.pools.push(pool),
+        }
         Ok(())
     }
 
@@ -473,9 +533,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether nothing is translated.
+    /// Whether nothing is translated, nor ever was.
     pub fn is_empty(&self) -> bool {
-        self.pools.is_empty() && self.statics.is_empty() && self.prefixes.is_empty()
+        self.number <= 1 && self.pools.is_empty() && self.statics.is_empty() && self.prefixes.is_empty()
     }
 
     /// Whether a static entry is about this UE.
@@ -484,9 +544,20 @@ impl Plan {
         !self.statics.is_empty() && self.fixed.get(&address).is_some()
     }
 
-    /// The pools' settings, in order.
+    /// The pools' settings, in order of their places.
     pub fn pools(&self) -> impl Iterator<Item = &Settings> {
-        self.pools.iter().map(|pool| &pool.settings)
+        self.placed().map(|(_, settings)| settings)
+    }
+
+    /// The same with their places, by which news and counters name them.
+    pub fn placed(&self) -> impl Iterator<Item = (usize, &Settings)> {
+        let all = self.pools.iter().enumerate();
+        all.filter(|(_, pool)| !pool.is_left).map(|(at, pool)| (at, &pool.settings))
+    }
+
+    /// The name of each place's pool, also of those that are left.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pools.iter().map(|pool| pool.settings.name.as_str())
     }
 
     /// Blocks of a pool, all shards together.
@@ -529,7 +600,7 @@ impl Plan {
 
     /// A public address by its number.
     pub(super) fn address(&self, pool: u8, number: u32) -> u32 {
-        let mut ranges = self.outside.iter().filter(|range| range.pool == pool);
+        let mut ranges = self.outside.iter().chain(&self.former).filter(|range| range.pool == pool);
         let range =
             ranges.find(|range| (range.base..=range.base + (range.last - range.first)).contains(&number));
         range.map_or(0, |range| range.first + (number - range.base))
@@ -552,6 +623,20 @@ impl Plan {
             return None;
         }
         fixed(&self.ports_out, &self.hosts_out, protocol, inside)
+    }
+
+    /// Ports of pools' addresses that are forwarded here and were not before: where they are kept.
+    pub(super) fn newly_reserved<'a>(
+        &'a self,
+        before: &'a Self,
+    ) -> impl Iterator<Item = (u8, Protocol, Place)> + 'a {
+        let new = self.statics.iter().filter(|entry| !before.statics.contains(entry));
+        new.filter_map(|entry| {
+            let (protocol, port, _) = entry.port?;
+            let (at, number) = self.pool_of_outside(entry.outside.into())?;
+            let place = self.pools.get(usize::from(at))?.numbering.place(number, port)?;
+            Some((at, protocol, place))
+        })
     }
 
     /// Ports of a public address that are forwarded, and not to be given out.

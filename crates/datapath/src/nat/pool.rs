@@ -301,6 +301,18 @@ impl Blocks {
         }
     }
 
+    /// A free port of a block, if that is given, is not given from now on.
+    pub fn reserve(&mut self, id: BlockId, protocol: Protocol, offset: u16) {
+        let Some(run) = self.block(id).map(|block| block.run) else { return };
+        let slot = self.numbering.slot(run, protocol, offset);
+        if let Some(slot) = self.slots.get_mut(slot).filter(|slot| **slot == FREE) {
+            *slot = RESERVED;
+            if let Some(used) = self.block_mut(id).and_then(|block| block.used.get_mut(protocol.index())) {
+                *used += 1;
+            }
+        }
+    }
+
     /// All mappings that have a port of a block.
     pub fn mappings(&self, id: BlockId) -> Vec<u32> {
         let Some(block) = self.block(id) else { return Vec::new() };

@@ -6,12 +6,12 @@ use packet::icmpv4::Icmpv4Error;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const fn says(policy: u16, instance: u16) -> Choice {
+pub const fn says(policy: u16, instance: u16) -> Choice {
     Choice { policy, instance }
 }
 
 /// A pool of sixteen addresses for these packets.
-fn pool(name: &str, rule: Choice, inside: &[&str], outside: &str) -> Settings {
+pub fn pool(name: &str, rule: Choice, inside: &[&str], outside: &str) -> Settings {
     let nets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
     let outside = if outside.is_empty() { Vec::new() } else { nets(&[outside]) };
     Settings { rule, block_size: 512, ..Settings::new(name, nets(inside), outside) }
@@ -28,7 +28,7 @@ fn with(pools: &[Settings]) -> Worker {
 }
 
 /// A session whose uplink packets to these ports have a rule of their own, which says that; the rest has a rule that says the last.
-fn session(ue: Ipv4Addr, ports: &[u16], said: &[Choice]) -> Arc<Rules> {
+pub fn session(ue: Ipv4Addr, ports: &[u16], said: &[Choice]) -> Arc<Rules> {
     let mut rules = session_at(place(ue), Some(ue), to_gnb(77));
     let far = |(at, said): (usize, &Choice)| Far {
         id: pfcp::FarId(10 + at as u32),
@@ -61,7 +61,7 @@ fn session(ue: Ipv4Addr, ports: &[u16], said: &[Choice]) -> Arc<Rules> {
     Arc::new(rules)
 }
 
-fn is_of(address: Ipv4Addr, net: &str) -> bool {
+pub fn is_of(address: Ipv4Addr, net: &str) -> bool {
     net.parse::<ipnet::Ipv4Net>().unwrap().contains(&address)
 }
 
@@ -156,7 +156,7 @@ fn a_changed_rule_leads_to_another_pool_at_once() {
 }
 
 /// What an operator reads in docs/nat.md, step by step: the twin of the plan's look-up.
-fn expected(pools: &[Settings], said: Choice, ue: Ipv4Addr) -> Option<usize> {
+pub fn expected(pools: &[Settings], said: Choice, ue: Ipv4Addr) -> Option<usize> {
     let inside = |pool: &Settings| pool.inside.is_empty() || pool.inside.iter().any(|net| net.contains(&ue));
     let find =
         |wanted: &dyn Fn(Choice) -> bool| pools.iter().position(|pool| wanted(pool.rule) && inside(pool));
