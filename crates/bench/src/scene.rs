@@ -27,10 +27,10 @@ const SERVER_MAC: MacAddr = MacAddr([2, 0, 0, 0, 7, 2]);
 const FIRST_SERVER: u32 = 0xc612_0000;
 /// Servers behind one route, as a number of bits.
 const BEHIND_A_ROUTE: u32 = 6;
-/// The first server on N6's own link: 203.0.113.2.
-const FIRST_ON_LINK: u32 = 0xcb00_7102;
-/// Servers there, at most: the routers' addresses come after them.
-const MOST_ON_LINK: u32 = 100;
+/// Our address on the link where servers are, if they are on N6's own: 198.18.0.1. Theirs follow.
+const UPF_ON_LINK: u32 = FIRST_SERVER + 1;
+/// Servers there, at most: four times as many as one link's /24 would hold.
+const MOST_ON_LINK: u32 = 1024;
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Scene {
 
     fn first_server(&self) -> u32 {
         match (self.on_link, self.servers) {
-            (true, _) => FIRST_ON_LINK,
+            (true, _) => UPF_ON_LINK + 1,
             (false, 1) => u32::from(crate::path::SERVER),
             (false, _) => FIRST_SERVER,
         }
@@ -129,7 +129,7 @@ impl Scene {
         let first = self.server(Ipv4Addr::from(FIRST_UE));
         match first {
             IpAddr::V4(server) if self.servers == 1 => Prefix::V4(server.into()),
-            IpAddr::V4(server) if self.on_link => Prefix::V4(Ipv4Net::new_assert(server, 24).trunc()),
+            IpAddr::V4(server) if self.on_link => Prefix::V4(Ipv4Net::new_assert(server, 16).trunc()),
             IpAddr::V4(server) => Prefix::V4(Ipv4Net::new_assert(server, 15).trunc()),
             IpAddr::V6(server) => Prefix::V6(Ipv6Net::new_assert(server, 32).trunc()),
         }
@@ -156,24 +156,28 @@ impl Scene {
 
     /// The network around the datapath: port 0 is N3, port 1 N6.
     pub fn network(&self) -> Result<Net, NetError> {
-        let interface = |name: &str, port, mac, own: [IpNet; 2], roles| Interface {
+        let interface = |name: &str, port, mac, own: Vec<IpNet>, roles| Interface {
             name: name.into(),
             port,
             vlan: None,
             mac,
             mtu: MTU,
             roles,
-            addresses: own.into(),
+            addresses: own,
             network_instances: Vec::new(),
         };
-        let own = |v4: Ipv4Addr, n: u16| -> [IpNet; 2] {
+        let own = |v4: Ipv4Addr, n: u16| -> Vec<IpNet> {
             let v6 = Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 1);
-            [Ipv4Net::new_assert(v4, 24).into(), Ipv6Net::new_assert(v6, 64).into()]
+            vec![Ipv4Net::new_assert(v4, 24).into(), Ipv6Net::new_assert(v6, 64).into()]
         };
         let mut net = Net::new();
         let (n3, n6) = (Roles { n3: true, ..Roles::default() }, Roles { n6: true, ..Roles::default() });
         let n3 = net.add_interface(interface("n3", 0, N3_MAC, own(UPF_N3, 3), n3))?;
-        let n6 = net.add_interface(interface("n6", 1, N6_MAC, own(Ipv4Addr::new(203, 0, 113, 1), 6), n6))?;
+        let mut own = own(Ipv4Addr::new(203, 0, 113, 1), 6);
+        if self.on_link {
+            own.push(Ipv4Net::new_assert(UPF_ON_LINK.into(), 16).into());
+        }
+        let n6 = net.add_interface(interface("n6", 1, N6_MAC, own, n6))?;
         let router4 = |number| Ipv4Addr::from(FIRST_ROUTER + number % self.routers);
         let router6 =
             |number: u32| Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 0x100 + (number % self.routers) as u16);
@@ -202,7 +206,7 @@ impl Scene {
             net.fix(n6, router6(number).into(), mac);
         }
         for number in 0..if self.on_link { self.servers } else { 0 } {
-            let (server, mac) = (Ipv4Addr::from(FIRST_ON_LINK + number), numbered(SERVER_MAC, number));
+            let (server, mac) = (Ipv4Addr::from(self.first_server() + number), numbered(SERVER_MAC, number));
             net.fix(n6, server.into(), mac);
             net.fix(n6, self.server6(server).into(), mac);
         }

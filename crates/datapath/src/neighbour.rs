@@ -246,7 +246,7 @@ impl<F> Neighbours<F> {
             free: Vec::new(),
             timers: Wheel::new(Nanos(0), TICK, u32::MAX),
             asked,
-            near: Near::new(),
+            near: Near::new(max),
             moves: RateLimiter::new(MOVES, MOVES),
             lost: Vec::new(),
             waits: VecDeque::new(),
@@ -289,23 +289,24 @@ impl<F> Neighbours<F> {
     /// The way to a host on the link, if it is known, for a packet that goes there. `key` is the address's ([`near::key`]).
     #[inline(always)]
     pub fn near(&mut self, interface: u16, key: u128) -> Option<&Egress> {
-        if !self.near.has(interface, key) {
-            self.bring_near(interface, key)?;
-        }
-        self.near.take(interface, key)
+        let spot = match self.near.find(interface, key) {
+            Some(spot) => spot,
+            None => self.bring_near(interface, key)?,
+        };
+        self.near.take(spot)
     }
 
     #[cold]
     #[inline(never)]
-    fn bring_near(&mut self, interface: u16, key: u128) -> Option<()> {
+    fn bring_near(&mut self, interface: u16, key: u128) -> Option<near::Spot> {
         let address = near::address(key)?;
         let number = self.find(interface, address)?;
         let way = self.get(number).map(|entry| entry.way).filter(|way| way.resolved)?;
-        let gone = self.near.put(&way, number);
+        let (spot, gone) = self.near.put(&way, number)?;
         if let Some(entry) = gone.and_then(|gone| self.get_mut(gone)) {
             entry.used = true;
         }
-        Some(())
+        Some(spot)
     }
 
     /// Packets go to this neighbour.
