@@ -9,11 +9,11 @@ use engine::WorkerReport;
 use io::mem::{MemConfig, MemFrame, MemNic, MemPool, MemRx, MemTx, MemWire};
 use io::{Frame, Port, PortInfo, PortStats, RxQueue};
 use packet::pdu_session::Uplink;
-use packet::{MacAddr, PacketBuilder, PduSession, Qfi};
-use pfcp::Seid;
+use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid};
 use pfcp::ie::UsageReport;
 use pfcp::message::SessionEstablishmentResponse;
 use pfcp::message_type::MessageType;
+use pfcp::{Cause, Seid};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -176,12 +176,33 @@ impl Rig {
     }
 
     fn establish(&mut self, cp: u64) -> Established {
+        let body = self.ask_for_session(cp);
+        Established::new(&SessionEstablishmentResponse::decode(&body).unwrap())
+    }
+
+    /// The answer to a Session Establishment Request.
+    fn ask_for_session(&mut self, cp: u64) -> Vec<u8> {
         let request = measured(cp, vec![urr(1, 0, threshold(1 << 40))]);
         let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
         let token = self.smf.ask(Nanos(0), kind, Seid(0), |out| request.encode(out));
         self.until("an answer", |rig| rig.smf.answers.contains_key(&token));
-        let (_, _, body) = self.smf.answers.remove(&token).unwrap();
-        Established::new(&SessionEstablishmentResponse::decode(&body).unwrap())
+        self.smf.answers.remove(&token).unwrap().2
+    }
+
+    /// How many of so many packets for a tunnel that there isn't are answered.
+    fn answers_to_strangers(&mut self, packets: u64) -> usize {
+        let count = |rig: &Self| {
+            let drops = rig.backend.drops().unwrap();
+            drops.iter().find(|line| line.reason == "unknown-teid").map_or(0, |line| line.packets)
+        };
+        let before = count(self);
+        let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(GNB, N3).udp(2152, 2152);
+        let frame = outer.gtpu(Teid(0x7777)).build(&crate::bench::inner(GNB, SERVER, 100, 64));
+        self.n3.offer(&mut (0..packets).map(|_| MemFrame::copy_of(&frame).unwrap()).collect());
+        self.until("the last packet", |rig| count(rig) == before + packets);
+        let mut answers = Vec::new();
+        while self.n3.collect(&mut answers, 64) > 0 {}
+        answers.len()
     }
 
     /// A packet of the UE, of 100 octets, by way of this gNB.
@@ -195,17 +216,21 @@ impl Rig {
 
     /// Such a packet from the gNB, and where it leaves to.
     fn up(&mut self, session: &Established) -> MacAddr {
-        MacAddr(self.sent(session)[..6].try_into().unwrap())
+        self.up_from(GNB, session)
+    }
+
+    fn up_from(&mut self, gnb: Ipv4Addr, session: &Established) -> MacAddr {
+        MacAddr(self.sent(gnb, session)[..6].try_into().unwrap())
     }
 
     /// Its source as the data network sees it.
     fn public(&mut self, session: &Established) -> Ipv4Addr {
-        <[u8; 4]>::try_from(&self.sent(session)[26..30]).unwrap().into()
+        <[u8; 4]>::try_from(&self.sent(GNB, session)[26..30]).unwrap().into()
     }
 
     /// The frame that such a packet becomes.
-    fn sent(&mut self, session: &Established) -> Vec<u8> {
-        self.offer_from(GNB, session);
+    fn sent(&mut self, gnb: Ipv4Addr, session: &Established) -> Vec<u8> {
+        self.offer_from(gnb, session);
         let (until, mut out) = (Instant::now() + PATIENCE, Vec::new());
         while out.is_empty() {
             assert!(Instant::now() < until, "the packet does not come");
@@ -300,15 +325,22 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     assert_eq!(rig.backend.reload(parse(&moved)).unwrap().changed, ["neighbour"]);
     assert_eq!(rig.up(&session), ROUTERS[0]);
     // What needs a restart is named, and routes that lead through other interfaces than there are wait for it too.
-    let file = FILE.replace("name = \"n6\"\n", "name = \"n6\"\nmtu = 1400\n") + "[limits]\nsessions = 5\n";
+    let file = FILE.replace("name = \"n6\"\n", "name = \"n6\"\nmtu = 1400\n")
+        + "[limits]\nsessions = 5\nflows-reserved = 512\n";
     let told = rig.backend.reload(parse(&file)).unwrap();
-    assert_eq!((told.changed, told.restart), (vec![], vec!["interface", "route", "neighbour", "limits"]));
+    assert_eq!(
+        (told.changed, told.restart),
+        (vec!["limits.sessions"], vec!["interface", "route", "neighbour", "limits.flows-reserved"])
+    );
     assert_eq!(rig.up(&session), ROUTERS[0]);
     // The SMF is no longer among the peers.
     let file =
         moved.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\npeers = [\"127.0.0.7/32\"]");
     let told = rig.backend.reload(parse(&file)).unwrap();
-    assert_eq!((told.changed, told.shut_out), (vec!["n4.peers"], vec!["198.51.100.100".to_owned()]));
+    assert_eq!(
+        (told.changed, told.shut_out),
+        (vec!["n4.peers", "limits.sessions"], vec!["198.51.100.100".to_owned()])
+    );
     let release = rig.smf.ask(Nanos(0), MessageType::SESSION_DELETION_REQUEST, session.seid, |_| {});
     let refused = |rig: &Rig| {
         rig.backend.n4().unwrap().counters.iter().any(|c| c.counter == "not-allowed" && c.value > 0)
@@ -328,6 +360,63 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     assert!(usage.len() <= 1);
 }
 
+/// Every limit, with another value than its default: those that change while the UPF runs, and the others.
+const LIMITS: [(&str, u32, bool); 18] = [
+    ("sessions", 2, true),
+    ("sessions-per-peer", 2, true),
+    ("peers", 3, true),
+    ("rules-per-session", 9, true),
+    ("filters-per-pdr", 5, true),
+    ("buffered-packets", 100, true),
+    ("buffered-packets-per-session", 7, true),
+    ("reply-octets", 70_000, true),
+    ("outstanding-requests", 9, true),
+    ("fragmented-packets", 8, true),
+    ("flows", 1_024, true),
+    ("flows-reserved", 512, false),
+    ("flows-per-session", 3, true),
+    ("flow-idle-seconds", 5, true),
+    ("new-flows-in-overload", 2, true),
+    ("nat-mappings", 1_024, false),
+    ("neighbours", 64, true),
+    ("errors-per-second", 0, true),
+];
+
+#[test]
+fn limits_are_read_anew_and_those_that_need_a_restart_are_named() {
+    let mut rig = Rig::start(2, None);
+    let file = |limits: &[(&str, u32, bool)]| {
+        let lines: Vec<_> = limits.iter().map(|(name, value, _)| format!("{name} = {value}")).collect();
+        parse(&format!("{FILE}[workers]\ncount = 2\n[limits]\n{}", lines.join("\n")))
+    };
+    let named = |live: bool| {
+        let of = LIMITS.iter().filter(|limit| limit.2 == live);
+        of.map(|limit| format!("limits.{}", limit.0)).collect::<Vec<_>>()
+    };
+    let first = rig.establish(1);
+    let told = rig.backend.reload(file(&LIMITS)).unwrap();
+    let told_before = told.changed.clone();
+    assert_eq!(told.changed, named(true));
+    assert_eq!(told.restart, named(false));
+    // What waits for a restart goes on waiting; the rest is in force.
+    let told = rig.backend.reload(file(&LIMITS)).unwrap();
+    assert_eq!((told.changed.len(), told.restart), (0, vec!["limits.flows-reserved", "limits.nat-mappings"]));
+    rig.establish(2);
+    let refused = SessionEstablishmentResponse::decode(&rig.ask_for_session(3)).unwrap();
+    assert_eq!(refused.cause, Cause::NO_RESOURCES);
+    assert_eq!(rig.up(&first), ROUTERS[0]);
+    // Workers have heard of theirs: nobody is answered.
+    assert_eq!(rig.answers_to_strangers(50), 0);
+    let told = rig.backend.reload(file(&[])).unwrap();
+    assert_eq!((told.changed, told.restart.len()), (told_before, 0));
+    rig.establish(4);
+    assert_eq!(rig.answers_to_strangers(50), 50);
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok());
+    assert_eq!(usage.len(), 3);
+}
+
 #[test]
 fn tunnels_are_fed_from_where_the_configuration_says() {
     let mut rig = Rig::start_with(&format!("{FILE}[n3]\ncheck-source = \"strict\"\n"), 1, None);
@@ -338,10 +427,15 @@ fn tunnels_are_fed_from_where_the_configuration_says() {
         |rig: &Rig| rig.backend.drops().unwrap().iter().any(|line| line.reason == "foreign-far-end");
     rig.until("a drop", |rig| dropped(rig));
     rig.up(&session);
+    // Without the check a stranger's packet passes as the gNB's do.
+    let told = rig.backend.reload(parse(FILE)).unwrap();
+    assert_eq!((told.changed, told.restart.len()), (vec!["n3.check-source"], 0));
+    let stranger = Ipv4Addr::new(192, 0, 2, 66);
+    assert_eq!(rig.up_from(stranger, &session), ROUTERS[0]);
     rig.stop.store(true, Ordering::Relaxed);
     let (ended, _, usage) = rig.end();
     assert!(ended.is_ok());
-    assert_eq!(usage[0].volume.unwrap().total.unwrap(), 200, "a stranger's packet is not the UE's");
+    assert_eq!(usage[0].volume.unwrap().total.unwrap(), 300, "what was dropped is not counted");
 }
 
 #[test]

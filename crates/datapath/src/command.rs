@@ -88,6 +88,9 @@ pub enum Command {
         /// It was asked.
         confirmed: bool,
     },
+    /// Sent to every worker: limits and rates are others now, those of this configuration that can change while packets flow
+    /// ([`crate::Config`] says which). What is beyond a lower limit goes as new things come.
+    Limits(Arc<crate::Config>),
     /// Sent to every worker: a mirror begins or ends.
     Mirror(crate::mirror::Order),
     /// Sent to every worker: flows are told of when they have counted so much.
@@ -106,6 +109,7 @@ impl Command {
             | Self::AddressDirectory { .. }
             | Self::Net(_)
             | Self::Neighbour { .. }
+            | Self::Limits(_)
             | Self::Mirror(_)
             | Self::FlowMarks(_) => None,
         }

@@ -10,6 +10,7 @@ use crate::feeder::CheckSource;
 use crate::flow::{Flow, Key, Lookup, NO_RULE};
 use crate::forward::Link;
 use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
+use crate::limits::Rates;
 use crate::load::ShardLoads;
 use crate::mirror::Taps;
 use crate::nat;
@@ -30,7 +31,7 @@ use session::{SHARDS, ShardId};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tables::prefetch::{prefetch, prefetch_slice_at};
-use tables::{Nanos, Piece, Probe, RateLimiter, Supply, Wish};
+use tables::{Nanos, Piece, Probe, Supply, Wish};
 
 /// Rounds of packets that arise from other packets (to another UE, or an answer to a UE) in one call. A packet from a
 /// UE to a UE takes one, the ICMP error about it another.
@@ -38,23 +39,6 @@ const ROUNDS: usize = 4;
 
 /// Shards whose flows one tick looks over: all of them in sixteen.
 const SWEPT: usize = SHARDS / 16;
-
-/// Rate limits of the answers that a worker gives, and of what it tells control on a stranger's word.
-#[derive(Debug)]
-pub(crate) struct Limits {
-    pub echo: RateLimiter,
-    pub error: RateLimiter,
-    /// Error Indications that far ends of sessions here send us, and those of others.
-    pub indicated: RateLimiter,
-    pub indicated_by_strangers: RateLimiter,
-    pub icmp: RateLimiter,
-}
-
-/// So many answers a second, in bursts of a tenth of a second's worth: a flood of packets that ask for an answer never becomes
-/// a flood of answers.
-fn limiter(per_second: u32) -> RateLimiter {
-    RateLimiter::new(per_second, (per_second / 10).max(1))
-}
 
 /// One worker's share of the user plane: the shards it owns, and its copies of everything else.
 ///
@@ -66,7 +50,7 @@ pub struct Datapath<F: Frame> {
     pub(crate) network: Network<F>,
     pub(crate) directory: Directory,
     pub(crate) counters: Counters,
-    pub(crate) limits: Limits,
+    pub(crate) rates: Rates,
     pub(crate) reassembly: Reassembly<F>,
     pub(crate) flows: FragmentFlows,
     /// Who wants copies.
@@ -119,13 +103,7 @@ impl<F: Frame> Datapath<F> {
             shards: (0..SHARDS).map(|_| None).collect(),
             directory: Directory::new(config.seed, config.teids),
             counters: Counters::default(),
-            limits: Limits {
-                echo: limiter(config.echo_rate),
-                error: limiter(config.error_rate),
-                indicated: limiter(config.error_rate),
-                indicated_by_strangers: limiter(config.error_rate.div_ceil(10)),
-                icmp: limiter(config.icmp_rate),
-            },
+            rates: Rates::new(&config),
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
             flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
             taps: Taps::default(),
@@ -194,6 +172,9 @@ impl<F: Frame> Datapath<F> {
         self.counters.handed_in += shard.buffered() as u64;
         self.divided += shard.divided();
         self.room.come(shard.id(), shard.flows.len());
+        // It may come from before a change of limits.
+        shard.flows.set_limit(self.config.flows);
+        shard.check_sources(self.config.check_source);
         shard.flows.join(&mut self.supply);
         if let Some(place) = self.shards.get_mut(index) {
             *place = Some(shard);
@@ -733,6 +714,7 @@ impl<F: Frame> Datapath<F> {
             }
             Command::Directory { teid, place } => self.directory.set_teid(teid, place),
             Command::AddressDirectory { prefix, session } => self.directory.set_prefix(prefix, session),
+            Command::Limits(config) => self.change_limits(&config),
             Command::Mirror(order) => self.change_mirrors(&mut cx, order),
             Command::FlowMarks(marks) => self.set_marks(marks),
             Command::Neighbour { interface, address, mac, confirmed } => {

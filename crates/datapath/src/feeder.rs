@@ -97,6 +97,13 @@ impl<F: Frame> Datapath<F> {
 }
 
 impl<F> Shard<F> {
+    /// Sources are checked in this way from now on. Who was heard under another one is forgotten.
+    pub(crate) fn check_sources(&mut self, mode: CheckSource) {
+        if std::mem::replace(&mut self.check_source, mode) != mode {
+            self.feeders = Vec::new();
+        }
+    }
+
     /// Whether a tunnel's packet comes from the tunnel's other end, as far as that is known. Remembers from where it comes.
     fn hears(&mut self, mode: CheckSource, now: Nanos, meta: &Meta, frame: &[u8]) -> bool {
         let Some(slot) = self.record(meta).map(|record| u32::from(record.session)) else { return true };

@@ -68,6 +68,11 @@ impl<F: Frame> Reassembly<F> {
         Self { partials: HashMap::new(), order: VecDeque::new(), begun: 0, max, timeout }
     }
 
+    /// Another limit from now on. Beyond a lower one two packets go for one that begins.
+    pub const fn set_limit(&mut self, max: usize) {
+        self.max = max;
+    }
+
     /// The packet that waits for longest, and since when.
     fn first(&mut self) -> Option<(Key, Nanos)> {
         while let Some((key, number)) = self.order.front() {
@@ -119,7 +124,8 @@ impl<F: Frame> Reassembly<F> {
     }
 
     fn begin(&mut self, key: Key, now: Nanos, counters: &mut Counters) {
-        if self.partials.len() >= self.max {
+        // Beyond a lower limit than before two go for one that comes.
+        for _ in 0..(self.partials.len() + 1).saturating_sub(self.max).min(2) {
             self.give_up(counters);
         }
         self.begun += 1;
@@ -198,6 +204,16 @@ impl<T: Copy> FirstFragments<T> {
     /// Nothing yet; the oldest of `max` gives way to a new one.
     pub fn new(max: usize, timeout: u64) -> Self {
         Self { known: HashMap::with_capacity(max), order: VecDeque::with_capacity(max), max, timeout }
+    }
+
+    /// Another limit from now on.
+    pub fn set_limit(&mut self, max: usize) {
+        self.max = max;
+        while self.order.len() > max
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
     }
 
     fn key(ip: &IpPacket) -> Option<Key> {

@@ -27,7 +27,7 @@ impl<F: Frame> Datapath<F> {
         };
         match message.message_type() {
             MessageType::ECHO_REQUEST => {
-                if self.limits.echo.allow(cx.now) {
+                if self.rates.echo.allow(cx.now) {
                     let mut answer = Vec::with_capacity(gtpu_message::ECHO_RESPONSE_LEN);
                     gtpu_message::emit_echo_response(&mut answer, message.sequence().unwrap_or(0));
                     self.reply(cx, meta, bytes, &answer, true);
@@ -63,7 +63,7 @@ impl<F: Frame> Datapath<F> {
         }
         // A far end of other workers' sessions only is a stranger here.
         let known = self.network.peers.number(peer).is_some();
-        let limit = if known { &mut self.limits.indicated } else { &mut self.limits.indicated_by_strangers };
+        let limit = if known { &mut self.rates.indicated } else { &mut self.rates.indicated_by_strangers };
         if limit.allow(cx.now) {
             cx.out.events.push(Event::ErrorIndication { teid, peer });
             self.counters.consumed += 1;
@@ -123,7 +123,7 @@ impl<F: Frame> Datapath<F> {
         frame: &F,
     ) {
         self.counters.drop(Reason::UnknownTeid);
-        if !self.limits.error.allow(cx.now) {
+        if !self.rates.error.allow(cx.now) {
             return;
         }
         let Some((_, own, port)) = outer(frame.bytes(), meta) else { return };
@@ -141,7 +141,7 @@ impl<F: Frame> Datapath<F> {
         frame: &F,
     ) {
         self.counters.drop(Reason::GtpuUnknownExtension);
-        if !self.limits.error.allow(cx.now) {
+        if !self.rates.error.allow(cx.now) {
             return;
         }
         let mut message = Vec::new();

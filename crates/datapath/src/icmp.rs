@@ -38,7 +38,7 @@ impl<F: Frame> Datapath<F> {
         if (from_ue && sender != HopId::UE) || sender == HopId::OWN {
             return;
         }
-        if !self.limits.icmp.allow(cx.now) {
+        if !self.rates.icmp.allow(cx.now) {
             return;
         }
         let place = meta.inner as usize..meta.inner as usize + meta.len as usize;

@@ -80,7 +80,7 @@
 //! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
 //!   of.
 //! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`; `held`: how many frames
-//!   may wait.
+//!   may wait; `limits`: what else is bounded, and how that changes.
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
 //! - [`offload`]: flows that a NIC forwards by itself.
@@ -118,6 +118,7 @@ mod fragment;
 mod gtpu_control;
 mod held;
 mod icmp;
+mod limits;
 mod load;
 mod local;
 pub mod marking;

@@ -75,7 +75,7 @@ impl<F: Frame> Datapath<F> {
         }
         if !request || !for_us {
             self.counters.consumed += 1;
-        } else if self.limits.icmp.allow(cx.now) {
+        } else if self.rates.icmp.allow(cx.now) {
             if let Some(to) = frame.bytes_mut().get_mut(place) {
                 to.copy_from_slice(&reply);
             }
@@ -134,7 +134,7 @@ impl<F: Frame> Datapath<F> {
             if meta.v6 { icmpv6::echo_reply_in_place(packet) } else { icmpv4::echo_reply_in_place(packet) };
         if !echo {
             self.counters.drop(Reason::UnsupportedProtocol);
-        } else if self.limits.icmp.allow(cx.now) {
+        } else if self.rates.icmp.allow(cx.now) {
             let length = meta.l3 as usize + meta.len as usize;
             self.network.reflect(cx, &mut self.counters, meta.interface, frame, length);
         } else {
@@ -181,7 +181,7 @@ impl<F: Frame> Datapath<F> {
                     let word = Word::Unasked { replace: true, to_us: true };
                     self.network.hear(cx, &mut self.counters, meta.interface, source, sender, word);
                 }
-                if !self.limits.icmp.allow(cx.now) {
+                if !self.rates.icmp.allow(cx.now) {
                     self.counters.drop(Reason::ErrorRateLimited);
                     return true;
                 }

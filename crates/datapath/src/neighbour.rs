@@ -258,6 +258,11 @@ impl<F> Neighbours<F> {
         }
     }
 
+    /// Another limit for each interface from now on. Beyond a lower one two make room for one that comes.
+    pub const fn set_limit(&mut self, max: usize) {
+        self.max = max;
+    }
+
     #[inline]
     fn find(&self, interface: u16, address: IpAddr) -> Option<u32> {
         let link = self.links.get(interface as usize)?;
@@ -364,17 +369,17 @@ impl<F> Neighbours<F> {
 
     /// Sees to it that one more neighbour has a place. `None`: all that there are stay.
     fn make_room(&mut self, interface: u16) -> Option<()> {
-        let link = self.links.get(interface as usize)?;
-        if link.count < self.max {
-            return Some(());
+        let count = self.links.get(interface as usize)?.count;
+        for _ in 0..(count + 1).saturating_sub(self.max).min(2) {
+            let link = self.links.get(interface as usize)?;
+            let victim = if link.asking.len > self.max / 4 || link.known.len == 0 {
+                link.asking.first
+            } else {
+                self.oldest_unused(interface)?
+            };
+            let entry = self.remove(victim)?;
+            self.lost.extend(entry.frames);
         }
-        let victim = if link.asking.len > self.max / 4 || link.known.len == 0 {
-            link.asking.first
-        } else {
-            self.oldest_unused(interface)?
-        };
-        let entry = self.remove(victim)?;
-        self.lost.extend(entry.frames);
         Some(())
     }
 

@@ -31,6 +31,11 @@ impl Room {
         Self { limit, shards: 0, flows: 0, by_shard: vec![0; SHARDS].into(), hand: 0 }
     }
 
+    /// Another limit from now on.
+    pub const fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
     /// A shard with so many flows comes.
     pub fn come(&mut self, shard: ShardId, flows: usize) {
         self.shards += 1;

@@ -4,7 +4,7 @@ use crate::Reason;
 use crate::account::{self, Books};
 use crate::compile::{compile, remote, rule_record};
 use crate::export::{self, End, Formers, Ledger};
-use crate::feeder::Feeder;
+use crate::feeder::{CheckSource, Feeder};
 use crate::flow::{self, Flow, Key, Lookup};
 use crate::forward::enforce;
 use crate::parse::{Kind, Meta};
@@ -118,6 +118,8 @@ pub struct Shard<F> {
     pub(crate) tunnels: Vec<Record>,
     /// By TEID slot, as far as somebody was heard there: empty unless sources are checked.
     pub(crate) feeders: Vec<Feeder>,
+    /// How they were heard.
+    pub(crate) check_source: CheckSource,
     /// By session slot.
     pub(crate) downlink: Vec<Record>,
     /// Records of PDRs, for packets whose flow says which: a run for each session that needs it.
@@ -170,6 +172,7 @@ impl<F> Shard<F> {
             id,
             tunnels: Vec::new(),
             feeders: Vec::new(),
+            check_source: CheckSource::Off,
             downlink: Vec::new(),
             rules: Runs::new(),
             meters: Runs::new(),

@@ -5,6 +5,7 @@
 mod export;
 mod feeder;
 mod held;
+mod limits;
 mod room;
 mod walls;
 

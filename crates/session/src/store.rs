@@ -11,7 +11,7 @@ use crate::about::About;
 use crate::addresses::{AddressError, PoolUsage, shard_of_ipv4, shard_of_ipv6};
 use crate::change::{Plan, framed_routes, host};
 use crate::compile::compile;
-use crate::config::{Config, Policy};
+use crate::config::{Config, Limits, Policy};
 use crate::elsewhere::Elsewhere;
 use crate::grant::{Node, Taken, announced, tell_addresses};
 use crate::ids::{SHARDS, SessionRef, ShardId, TeidRef};
@@ -249,6 +249,11 @@ impl Store {
     /// What it was configured with.
     pub const fn config(&self) -> &Config {
         &self.node.config
+    }
+
+    /// Other limits from now on. What sessions have beyond lower ones stays; how many packets wait in one changes with its next request.
+    pub const fn limit(&mut self, limits: Limits) {
+        self.node.config.limits = limits;
     }
 
     /// A new association.

@@ -223,6 +223,13 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
         supply.exchange(&mut self.claim, Claim::default());
     }
 
+    /// Another limit from now on. Flows beyond a lower one stay until they end, but none comes beside them. A table that has joined a supply
+    /// joins it once more.
+    pub const fn set_limit(&mut self, limit: u32) {
+        // The last number means "none" in the lists of timers.
+        self.limit = if limit < u32::MAX { limit } else { u32::MAX - 1 };
+    }
+
     /// Number of flows.
     pub const fn len(&self) -> usize {
         self.entries.len() as usize

@@ -296,6 +296,13 @@ impl N4 {
         self.store.set_policies(policies);
     }
 
+    /// Other limits from now on: of sessions; and of peers with an association, own requests that wait for a response, and octets of kept
+    /// replies. What is beyond lower ones stays, but for replies.
+    pub fn limit(&mut self, sessions: session::config::Limits, [peers, outstanding, replies]: [usize; 3]) {
+        self.store.limit(sessions);
+        self.node.limit(peers, outstanding, replies);
+    }
+
     /// Takes a datagram.
     pub fn receive(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         self.history.at(now);

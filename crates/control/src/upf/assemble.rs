@@ -3,12 +3,11 @@
 use super::calendar::NTP_AT_1970;
 use super::cores::Cores;
 use super::{Options, UpfError};
-use crate::config::{BitRate, CheckSource, Config, Limits as LimitsSection, NodeId, Role, SliceSection};
+use crate::config::{BitRate, CheckSource, Config, Limits, NodeId, Role, SliceSection};
 use crate::n4::WallClock;
 use datapath::nat::{Plan, PlanError};
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Asked, Marking, Slice};
-use engine::plan::Limits;
 use engine::{EngineConfig, Scaling};
 use ipnet::IpNet;
 use packet::{MacAddr, Qfi};
@@ -162,18 +161,6 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         .iter()
         .flat_map(|interface| interface.addresses.iter().map(|a| a.0.addr()))
         .collect();
-    let rules = config.limits.rules_per_session as usize;
-    let limits = session::config::Limits {
-        sessions: config.limits.sessions as usize,
-        sessions_per_peer: config.limits.sessions_per_peer as usize,
-        pdrs: rules,
-        fars: rules,
-        qers: rules,
-        urrs: rules,
-        filters: config.limits.filters_per_pdr as usize,
-        buffered_packets: config.limits.buffered_packets_per_session.min(u32::from(u16::MAX)) as u16,
-        ..session::config::Limits::default()
-    };
     session::config::Config {
         n3: first(Role::N3),
         n9: first(Role::N9),
@@ -183,10 +170,31 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         slices: slices.collect(),
         pools: pools.collect(),
         own,
-        limits,
+        limits: of_sessions(&config.limits),
         seed,
         teids,
     }
+}
+
+/// What sessions may have.
+pub(super) fn of_sessions(limits: &Limits) -> session::config::Limits {
+    let rules = limits.rules_per_session as usize;
+    session::config::Limits {
+        sessions: limits.sessions as usize,
+        sessions_per_peer: limits.sessions_per_peer as usize,
+        pdrs: rules,
+        fars: rules,
+        qers: rules,
+        urrs: rules,
+        filters: limits.filters_per_pdr as usize,
+        buffered_packets: limits.buffered_packets_per_session.min(u32::from(u16::MAX)) as u16,
+        ..session::config::Limits::default()
+    }
+}
+
+/// Peers, own requests that wait for a response, and octets of kept replies.
+pub(super) fn of_n4(limits: &Limits) -> [usize; 3] {
+    [limits.peers, limits.outstanding_requests, limits.reply_octets].map(|limit| limit as usize)
 }
 
 fn addresses_of(interface: &crate::config::Interface) -> LocalAddresses {
@@ -209,6 +217,7 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
     };
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let recovery = RecoveryTimeStamp((NTP_AT_1970 + started) as u32);
+    let [max_peers, max_outstanding, reply_cache_octets] = of_n4(&config.limits);
     let nanos = |duration: Duration| duration.as_nanos().min(u64::MAX as u128) as u64;
     let base = NodeConfig::new(pfcp::node::Role::Up, node_id, recovery);
     NodeConfig {
@@ -218,9 +227,9 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
         t1: nanos(config.n4.t1),
         // N1 counts repetitions, the node counts how often a request is sent in all.
         n1: u32::from(config.n4.n1) + 1,
-        max_peers: config.limits.peers as usize,
-        max_outstanding: config.limits.outstanding_requests as usize,
-        reply_cache_octets: config.limits.reply_octets as usize,
+        max_peers,
+        max_outstanding,
+        reply_cache_octets,
         allowed: allowed(&config.n4.peers),
         ..base
     }
@@ -298,7 +307,7 @@ fn check_source(section: CheckSource) -> datapath::CheckSource {
 }
 
 /// Bytes that a worker keeps ready for flow tables that grow: at most [`SUPPLY`], and a quarter of what all its flows may take.
-fn flow_supply(limits: &LimitsSection, workers: usize) -> usize {
+fn flow_supply(limits: &Limits, workers: usize) -> usize {
     let grow = limits.flows.saturating_sub(limits.flows_reserved) as usize;
     SUPPLY.min(grow * BYTES_PER_FLOW / 4 / workers)
 }
@@ -380,7 +389,7 @@ fn scaling(config: &Config, defaults: &Scaling) -> Scaling {
     Scaling {
         policy,
         rebalance: limits.is_some().then_some(section.interval),
-        limits: limits.map_or(defaults.limits, |own| Limits {
+        limits: limits.map_or(defaults.limits, |own| engine::plan::Limits {
             imbalance: own.imbalance,
             settle: own.settle,
             ..defaults.limits

@@ -1,9 +1,9 @@
-//! A configuration that is read anew while the UPF runs: who may speak on N4, routes, neighbours and what is translated on N6 change; the rest
-//! waits for a restart.
+//! A configuration that is read anew while the UPF runs: who may speak, routes, neighbours, what is translated on N6 and most limits
+//! change; the rest waits for a restart.
 
 use super::{Backend, Upf, assemble};
 use crate::config::nat::Nat;
-use crate::config::{Config, N4};
+use crate::config::{Config, Limits, N3Section, N4};
 use crate::ctl::{CtlError, ErrorCode};
 use datapath::command::Command;
 use datapath::net::Net;
@@ -11,6 +11,30 @@ use std::sync::Arc;
 
 /// What workers are told of anew.
 const OF_WORKERS: [&str; 3] = ["route", "neighbour", "nat"];
+
+/// What changes while packets flow, beside these. Of limits those that nothing was made by at the start.
+const CHANGEABLE: [&str; 20] = [
+    "log",
+    "n3.check-source",
+    "n4.peers",
+    "n4.last-reports",
+    "limits.sessions",
+    "limits.sessions-per-peer",
+    "limits.peers",
+    "limits.rules-per-session",
+    "limits.filters-per-pdr",
+    "limits.buffered-packets",
+    "limits.buffered-packets-per-session",
+    "limits.reply-octets",
+    "limits.outstanding-requests",
+    "limits.fragmented-packets",
+    "limits.flows",
+    "limits.flows-per-session",
+    "limits.flow-idle-seconds",
+    "limits.new-flows-in-overload",
+    "limits.neighbours",
+    "limits.errors-per-second",
+];
 
 /// What came of it. The names are the file's: sections and keys.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,7 +63,7 @@ fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
         let there = differ.extract_if(.., |name| OF_WORKERS.contains(name));
         told.changed.extend(there);
     }
-    told.changed.extend(differ.extract_if(.., |name| ["log", "n4.peers", "n4.last-reports"].contains(name)));
+    told.changed.extend(differ.extract_if(.., |name| CHANGEABLE.contains(name)));
     told.restart = differ;
     if told.changed.iter().any(|name| OF_WORKERS.contains(name)) {
         let refused = |why| CtlError::new(ErrorCode::BadRequest, why);
@@ -61,7 +85,7 @@ fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
         // Reports come behind orders: what arrives after the answer goes the new way. A worker that doesn't answer is told elsewhere.
         let _ = super::describe::counters(upf);
     }
-    let Config { n4, log, routes, neighbours, nat, .. } = config;
+    let Config { n3, n4, log, limits, routes, neighbours, nat, .. } = config;
     upf.n4.allow(assemble::allowed(&n4.peers));
     let node = upf.n4.node();
     let shut_out = node.peers().filter(|peer| !n4.allows(peer.address.ip()));
@@ -71,7 +95,23 @@ fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
         (upf.config.routes, upf.config.neighbours) = (routes, neighbours);
         upf.config.nat = Nat { log: upf.config.nat.log.take(), ..nat };
     }
+    // What is taken or made at the start stays what it was.
+    let Limits { flows_reserved, nat_mappings, .. } = upf.config.limits;
+    (upf.config.n3, upf.config.limits) = (n3, Limits { flows_reserved, nat_mappings, ..limits });
+    if told.changed.iter().any(|name| name.starts_with("limits.") || *name == "n3.check-source") {
+        limit(upf);
+    }
     Ok(told)
+}
+
+/// Tells everybody the limits that there are now.
+fn limit(upf: &mut Upf) {
+    upf.n4.limit(assemble::of_sessions(&upf.config.limits), assemble::of_n4(&upf.config.limits));
+    let limits = Arc::new(assemble::datapath(&upf.config, upf.net.view(), 0, None));
+    upf.engine.broadcast(|| Command::Limits(limits.clone()));
+    upf.engine.flush();
+    // Reports come behind orders: after the answer the limits hold everywhere.
+    let _ = super::describe::counters(upf);
 }
 
 /// Static routes and neighbours as the new configuration has them. What was learned stays.
@@ -97,7 +137,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let Config {
         node_id,
         name,
-        n3,
+        n3: N3Section { check_source },
         n4: N4 { listen, peers, associate_with, heartbeat_interval, t1, n1, last_reports },
         ports,
         interfaces,
@@ -124,7 +164,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let same = [
         ("node.id", *node_id == new.node_id),
         ("node.name", *name == new.name),
-        ("n3", *n3 == new.n3),
+        ("n3.check-source", *check_source == new.n3.check_source),
         ("n4.listen", *listen == new.n4.listen),
         ("n4.peers", *peers == new.n4.peers),
         ("n4.associate-with", *associate_with == new.n4.associate_with),
@@ -149,11 +189,58 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         ("scaling", *scaling == new.scaling),
         ("qos", *qos == new.qos),
         ("offload", *offload == new.offload),
-        ("limits", *limits == new.limits),
         ("ctl.socket", *socket == new.socket),
         ("log", *log == new.log),
     ];
-    let mut names: Vec<_> = same.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect();
+    let all = same.into_iter().chain(limits_differ(limits, &new.limits));
+    let mut names: Vec<_> = all.filter(|(_, same)| !same).map(|(name, _)| name).collect();
     names.dedup();
     names
+}
+
+/// Each limit, and whether it is the same.
+fn limits_differ(old: &Limits, new: &Limits) -> [(&'static str, bool); 18] {
+    let Limits {
+        sessions,
+        sessions_per_peer,
+        peers,
+        rules_per_session,
+        filters_per_pdr,
+        buffered_packets,
+        buffered_packets_per_session,
+        reply_octets,
+        outstanding_requests,
+        fragmented_packets,
+        flows,
+        flows_reserved,
+        flows_per_session,
+        flow_idle_seconds,
+        new_flows_in_overload,
+        nat_mappings,
+        neighbours,
+        errors_per_second,
+    } = *old;
+    [
+        ("limits.sessions", sessions == new.sessions),
+        ("limits.sessions-per-peer", sessions_per_peer == new.sessions_per_peer),
+        ("limits.peers", peers == new.peers),
+        ("limits.rules-per-session", rules_per_session == new.rules_per_session),
+        ("limits.filters-per-pdr", filters_per_pdr == new.filters_per_pdr),
+        ("limits.buffered-packets", buffered_packets == new.buffered_packets),
+        (
+            "limits.buffered-packets-per-session",
+            buffered_packets_per_session == new.buffered_packets_per_session,
+        ),
+        ("limits.reply-octets", reply_octets == new.reply_octets),
+        ("limits.outstanding-requests", outstanding_requests == new.outstanding_requests),
+        ("limits.fragmented-packets", fragmented_packets == new.fragmented_packets),
+        ("limits.flows", flows == new.flows),
+        ("limits.flows-reserved", flows_reserved == new.flows_reserved),
+        ("limits.flows-per-session", flows_per_session == new.flows_per_session),
+        ("limits.flow-idle-seconds", flow_idle_seconds == new.flow_idle_seconds),
+        ("limits.new-flows-in-overload", new_flows_in_overload == new.new_flows_in_overload),
+        ("limits.nat-mappings", nat_mappings == new.nat_mappings),
+        ("limits.neighbours", neighbours == new.neighbours),
+        ("limits.errors-per-second", errors_per_second == new.errors_per_second),
+    ]
 }

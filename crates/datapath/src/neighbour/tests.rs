@@ -250,3 +250,23 @@ fn who_has_been_waited_for_longest_is_given_up_first() {
     }
     assert!(neighbours.waits.len() < 200, "{}", neighbours.waits.len());
 }
+
+#[test]
+fn beyond_a_lower_limit_two_make_room_for_one_that_comes() {
+    let mut neighbours = neighbours(20, 2);
+    let known =
+        |neighbours: &Neighbours<u8>| (1..=100).filter(|host| mac(neighbours, *host).is_some()).count();
+    for host in 1..=20 {
+        neighbours.hear(&way(0, host), MAC, ASKER, at(1));
+    }
+    assert_eq!(known(&neighbours), 20);
+    neighbours.set_limit(12);
+    let come = |neighbours: &mut Neighbours<u8>, host| {
+        neighbours.hear(&way(0, host), MAC, ASKER, at(2));
+        known(neighbours)
+    };
+    assert_eq!([21, 22].map(|host| come(&mut neighbours, host)), [19, 18]);
+    assert_eq!((23..60).map(|host| come(&mut neighbours, host)).last(), Some(12));
+    neighbours.set_limit(14);
+    assert_eq!([60, 61, 62].map(|host| come(&mut neighbours, host)), [13, 14, 14]);
+}

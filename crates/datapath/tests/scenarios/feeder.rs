@@ -205,6 +205,28 @@ fn what_was_learned_moves_with_the_shard() {
     assert!(!second.hears(THIRD) && second.hears(OTHER) && second.hears(&gnb()));
 }
 
+#[test]
+fn the_check_begins_and_ends_while_packets_flow() {
+    let mut worker = worker(CheckSource::Off);
+    worker.path(to(&gnb()));
+    let change = |worker: &mut Worker, mode| worker.apply(Command::Limits(Arc::new(config(mode))));
+    assert!(worker.hears(STRANGER));
+    change(&mut worker, CheckSource::Learn);
+    assert!(worker.hears(OTHER) && !worker.hears(STRANGER));
+    // Who was learned is not named.
+    change(&mut worker, CheckSource::Strict);
+    assert!(!worker.hears(OTHER) && worker.hears(&gnb()));
+    change(&mut worker, CheckSource::Off);
+    assert!(worker.hears(STRANGER));
+    // And nothing is left of former times.
+    change(&mut worker, CheckSource::Learn);
+    assert!(worker.hears(THIRD) && !worker.hears(OTHER));
+    // A shard that comes from a worker that has not heard of the change yet is like all others.
+    let mut other = Worker::of(config(CheckSource::Strict), 2, |_| false);
+    other.datapath.adopt(worker.datapath.release(place(UE).shard).unwrap());
+    assert!(!other.hears(THIRD) && other.hears(&gnb()));
+}
+
 /// An intermediate UPF: both of its tunnels are fed by those whom it sends to on that side.
 #[test]
 fn between_two_upfs_each_tunnel_has_its_own_end() {

@@ -45,7 +45,7 @@ fn arrive(worker: &mut Worker, port: u16, packets: &[Vec<u8>]) -> usize {
 }
 
 /// The `n`th of seven pieces of a packet that never ends.
-fn piece(port: u16, v6: bool, identification: u32, n: u16) -> Vec<u8> {
+pub(super) fn piece(port: u16, v6: bool, identification: u32, n: u16) -> Vec<u8> {
     let (mac, from, to) = match (port, v6) {
         (0, false) => (N3, ip("192.0.2.66"), ip("192.0.2.1")),
         (0, true) => (N3, ip("2001:db8:3::66"), ip("2001:db8:3::1")),

@@ -1,6 +1,5 @@
 //! The flow table of NICs in memory: an embedded switch that some of them share.
 
-use super::counter::Counter;
 use super::flows::{Facts, decrement_ttl, encapsulate};
 use super::frame::{Ledger, MemFrame};
 use super::meter::Bucket;
@@ -29,13 +28,6 @@ pub struct FlowTableConfig {
     pub refuse_every: u32,
     /// Meters that fit.
     pub meters: u32,
-    /// Nanoseconds until a rule that was taken is in force, and between two looks at the counters that are read. Taking back
-    /// is done, and counted to the end, when the call returns.
-    pub delay: u64,
-    /// Rules come in force after twice as long at most, in any order.
-    pub disorder: bool,
-    /// A reading may give packets without their bytes, or bytes without their packets; the rest follows.
-    pub torn: bool,
     /// Whether a meter's rate can be changed.
     pub meters_change: bool,
     /// What rules may contain.
@@ -50,9 +42,6 @@ impl Default for FlowTableConfig {
             insertions_per_second: 0,
             refuse_every: 0,
             meters: 1024,
-            delay: 0,
-            disorder: false,
-            torn: false,
             meters_change: true,
             features: MemSwitch::features(),
         }
@@ -88,7 +77,7 @@ struct Table {
     next_owner: u64,
     meters: HashMap<MeterId, Bucket>,
     /// With their owners.
-    counters: HashMap<CounterId, (Counter, u64)>,
+    counters: HashMap<CounterId, (Counts, u64)>,
     next_object: u32,
     /// As it was told last.
     now: Nanos,
@@ -105,9 +94,7 @@ struct Rule {
     actions: Vec<Action>,
     /// What it marks frames with.
     mark: Option<Arc<Ledger>>,
-    counts: Counter,
-    /// In force from then on.
-    from: Nanos,
+    counts: Counts,
 }
 
 /// Frames that left a port without having been in one of its queues, and the counters of what no queue has seen.
@@ -157,7 +144,7 @@ impl MemSwitch {
         Features::all().without(Feature::Rss)
     }
 
-    /// What time it is, for meters and delays: it has no clock. What it is told of the past changes nothing.
+    /// What time it is, for its meters: it has no clock. What it is told of the past changes nothing.
     pub fn set_time(&self, now: Nanos) {
         let mut table = self.lock();
         table.now = table.now.max(now);
@@ -249,14 +236,13 @@ impl Table {
     fn handle(&mut self, port: u16, frame: MemFrame, facts: &Facts) -> Verdict {
         let found = self.shapes.iter().find_map(|(shape, _)| {
             let key = (port, shape.of(&facts.pattern)?);
-            self.rules.get(&key).is_some_and(|rule| rule.from <= self.now).then_some(key)
+            self.rules.contains_key(&key).then_some(key)
         });
         let Some(rule) = found.and_then(|key| self.rules.get_mut(&key)) else { return Verdict::Host(frame) };
         if facts.len > usize::from(rule.longest) || !leaves(&self.ports, rule, &frame, facts) {
             return Verdict::Host(frame);
         }
-        let (config, now) = (&self.config, self.now);
-        let mut objects = Objects { config, now, meters: &mut self.meters, counters: &mut self.counters };
+        let mut objects = Objects { now: self.now, meters: &mut self.meters, counters: &mut self.counters };
         run(&self.ports, port, rule, frame, facts, &mut objects)
     }
 
@@ -303,13 +289,7 @@ impl Table {
             Action::Mark(mark) => Some(Ledger::of_mark(*mark)),
             _ => None,
         });
-        let late = if self.config.disorder {
-            scatter(handle) % (2 * self.config.delay + 1)
-        } else {
-            self.config.delay
-        };
-        let (actions, counts, from) = (actions.clone(), Counter::default(), self.now.plus(late));
-        self.rules.insert(key, Rule { longest, actions, mark, counts, from });
+        self.rules.insert(key, Rule { longest, actions: actions.clone(), mark, counts: Counts::default() });
         Ok(Handle(handle))
     }
 
@@ -340,20 +320,15 @@ impl Table {
         Ok(())
     }
 
-    fn bucket(&mut self, meter: MeterId) -> Result<&mut Bucket, Failure> {
+    fn dropped(&self, meter: MeterId) -> Result<Counts, Failure> {
         if let Some(failure) = &self.broken {
             return Err(failure.clone());
         }
-        self.meters.get_mut(&meter).ok_or(Failure::Forgotten)
-    }
-
-    fn dropped(&mut self, meter: MeterId) -> Result<Counts, Failure> {
-        let (config, now) = (self.config.clone(), self.now);
-        self.bucket(meter).map(|bucket| bucket.dropped.read(now, &config))
+        self.meters.get(&meter).map(|bucket| bucket.dropped).ok_or(Failure::Forgotten)
     }
 
     fn remove_meter(&mut self, meter: MeterId) -> Result<Counts, Failure> {
-        let dropped = self.bucket(meter)?.dropped.total();
+        let dropped = self.dropped(meter)?;
         self.unused(&Action::Meter(meter))?;
         self.meters.remove(&meter);
         Ok(dropped)
@@ -370,24 +345,19 @@ impl Table {
         }
         let counter = CounterId(self.next_object);
         self.next_object += 1;
-        self.counters.insert(counter, (Counter::default(), owner));
+        self.counters.insert(counter, (Counts::default(), owner));
         Ok(counter)
     }
 
-    fn counter(&mut self, counter: CounterId) -> Result<&mut Counter, Failure> {
+    fn counted(&self, counter: CounterId) -> Result<Counts, Failure> {
         if let Some(failure) = &self.broken {
             return Err(failure.clone());
         }
-        self.counters.get_mut(&counter).map(|(counter, _)| counter).ok_or(Failure::Forgotten)
-    }
-
-    fn counted(&mut self, counter: CounterId) -> Result<Counts, Failure> {
-        let (config, now) = (self.config.clone(), self.now);
-        self.counter(counter).map(|counter| counter.read(now, &config))
+        self.counters.get(&counter).map(|(counts, _)| *counts).ok_or(Failure::Forgotten)
     }
 
     fn remove_counter(&mut self, counter: CounterId) -> Result<Counts, Failure> {
-        let counts = self.counter(counter)?.total();
+        let counts = self.counted(counter)?;
         self.unused(&Action::CountFor(counter))?;
         self.counters.remove(&counter);
         Ok(counts)
@@ -407,21 +377,16 @@ impl Table {
         taken.is_some()
     }
 
-    fn rule(&mut self, handle: Handle) -> Result<&mut Rule, Failure> {
+    fn counts(&self, handle: Handle) -> Result<Counts, Failure> {
         if let Some(failure) = &self.broken {
             return Err(failure.clone());
         }
         let (port, pattern, _) = self.handles.get(&handle.0).ok_or(Failure::Forgotten)?;
-        self.rules.get_mut(&(*port, *pattern)).ok_or(Failure::Forgotten)
-    }
-
-    fn counts(&mut self, handle: Handle) -> Result<Counts, Failure> {
-        let (config, now) = (self.config.clone(), self.now);
-        self.rule(handle).map(|rule| rule.counts.read(now, &config))
+        self.rules.get(&(*port, *pattern)).map(|rule| rule.counts).ok_or(Failure::Forgotten)
     }
 
     fn remove(&mut self, handle: Handle) -> Result<Counts, Failure> {
-        let counts = self.rule(handle)?.counts.total();
+        let counts = self.counts(handle)?;
         if let Some((port, pattern, _)) = self.handles.remove(&handle.0) {
             self.rules.remove(&(port, pattern));
             let shape = Shape::of_pattern(&pattern);
@@ -436,13 +401,6 @@ impl Table {
         }
         Ok(counts)
     }
-}
-
-/// A number that has nothing to do with its neighbours' (SplitMix64).
-const fn scatter(number: u64) -> u64 {
-    let z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z ^ (z >> 27)
 }
 
 /// Whether the frame may leave where the rule sends it: the link is up, and it isn't too long there.
@@ -466,10 +424,9 @@ fn leaves(ports: &[Arc<Registers>], rule: &Rule, frame: &MemFrame, facts: &Facts
 
 /// What rules share.
 struct Objects<'a> {
-    config: &'a FlowTableConfig,
     now: Nanos,
     meters: &'a mut HashMap<MeterId, Bucket>,
-    counters: &'a mut HashMap<CounterId, (Counter, u64)>,
+    counters: &'a mut HashMap<CounterId, (Counts, u64)>,
 }
 
 /// Does what a rule says to a frame that [`leaves`].
@@ -491,16 +448,16 @@ fn run(
     for action in &rule.actions {
         match action {
             Action::Count => {
-                rule.counts.count(frame.len(), objects.now, objects.config);
+                count(&mut rule.counts, &frame);
             }
             Action::CountFor(counter) => {
                 if let Some((counts, _)) = objects.counters.get_mut(counter) {
-                    counts.count(frame.len(), objects.now, objects.config);
+                    count(counts, &frame);
                 }
             }
             Action::Meter(meter) => {
                 let bucket = objects.meters.get_mut(meter);
-                if bucket.is_some_and(|bucket| !bucket.passes(frame.len(), objects.now, objects.config)) {
+                if bucket.is_some_and(|bucket| !bucket.passes(frame.len(), objects.now)) {
                     came(port);
                     return Verdict::Gone;
                 }
@@ -540,6 +497,11 @@ fn run(
         Some(queue) => Verdict::Queue(frame, queue),
         None => Verdict::Host(frame),
     }
+}
+
+fn count(counts: &mut Counts, frame: &MemFrame) {
+    counts.packets += 1;
+    counts.bytes += frame.len() as u64;
 }
 
 fn add(counts: &[AtomicU64; 2], bytes: u64) {

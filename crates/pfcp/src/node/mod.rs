@@ -126,6 +126,15 @@ impl Node {
         self.config.allowed = allowed;
     }
 
+    /// Changes how many peers may have an association, how many own requests may wait for a response, and how many octets of replies are
+    /// kept. Peers and requests beyond lower limits stay; replies go, the oldest first.
+    pub fn limit(&mut self, peers: usize, outstanding: usize, reply_octets: usize) {
+        self.config.max_peers = peers;
+        self.config.max_outstanding = outstanding;
+        self.config.reply_cache_octets = reply_octets;
+        self.replies.limit(reply_octets);
+    }
+
     /// What was counted.
     pub const fn counters(&self) -> &NodeCounters {
         &self.counters

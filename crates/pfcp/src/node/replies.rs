@@ -134,6 +134,12 @@ impl Replies {
         Self { peers: HashMap::new(), limit, age, octets: 0 }
     }
 
+    /// Another limit from now on.
+    pub fn limit(&mut self, octets: usize) {
+        self.limit = octets;
+        self.bound();
+    }
+
     /// Octets kept.
     pub const fn octets(&self) -> usize {
         self.octets
@@ -299,6 +305,14 @@ mod tests {
             Some(Seen::Answered(b"rarely")),
             "a busy neighbour takes nothing from it"
         );
+        // With a lower limit the oldest go at once, of the one that has most.
+        replies.limit(1_000);
+        assert!(replies.octets() <= 1_000);
+        check(&replies);
+        let find = |from, sequence| replies.find(Nanos(1_000), from, &key(sequence), SAME);
+        assert_eq!(find(peer(1), 999), Some(Seen::Answered(&[7; 20])));
+        assert_eq!(find(peer(2), 7), Some(Seen::Answered(b"rarely")));
+        replies.limit(2_000);
         // One that is longer than all may be is kept alone.
         done(&mut replies, 1_000, peer(1), 5_000, &[1; 5_000]);
         assert_eq!(replies.find(Nanos(1_000), peer(1), &key(5_000), SAME), Some(Seen::Answered(&[1; 5_000])));

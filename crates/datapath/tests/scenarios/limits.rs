@@ -1,0 +1,84 @@
+//! Limits that change while packets flow.
+
+use super::*;
+
+/// Other limits, as control sends them.
+fn change(worker: &mut Worker, limits: impl FnOnce(&mut Config)) {
+    let mut config = Config::new(net(true).view());
+    limits(&mut config);
+    worker.apply(Command::Limits(Arc::new(config)));
+}
+
+#[test]
+fn flows_beyond_a_lower_limit_go_as_others_come() {
+    let (mut worker, flow) = with_flows(|config| (config.flows, config.flows_per_session) = (2048, 2000));
+    let live = |worker: &Worker| worker.datapath.counters().flows.live();
+    let open = |worker: &mut Worker, ports: std::ops::Range<u16>| {
+        for port in ports {
+            worker.process(1, &[flow(port)]);
+            assert_eq!(worker.sent(0).len(), 1);
+        }
+    };
+    open(&mut worker, 0..150);
+    assert_eq!(live(&worker), 150);
+    change(&mut worker, |config| (config.flows, config.flows_per_session) = (100, 2000));
+    assert_eq!(live(&worker), 150, "no packet waits for the clearing of a table");
+    open(&mut worker, 1000..1001);
+    assert_eq!(live(&worker), 148, "several go for one that comes");
+    open(&mut worker, 1001..1100);
+    assert_eq!(live(&worker), 100);
+    change(&mut worker, |config| (config.flows, config.flows_per_session) = (2048, 120));
+    open(&mut worker, 2000..2200);
+    assert_eq!(live(&worker), 120);
+    change(&mut worker, |config| (config.flow_idle, config.flows_per_session) = (600, 2000));
+    open(&mut worker, 3000..3010);
+    // Flows that were there keep their time of 30 seconds, new ones have theirs.
+    for _ in 0..200 {
+        worker.tick(1);
+    }
+    assert_eq!(live(&worker), 10);
+}
+
+#[test]
+fn rates_of_answers_change() {
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let strange = gtpu(MessageType::G_PDU, Teid(0x1234)).build(&inner(UE, HOST, 10));
+    let mut answered = |error_rate| {
+        change(&mut worker, |config| config.error_rate = error_rate);
+        worker.process(0, &vec![strange.clone(); 50]);
+        worker.sent(0).len()
+    };
+    assert_eq!([100, 1000, 20].map(&mut answered), [10, 50, 2]);
+    // The same limits once more don't fill the bucket.
+    assert_eq!(answered(20), 0);
+}
+
+#[test]
+fn more_or_fewer_packets_may_wait() {
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, Action::Buffer { notify: false, packets: 100 }), Transition::default());
+    let mut waiting = |packets| {
+        change(&mut worker, |config| config.buffered_packets = packets);
+        worker.process(1, &vec![downlink(10); 10]);
+        worker.datapath.counters().buffered
+    };
+    assert_eq!([4, 9, 2].map(&mut waiting), [4, 9, 9], "what waits goes on waiting");
+    assert_eq!(worker.dropped(Reason::BufferExhausted), 6 + 5 + 10);
+}
+
+#[test]
+fn fewer_fragmented_packets_may_wait() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let begin = |worker: &mut Worker, identification| {
+        worker.process(0, &[held::piece(0, false, identification, 0)]);
+        worker.datapath.counters().held
+    };
+    for n in 0..8 {
+        begin(&mut worker, n);
+    }
+    change(&mut worker, |config| config.reassemblies = 3);
+    assert_eq!([8, 9, 10, 11, 12, 13].map(|n| begin(&mut worker, n)), [7, 6, 5, 4, 3, 3]);
+    change(&mut worker, |config| config.reassemblies = 5);
+    assert_eq!([14, 15, 16].map(|n| begin(&mut worker, n)), [4, 5, 5]);
+}
