@@ -29,6 +29,9 @@ const LATE: usize = BURST;
 const AT_ONCE: usize = 32;
 /// How long the generator waits after a trial for packets that don't come back, in fractions of a second.
 const STRAGGLERS: u64 = 5;
+/// Packets on their way at leisure, at most: less than a quarter of a queue. With more, what protects known flows from new ones would drop some
+/// where the worker gets no time for them.
+const AT_LEISURE: u64 = DESCRIPTORS as u64 / 4 - 1;
 /// Packets that are learned before it is said how far it is.
 const PIECE: usize = 1 << 17;
 /// The worker's threads.
@@ -261,13 +264,13 @@ struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    /// Sends all packets of a limited source to one end, never more at once than the queue holds; says how many did not come back.
+    /// Sends all packets of a limited source to one end, never so many at once that anything hurries; says how many did not come back.
     fn at_leisure(&mut self, mut rx: ReplayRx, end: usize) -> u64 {
         let (mut frames, mut collected) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
         let (mut sent, mut back) = (0_u64, 0_u64);
         let mut last = self.clock.ticks();
         loop {
-            let room = DESCRIPTORS as u64 / 2 - (sent - back);
+            let room = AT_LEISURE - (sent - back);
             let made = if room >= BURST as u64 { rx.rx_burst(&mut frames, BURST) } else { 0 };
             if let Some(wire) = self.ends.get_mut(end) {
                 sent += made as u64;
@@ -365,6 +368,7 @@ mod tests {
     use super::*;
     use crate::profiles;
     use crate::progress::Silent;
+    use io::{Port, TxQueue};
 
     #[test]
     fn every_packet_comes_back_and_says_when_it_left() {
@@ -390,6 +394,37 @@ mod tests {
         assert!(summary.min_ns > 0 && summary.max_ns < 2_000_000_000, "{summary:?}");
         assert_eq!(wire.learned().unwrap(), 2 * packets.len() as u64);
         wire.stop().unwrap();
+    }
+
+    /// However long the worker does not run: it is never in a hurry afterwards.
+    #[test]
+    fn at_leisure_no_queue_fills() {
+        const PACKETS: u64 = 5_000;
+        let nic = || MemNic::new(MemConfig { mtu: MTU, descriptors: DESCRIPTORS, ..MemConfig::default() });
+        let ((mut n3, near), (mut n6, far)) = (nic().unwrap(), nic().unwrap());
+        let ((mut rx, _), (_, mut tx)) = (n3.take_queue(0).unwrap(), n6.take_queue(0).unwrap());
+        let packets = [(Subscriber { teid: packet::Teid(1), ue: [10, 0, 0, 1].into() }, 1)];
+        let stream = Scene::SIMPLE.stream(true, packets.into_iter()).unwrap();
+        let mut ends = [near, far];
+        let mut generator = Generator { ends: &mut ends, clock: Tsc::process() };
+        let source = ReplayRx::new(stream).limited(PACKETS);
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| generator.at_leisure(source, 0));
+            let (mut burst, mut came) = (Vec::new(), 0);
+            while came < PACKETS {
+                // Until no more comes.
+                let mut before = 0;
+                while before == 0 || rx.waiting() > before {
+                    before = rx.waiting();
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                assert_eq!(rx.quarters(), Some(0), "{before} wait");
+                came += rx.rx_burst(&mut burst, BURST) as u64;
+                tx.tx_burst(&mut burst);
+                assert!(burst.is_empty());
+            }
+            assert_eq!(sending.join().unwrap(), 0);
+        });
     }
 
     /// The generator is away for longer than a ring lasts: that is no fault of the worker's.
