@@ -9,8 +9,8 @@ use bench::crew::CrewError;
 use bench::jitter::Fitness;
 use bench::scene::Scene;
 use bench::{
-    Progress, Report, compose, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, pdr_scan,
-    port, profiles, seeds,
+    Progress, Report, compose, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, offload,
+    pdr_scan, port, profiles, seeds,
 };
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,8 @@ enum Scenario {
     Mirror,
     /// The packet path with and without translation on N6, by direction and number of mappings; mappings made per second.
     Nat,
+    /// What an in-memory NIC's flow table takes off a worker's hands: share, cycles, time until a flow is in it.
+    Offload,
     /// Run-to-completion and pipeline: packets per second by payload.
     PayloadSize,
     /// Likewise by number of sessions.
@@ -259,6 +261,14 @@ fn measure(
             let config =
                 if args.quick { pdr_scan::PdrScanConfig::quick() } else { pdr_scan::PdrScanConfig::full() };
             pdr_scan::run(&config, clock, progress).map_err(|error| failed(&error))
+        }
+        Scenario::Offload => {
+            let mut config =
+                if args.quick { offload::OffloadConfig::quick() } else { offload::OffloadConfig::full() };
+            if let Some(&sessions) = args.sessions.first() {
+                config.sessions = sessions as usize;
+            }
+            offload::run(&config, clock, progress).map_err(|error| failed(&error))
         }
         Scenario::Nat => {
             let config = if args.quick { nat::NatConfig::quick() } else { nat::NatConfig::full() };

@@ -113,6 +113,12 @@ fn pictures(scenario: &str) -> Vec<Picture> {
         "mirror" => {
             vec![cycles(("mirror", "target")).panels(&["direction"]).series(&["mirrored", "sample"])]
         }
+        "offload" => vec![
+            Picture::new("offloaded_percent", "percent of packets", ("entries", "rules that fit in the NIC"))
+                .series(&["direction"]),
+            Picture::new("cycles_per_offered_packet", CYCLES, ("entries", "rules that fit in the NIC"))
+                .series(&["direction"]),
+        ],
         "nat" => vec![
             cycles(("mappings", "mappings")).panels(&["direction"]).series(&["nat"]),
             Picture::new("mappings_per_second", "mappings a second", ("mappings", "mappings")),

@@ -118,7 +118,7 @@ fn known(
     for distribution in ["uniform", "zipf"] {
         progress.tell(&format!("{what}: {distribution}"));
         let sequence = match distribution {
-            "zipf" => skewed(&packets),
+            "zipf" => skewed(&packets, SEQUENCE),
             _ => packets.clone(),
         };
         let each = config.packets.max(sequence.len().min(flows));
@@ -449,12 +449,12 @@ pub fn learn(
     path.once(rx, u16::from(!uplink), &mut |done| progress.part(done, all))
 }
 
-/// Draws packets so that the most frequent flow has rank one of Zipf's law.
-fn skewed(packets: &[(Subscriber, u16)]) -> Vec<(Subscriber, u16)> {
+/// Draws so many packets, so that the most frequent flow has rank one of Zipf's law.
+pub fn skewed(packets: &[(Subscriber, u16)], draws: usize) -> Vec<(Subscriber, u16)> {
     let mut random = rand::rngs::StdRng::seed_from_u64(1);
     let Ok(ranks) = Zipf::new(packets.len() as f64, ZIPF) else { return Vec::new() };
     let draw = |_| packets.get(ranks.sample(&mut random) as usize - 1).copied();
-    (0..SEQUENCE).filter_map(draw).collect()
+    (0..draws).filter_map(draw).collect()
 }
 
 /// An ordinary session's rules as they are in this scene, with filters: TCP first, then what the packets are, then the rest.
@@ -539,7 +539,7 @@ mod tests {
         {
             let (mut path, packets) = prepare(scene, 1000, (0, SUPPLY), Tsc::process(), &mut Silent).unwrap();
             learn(&mut path, uplink, &packets, &mut Silent).unwrap();
-            learn(&mut path, uplink, &skewed(&packets)[..4000], &mut Silent).unwrap();
+            learn(&mut path, uplink, &skewed(&packets, 4000), &mut Silent).unwrap();
             let counters = path.datapath.counters();
             assert_eq!((counters.flows.learned, counters.flows.live()), (1000, 1000));
             assert_eq!((counters.sent, counters.dropped_total()), (5000, 0));

@@ -29,6 +29,7 @@ pub mod moves;
 pub mod n4;
 pub mod nat;
 pub mod ndr;
+pub mod offload;
 pub mod palette;
 pub mod path;
 pub mod payload_size;
