@@ -85,7 +85,7 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             )
             .panels(&["profile"])
             .series(&["mode", "ip"]),
-            Picture::new("latency_us", "microseconds, 99 %", ("load", "percent of the zero-loss rate"))
+            Picture::new("latency_us", "microseconds", ("load", "percent of the zero-loss rate"))
                 .panels(&["profile", "size"])
                 .series(&["mode", "ip", "percentile"])
                 .logarithmic(),
@@ -222,6 +222,7 @@ fn word(value: &Param) -> String {
 fn scaled(name: &str, most: f64) -> (f64, String) {
     match (name, most) {
         ("bit/s", _) => (1e-9, "Gbit/s".into()),
+        ("microseconds", most) if most >= 2e4 => (1e-3, "milliseconds".into()),
         (name, most) if most >= 2e6 => (1e-6, format!("millions of {name}")),
         (name, most) if most >= 2e4 => (1e-3, format!("thousands of {name}")),
         (name, _) => (1.0, name.into()),
@@ -276,5 +277,7 @@ mod tests {
         assert_eq!(panel.series[0].label, "requests a second");
         assert_eq!(panel.axes.1, "thousands of requests a second");
         assert!((panel.series[0].points[0].y.unwrap() - 99.355).abs() < 1e-9);
+        assert_eq!(scaled("microseconds", 2_000.0), (1.0, "microseconds".into()));
+        assert_eq!(scaled("microseconds", 80_000.0), (1e-3, "milliseconds".into()));
     }
 }
