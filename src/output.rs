@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 /// Prints a text as it is.
 pub fn text(text: &str) -> Result<(), Failure> {
@@ -25,6 +26,24 @@ pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("can't write the result: {error}")))?;
     json.push('\n');
     text(&json)
+}
+
+/// Whether this path stands for standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Writes a value as JSON, indented, to a file or standard output.
+pub fn report<T: Serialize>(value: &T, path: &Path) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return json(value);
+    }
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Failed, format!("can't write {}: {error}", path.display()))
+    };
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| failed(&error))?;
+    text.push('\n');
+    std::fs::write(path, text).map_err(|error| failed(&error))
 }
 
 /// A value as one line of JSON.

@@ -7,6 +7,7 @@ use datapath::{CheckSource, Event};
 use fuzz::user_plane::{self, FAR_ENDS, UserPlane};
 use fuzz::{Input, requests, traffic};
 use libfuzzer_sys::fuzz_target;
+use loadgen::mutate::mutate;
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::*;
 use pfcp::node::{NodeConfig, Role};
@@ -114,7 +115,7 @@ impl World {
             0 => Seid(input.u64()),
             count => sessions[input.below(count)].1,
         };
-        let damage = if input.one_in(8) { Some((input.u8(), input.u8(), input.u8())) } else { None };
+        let damage = if input.one_in(8) { 1 + input.below(3) } else { 0 };
         let message: Message<'_> = match kind {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => requests::establishment(input).into(),
             MessageType::SESSION_MODIFICATION_REQUEST => requests::modification(input).into(),
@@ -126,9 +127,10 @@ impl World {
         if message.encode(header, &mut datagram).is_err() {
             return;
         }
-        if let Some((high, low, octet)) = damage {
-            let at = usize::from(u16::from_be_bytes([high, low])) % datagram.len();
-            datagram[at] = octet;
+        for _ in 0..damage {
+            mutate(&mut datagram, &mut |n| {
+                if n > 256 { usize::from(input.u16()) % n } else { input.below(n) }
+            });
         }
         self.deliver(smf, &datagram);
     }

@@ -114,7 +114,7 @@ impl Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Not after what may take minutes.
-    for path in args.json.iter().filter(|path| !is_stdout(path)).chain(&args.svg) {
+    for path in args.json.iter().filter(|path| !output::is_stdout(path)).chain(&args.svg) {
         check_writable(path)?;
     }
     if args.scenario == Scenario::Seeds && args.svg.is_some() {
@@ -147,14 +147,10 @@ fn draw(report: &Report, own: Option<Figure>, path: &Path) -> Result<(), Failure
 
 /// Tells what was measured: to people, or as JSON.
 fn tell(report: &Report, json: Option<&Path>) -> Result<(), Failure> {
-    match json {
-        Some(path) if is_stdout(path) => output::json(report),
-        Some(path) => {
-            output::text(&report.to_string())?;
-            write_json(report, path)
-        }
-        None => output::text(&report.to_string()),
+    if !json.is_some_and(output::is_stdout) {
+        output::text(&report.to_string())?;
     }
+    json.map_or(Ok(()), |path| output::report(report, path))
 }
 
 /// Measures one scenario; its picture, if it has one of its own, goes into `figure`.
@@ -409,10 +405,6 @@ impl Progress for Shown {
     }
 }
 
-fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 /// An error if nothing can be written there. What is there stays as it is.
 fn check_writable(path: &Path) -> Result<(), Failure> {
     let is_new = !path.exists();
@@ -427,15 +419,6 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
 
 fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
-}
-
-fn write_json(report: &Report, path: &Path) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Failed, format!("can't write {}: {error}", path.display()))
-    };
-    let mut text = serde_json::to_string_pretty(report).map_err(|error| failed(&error))?;
-    text.push('\n');
-    std::fs::write(path, text).map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

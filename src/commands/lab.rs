@@ -1,5 +1,6 @@
 //! `millrace lab`: the UPF between a radio side and a data network, in network namespaces of this machine.
 
+use super::{attack, storm};
 use crate::exit::{Exit, Failure};
 use crate::{output, report};
 use clap::{Args as ClapArgs, Subcommand};
@@ -53,6 +54,11 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
         line: Vec<OsString>,
     },
+    /// Flood the UPF in a lab of its own, with fragments, scans and lies about neighbours, and measure what a session that has nothing
+    /// to do with it notices.
+    Attack(attack::Args),
+    /// Send session requests with mistakes, a million of them, to the UPF in a lab of its own, and look what is left.
+    Storm(storm::Args),
     /// Cleans up when the lab that started it has ended.
     #[command(name = lab::reaper::SUBCOMMAND, hide = true)]
     Reap,
@@ -98,6 +104,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             lab.finish()?;
             return Ok(code.into());
         }
+        Some(Command::Attack(args)) => attack::run(&options, args)?,
+        Some(Command::Storm(args)) => storm::run(&options, args)?,
         None => {
             let mut lab = Lab::start(&options)?;
             output::text(&lab.to_string())?;

@@ -1,8 +1,10 @@
 //! One file per command: its arguments and its body.
 
+pub mod attack;
 pub mod bench;
 pub mod config;
 pub mod ctl;
 pub mod demo;
 pub mod lab;
 pub mod run;
+pub mod storm;

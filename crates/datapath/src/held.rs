@@ -9,6 +9,11 @@ use crate::datapath::Datapath;
 use io::Frame;
 
 impl<F: Frame> Datapath<F> {
+    /// Frames that may be held back at a time.
+    pub const fn held_limit(&self) -> usize {
+        self.config.held_frames
+    }
+
     /// Gives up what waits for longest until the budget is kept. Whatever holds frames is followed by this before the next burst.
     pub(crate) fn keep_budget(&mut self) {
         while self.counters.held > self.config.held_frames as u64 {

@@ -16,6 +16,8 @@ pub struct WorkerReport {
     pub core: Option<usize>,
     /// What happened to packets.
     pub counters: Counters,
+    /// Frames that it may hold back at a time, see [`Counters::held`].
+    pub held_limit: usize,
     /// Shards that it owns.
     pub shards: usize,
     /// Sessions in those shards.

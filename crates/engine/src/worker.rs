@@ -667,6 +667,7 @@ impl<P: Port> Worker<P> {
             worker: self.number,
             core: self.core,
             counters: self.datapath.counters().clone(),
+            held_limit: self.datapath.held_limit(),
             shards: self.datapath.owned(),
             sessions: self.datapath.sessions(),
             load: self.load,

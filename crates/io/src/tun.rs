@@ -1,8 +1,8 @@
-//! A TUN interface: a kernel network interface whose cable ends in this process.
+//! A TUN or TAP interface: a kernel network interface whose cable ends in this process.
 //!
 //! The lab's UE lives behind one: what its programs send comes out of [`Tun::read`] as an IP packet without any link
-//! header, and what is given to [`Tun::write`] arrives at them. Needs `CAP_NET_ADMIN` in the network namespace (or an
-//! existing interface that belongs to this user).
+//! header, and what is given to [`Tun::write`] arrives at them. With a TAP it is whole Ethernet frames, so that anything can be said on
+//! a link. Needs `CAP_NET_ADMIN` in the network namespace (or an existing interface that belongs to this user).
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -14,6 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const LONGEST_NAME: usize = 15;
 /// `IFF_TUN | IFF_NO_PI`: IP packets, nothing before them.
 const TUN_WITHOUT_HEADER: u16 = 0x0001 | 0x1000;
+/// `IFF_TAP | IFF_NO_PI`: Ethernet frames, nothing before them.
+const TAP_WITHOUT_HEADER: u16 = 0x0002 | 0x1000;
 /// `_IOW('T', 202, int)`.
 const TUNSETIFF: ioctl::Opcode = 0x4004_54ca;
 
@@ -28,7 +30,7 @@ pub enum TunError {
     Device(io::Error),
     /// The interface can't be made or attached to.
     #[error(
-        "the TUN interface {name} can't be made: {error} (needs root or CAP_NET_ADMIN, and a name not in use)"
+        "the interface {name} can't be made: {error} (needs root or CAP_NET_ADMIN, and a name not in use)"
     )]
     Interface {
         /// The interface.
@@ -38,7 +40,7 @@ pub enum TunError {
     },
 }
 
-/// An open TUN interface. It vanishes when dropped.
+/// An open TUN or TAP interface. It vanishes when dropped.
 #[derive(Debug)]
 pub struct Tun {
     fd: OwnedFd,
@@ -58,6 +60,15 @@ impl Tun {
     /// Makes the interface, down and without address. With `nonblocking`, reads and writes fail with `WouldBlock` rather
     /// than wait.
     pub fn open(name: &str, nonblocking: bool) -> Result<Self, TunError> {
+        Self::attach(name, nonblocking, TUN_WITHOUT_HEADER)
+    }
+
+    /// The same for Ethernet frames instead of IP packets: a TAP interface.
+    pub fn open_tap(name: &str, nonblocking: bool) -> Result<Self, TunError> {
+        Self::attach(name, nonblocking, TAP_WITHOUT_HEADER)
+    }
+
+    fn attach(name: &str, nonblocking: bool, kind: u16) -> Result<Self, TunError> {
         let refused =
             |byte: u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"/:%".contains(&byte);
         if name.is_empty()
@@ -74,8 +85,7 @@ impl Tun {
         }
         let fd =
             open("/dev/net/tun", flags, Mode::empty()).map_err(|error| TunError::Device(error.into()))?;
-        let mut request =
-            InterfaceRequest { name: [0; LONGEST_NAME + 1], flags: TUN_WITHOUT_HEADER, rest: [0; 22] };
+        let mut request = InterfaceRequest { name: [0; LONGEST_NAME + 1], flags: kind, rest: [0; 22] };
         for (to, from) in request.name.iter_mut().zip(name.bytes()) {
             *to = from;
         }
@@ -89,13 +99,13 @@ impl Tun {
         &self.name
     }
 
-    /// Takes one IP packet that the kernel sends through the interface; says how long it is. What doesn't fit into
+    /// Takes one IP packet (or frame) that the kernel sends through the interface; says how long it is. What doesn't fit into
     /// `packet` is cut off.
     pub fn read(&self, packet: &mut [u8]) -> io::Result<usize> {
         retry(|| rustix::io::read(&self.fd, &mut *packet))
     }
 
-    /// Gives the kernel one whole IP packet, as if the interface had received it.
+    /// Gives the kernel one whole IP packet (or frame), as if the interface had received it.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         let written = retry(|| rustix::io::write(&self.fd, packet))?;
         if written == packet.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }

@@ -155,7 +155,7 @@ mod tests {
         let names = Namespaces::named(Some(&format!("c{}", std::process::id())), 1).unwrap();
         let directory = std::env::temp_dir().join(format!("millrace-capture-{}", std::process::id()));
         let capture = || -> Result<Vec<u8>, LabError> {
-            names.create(|_| Ok(()))?;
+            names.create(false, |_| Ok(()))?;
             let captures = Captures::start(&names, &directory, &directory)?;
             Namespaces::inside(&names.upf, || {
                 let socket = UdpSocket::bind((address::SMF_N4, 0)).unwrap();

@@ -44,13 +44,20 @@ impl FromStr for Driver {
     }
 }
 
-/// The TOML file, with the control socket at this path; with translation on N6, its log is beside it.
-pub(crate) fn toml(driver: Driver, workers: u16, nat: bool, socket: &Path) -> String {
-    use address::{DN, DN_V6, SMF_N4, UE_POOL, UE_POOL_V6, UPF_N3, UPF_N3_V6, UPF_N4, UPF_N6, UPF_N6_V6};
+/// The TOML file, with the control socket at this path; with translation on N6, its log is beside it. `attacked`: there are SMFs that storm.
+pub(crate) fn toml(driver: Driver, workers: u16, nat: bool, attacked: bool, socket: &Path) -> String {
+    use address::{
+        DN, DN_V6, SMF_N4, STORM_N4, UE_POOL, UE_POOL_V6, UPF_N3, UPF_N3_V6, UPF_N4, UPF_N6, UPF_N6_V6,
+    };
     let driver = driver.key();
     let translation = if nat { translation(socket) } else { String::new() };
     let socket = socket.display();
     // One UE and one SMF: the tables can be small, and the start quick.
+    let (sessions, further) = if attacked {
+        (16_384, STORM_N4.map(|smf| format!(", \"{smf}/32\"")).concat())
+    } else {
+        (1_024, String::new())
+    };
     format!(
         r#"# Written by `millrace lab`.
 [node]
@@ -58,7 +65,7 @@ name = "lab"
 
 [n4]
 listen = "{UPF_N4}:8805"
-peers = ["{SMF_N4}/32"]
+peers = ["{SMF_N4}/32"{further}]
 
 [[port]]
 name = "n3"
@@ -100,8 +107,8 @@ ipv6 = ["{UE_POOL_V6}"]
 count = {workers}
 
 [limits]
-sessions = 1024
-sessions-per-peer = 1024
+sessions = {sessions}
+sessions-per-peer = {sessions}
 peers = 16
 buffered-packets = 4096
 
@@ -143,11 +150,13 @@ mod tests {
     fn the_upf_takes_it() {
         for driver in [Driver::AfPacket, Driver::AfXdp] {
             assert_eq!(driver.to_string().parse(), Ok(driver));
-            let text = toml(driver, 2, driver == Driver::AfXdp, Path::new("/run/millrace/lab-x/ctl.sock"));
+            let xdp = driver == Driver::AfXdp;
+            let text = toml(driver, 2, xdp, xdp, Path::new("/run/millrace/lab-x/ctl.sock"));
             let config =
                 control::config::parse("lab", &text, &[], &[]).unwrap_or_else(|report| panic!("{report}"));
             assert_eq!((config.ports.len(), config.interfaces.len(), config.routes.len()), (2, 2, 2));
             assert!(config.n4.allows(address::SMF_N4.into()) && !config.n4.allows(address::DN.into()));
+            assert!(address::STORM_N4.iter().all(|&smf| config.n4.allows(smf.into()) == xdp));
             assert!(config.routes.iter().all(|route| config.interfaces[route.interface].name == "n6"));
             assert_eq!(config.socket, Path::new("/run/millrace/lab-x/ctl.sock"));
             assert_eq!(config.workers.workers(), 2);

@@ -66,6 +66,20 @@ impl Lab {
     /// Errors: not root, a tool or a kernel feature is missing, the namespaces' names are taken, the UPF did not start or did not
     /// take the session. Nothing is left behind then.
     pub fn start(options: &Options) -> Result<Self, LabError> {
+        let mut lab = Self::build(options, false)?;
+        let Self { namespaces, facts, ues, .. } = &mut lab;
+        for (ue, facts) in namespaces.ues().zip(&*facts) {
+            ues.push(Ue::start(&namespaces.ran, ue, facts)?);
+        }
+        Ok(lab)
+    }
+
+    /// The same with [links that others can be plugged into](Namespaces::plug_in), and with sessions, but without UEs and gNBs.
+    pub(crate) fn start_bridged(options: &Options) -> Result<Self, LabError> {
+        Self::build(options, true)
+    }
+
+    fn build(options: &Options, bridged: bool) -> Result<Self, LabError> {
         let namespaces = Namespaces::named(options.name.as_deref(), options.ues)?;
         if !rustix::process::geteuid().is_root() {
             return Err(LabError::NotRoot);
@@ -77,7 +91,7 @@ impl Lab {
         let interrupted = || signals.next().is_some();
 
         let mut reaper = Reaper::start(&options.binary)?;
-        namespaces.create(|name| reaper.claim_namespace(name))?;
+        namespaces.create(bridged, |name| reaper.claim_namespace(name))?;
         let directory = PathBuf::from(match &options.name {
             Some(name) => format!("/run/millrace/lab-{name}"),
             None => "/run/millrace/lab".into(),
@@ -95,7 +109,7 @@ impl Lab {
         let dn = DataNetwork::start(&namespaces.dn, &directory)?;
         let socket = directory.join("ctl.sock");
         let file = directory.join("upf.toml");
-        fs::write(&file, config::toml(options.driver, options.workers, options.nat, &socket))
+        fs::write(&file, config::toml(options.driver, options.workers, options.nat, bridged, &socket))
             .map_err(|source| LabError::File { path: file.clone(), source })?;
         let log = options.capture.as_ref().unwrap_or(&directory).join("upf.log");
         let mut upf = Upf::start(&options.binary, &namespaces.upf, &file, &log)?;
@@ -107,9 +121,7 @@ impl Lab {
         let count = options.ues.clamp(1, MAX_UES);
         let (smf, facts) = SmfThread::start(&namespaces.upf, options.smf, count, check)?;
         namespaces.name_ues(&facts)?;
-        let ues = namespaces.ues().zip(&facts).map(|(ue, facts)| Ue::start(&namespaces.ran, ue, facts));
-        let ues = ues.collect::<Result<Vec<_>, _>>()?;
-        let options = options.clone();
+        let (ues, options) = (Vec::new(), options.clone());
         Ok(Self { smf, ues, upf, dn, captures, reaper, signals, options, namespaces, facts, directory })
     }
 
@@ -121,6 +133,16 @@ impl Lab {
     /// The sessions of the UEs.
     pub fn sessions(&self) -> &[SessionFacts] {
         &self.facts
+    }
+
+    pub(crate) const fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// An error if a signal came, or the UPF ended.
+    pub(crate) fn look(&mut self) -> Result<(), LabError> {
+        self.upf.check()?;
+        if self.signals.next().is_some() { Err(LabError::Interrupted) } else { Ok(()) }
     }
 
     /// Runs a command as the first UE, with this process's standard input, output and error; says its exit code (128 and the

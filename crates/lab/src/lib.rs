@@ -44,6 +44,7 @@
 //! machine's cores. `millrace demo` and `millrace bench` measure Millrace; the lab shows that real programs agree with it.
 #![forbid(unsafe_code)]
 
+pub mod attack;
 mod capture;
 mod config;
 mod dn;
@@ -130,7 +131,13 @@ pub enum LabError {
     /// The gNB.
     #[error(transparent)]
     Gnb(#[from] loadgen::gnb_tun::LabError),
-    /// A signal came before the lab stood.
+    /// The SMFs that storm.
+    #[error(transparent)]
+    Storm(#[from] loadgen::storm::StormError),
+    /// A question to the UPF's control socket.
+    #[error(transparent)]
+    Ctl(#[from] control::ctl::CtlClientError),
+    /// A signal came before it was done.
     #[error("interrupted")]
     Interrupted,
 }

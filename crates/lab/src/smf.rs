@@ -5,7 +5,7 @@ use crate::topology::{Namespaces, address};
 use loadgen::facts::{SessionFacts, SessionMix, UePools};
 use loadgen::habits::{Habit, Shape};
 use loadgen::smf::{BatchReport, Smf, SmfConfig, SmfError};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// PFCP's port (TS 29.244 §4.2.2).
-const PFCP: u16 = 8805;
+pub(crate) const PFCP: u16 = 8805;
 /// It looks so often whether it should end.
 const ROUND: Duration = Duration::from_millis(100);
 
@@ -62,23 +62,31 @@ impl Drop for SmfThread {
 }
 
 fn config(habit: Habit, ues: u8) -> Result<SmfConfig, LabError> {
-    let at = |ip| SocketAddr::new(ip, PFCP);
+    let gnbs = (0..ues).map(|ue| address::gnb(ue).into()).collect();
+    Ok(SmfConfig { habit, ..config_of(address::SMF_N4, gnbs)? })
+}
+
+/// Where UE addresses come from.
+pub(crate) fn pools() -> Result<UePools, LabError> {
     let prefix = |_| LabError::Os(std::io::Error::other("the UE pools of the topology are no prefixes"));
+    let (ipv4, ipv6) = (address::UE_POOL.parse(), address::UE_POOL_V6.parse());
+    Ok(UePools { ipv4: ipv4.map_err(prefix)?, ipv6: ipv6.map_err(prefix)? })
+}
+
+/// A plain SMF at this address, whose UEs are at these gNBs.
+pub(crate) fn config_of(local: Ipv4Addr, gnbs: Vec<IpAddr>) -> Result<SmfConfig, LabError> {
+    let at = |ip: Ipv4Addr| SocketAddr::new(ip.into(), PFCP);
     Ok(SmfConfig {
-        habit,
         // The UPF gives the UE its addresses wherever the habit leaves it to it.
         shape: Shape { choose_ue_ip: true, ..Shape::default() },
         mix: SessionMix { ipv4: 0, ipv6: 0, ipv4v6: 1 },
-        pools: UePools {
-            ipv4: address::UE_POOL.parse().map_err(prefix)?,
-            ipv6: address::UE_POOL_V6.parse().map_err(prefix)?,
-        },
-        gnbs: (0..ues).map(|ue| address::gnb(ue).into()).collect(),
+        pools: pools()?,
+        gnbs,
         upf_n3: address::UPF_N3.into(),
         t1: Duration::from_millis(300),
         n1: 5,
         reactivate: true,
-        ..SmfConfig::new(at(address::SMF_N4.into()), at(address::UPF_N4.into()))
+        ..SmfConfig::new(at(local), at(address::UPF_N4))
     })
 }
 
@@ -113,9 +121,13 @@ fn serve(
     }
 }
 
-fn establish(namespace: &str, config: SmfConfig, ues: u8) -> Result<(Smf, Vec<SessionFacts>), LabError> {
-    Namespaces::enter(namespace)?;
-    let mut smf = Smf::bind(config)?;
+/// An SMF in this namespace with a session for each UE.
+pub(crate) fn establish(
+    namespace: &str,
+    config: SmfConfig,
+    ues: u8,
+) -> Result<(Smf, Vec<SessionFacts>), LabError> {
+    let mut smf = Namespaces::inside(namespace, || Smf::bind(config))??;
     smf.associate()?;
     clean(&smf.establish(ues.into())?)?;
     clean(&smf.activate_all()?)?;

@@ -8,8 +8,12 @@
 //!       2001:db8:3::2                                   2001:db8:6::2
 //! ```
 //! The interfaces in `upf` have no addresses: they belong to Millrace, and the kernel must not answer for them.
+//!
+//! Where a lab is to be flooded, `n3` and `n6` of `ran` and `dn` are bridges: to one port the cable is plugged in, to the other whoever sends
+//! whole frames of his own ([`Namespaces::plug_in`]).
 
 use crate::LabError;
+use io::tun::Tun;
 use loadgen::facts::SessionFacts;
 use std::fmt::Write;
 use std::fs;
@@ -46,6 +50,8 @@ pub mod address {
     pub const UPF_N4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
     /// The SMF model's N4.
     pub const SMF_N4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+    /// SMFs that [storm](crate::attack::storm).
+    pub const STORM_N4: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 51, 100, 4), Ipv4Addr::new(198, 51, 100, 5)];
     /// Where UE addresses come from.
     pub const UE_POOL: &str = "10.45.0.0/16";
     /// Where UE prefixes come from.
@@ -118,10 +124,14 @@ impl Namespaces {
     }
 
     /// Makes the namespaces, links, addresses and routes, and the name `dn` known in all of them. `claim` hears of each namespace
-    /// as soon as it exists.
+    /// as soon as it exists. `bridged`: attackers have a place, at the cables' far ends and on N4.
     ///
     /// Errors: not root, a tool is missing, or namespaces of these names exist already; these stay as they are.
-    pub fn create(&self, mut claim: impl FnMut(&str) -> Result<(), LabError>) -> Result<(), LabError> {
+    pub fn create(
+        &self,
+        bridged: bool,
+        mut claim: impl FnMut(&str) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
         for name in self.each() {
             // `ip` fails too if somebody is faster, in other words.
             if Self::file(name).exists() {
@@ -135,13 +145,14 @@ impl Namespaces {
             Self::name_hosts(name, "")?;
         }
         // Not 127.0.0.0/8: some SMFs name their address as a tunnel's end, and that can't be a loopback address.
-        for n4 in [address::UPF_N4, address::SMF_N4] {
+        let further = if bridged { &address::STORM_N4[..] } else { &[] };
+        for n4 in [address::UPF_N4, address::SMF_N4].iter().chain(further) {
             run("ip", &format!("-n {} address add {n4}/32 dev lo", self.upf))?;
         }
         let gnbs: Vec<_> = self.ues().map(|(ue, _)| address::gnb(ue)).collect();
         let gnbs = gnbs.iter().map(|gnb| gnb as &dyn std::fmt::Display);
-        self.join(&self.ran, "n3", &gnbs.chain([&address::GNB_V6 as _]).collect::<Vec<_>>())?;
-        self.join(&self.dn, "n6", &[&address::DN, &address::DN_V6])?;
+        self.join(&self.ran, "n3", bridged, &gnbs.chain([&address::GNB_V6 as _]).collect::<Vec<_>>())?;
+        self.join(&self.dn, "n6", bridged, &[&address::DN, &address::DN_V6])?;
         let dn = &self.dn;
         run("ip", &format!("-n {dn} route add {} via {}", address::UE_POOL, address::UPF_N6))?;
         // Nobody asks for public prefixes on the link, as for public addresses: they have to be routed to Millrace.
@@ -165,13 +176,29 @@ impl Namespaces {
     }
 
     /// A veth pair between `upf` and another namespace, of the same name at both ends; addresses at the far end only.
-    fn join(&self, far: &str, link: &str, addresses: &[&dyn std::fmt::Display]) -> Result<(), LabError> {
+    fn join(
+        &self,
+        far: &str,
+        link: &str,
+        bridged: bool,
+        addresses: &[&dyn std::fmt::Display],
+    ) -> Result<(), LabError> {
         let upf = self.upf.as_str();
-        run("ip", &format!("link add {link} netns {upf} type veth peer name {link} netns {far}"))?;
-        for end in [upf, far] {
+        let plug = if bridged { format!("{link}-cable") } else { link.to_owned() };
+        run("ip", &format!("link add {link} netns {upf} type veth peer name {plug} netns {far}"))?;
+        for (end, cable) in [(upf, link), (far, &*plug)] {
             // A veth passes packets on with the checksum that a NIC would have filled in still missing, and several of
             // them glued together. What leaves a namespace here must be what travels on a wire.
-            run("ip", &format!("netns exec {end} ethtool -K {link} tx off rx off tso off gso off gro off"))?;
+            run("ip", &format!("netns exec {end} ethtool -K {cable} tx off rx off tso off gso off gro off"))?;
+        }
+        if bridged {
+            // An address of its own, or it would change with each port.
+            let mac = format!("02:62:72:00:00:{:02x}", if far == self.ran { 3 } else { 6 });
+            let groups = "mcast_snooping 0";
+            run("ip", &format!("-n {far} link add {link} address {mac} type bridge {groups}"))?;
+            Self::bridge(far, link, &plug)?;
+        }
+        for end in [upf, far] {
             // The kernel's own chatter has no place in captures: no duplicate address detection, no solicitations of
             // routers that aren't there. The UPF's ends belong to Millrace, and the kernel must not answer for them.
             let switches: &[(&str, &str, &str)] = if end == upf {
@@ -197,6 +224,23 @@ impl Namespaces {
             run("ip", &format!("-n {far} address add {address}/{bits} dev {link} {flags}"))?;
         }
         Ok(())
+    }
+
+    /// Makes an interface a port of a bridge.
+    fn bridge(namespace: &str, bridge: &str, port: &str) -> Result<(), LabError> {
+        Self::inside(namespace, || {
+            let path = PathBuf::from(format!("/proc/sys/net/ipv6/conf/{port}/disable_ipv6"));
+            fs::write(&path, "1").map_err(|source| LabError::File { path, source })
+        })??;
+        run("ip", &format!("-n {namespace} link set {port} mtu {MTU} master {bridge} up"))
+    }
+
+    /// One more port of a link's far end: frames that are written to it reach Millrace. Only in a lab whose links are bridged.
+    pub(crate) fn plug_in(namespace: &str, link: &str) -> Result<Tun, LabError> {
+        let port = format!("{link}-tap");
+        let tap = Self::inside(namespace, || Tun::open_tap(&port, false))??;
+        Self::bridge(namespace, link, &port)?;
+        Ok(tap)
     }
 
     /// What the names of the lab mean to programs that `ip netns exec` starts; `further` are more lines of that.
@@ -322,11 +366,11 @@ pub(crate) mod tests {
         }
         let names = Namespaces::named(Some(&format!("t{}", std::process::id())), 1).unwrap();
         let mut claimed = Vec::new();
-        let made = names.create(|name| {
+        let made = names.create(false, |name| {
             claimed.push(name.to_owned());
             Ok(())
         });
-        let taken = names.create(|_| Ok(()));
+        let taken = names.create(false, |_| Ok(()));
         // Its own name is known in it, and the link carries packets: a neighbour entry comes from a real exchange.
         let ping = run("ip", &format!("netns exec {} ping -c 1 -W 5 dn", names.dn));
         let sees =

@@ -5,6 +5,7 @@
 //! imitated with their oddities, because a UPF must live with those. [`Habit::Plain`] is what TS 29.244 says.
 
 use crate::facts::{PduType, SessionFacts};
+use crate::smf::Operation;
 use crate::wire::{UeIp, Writer};
 use packet::Qfi;
 use pfcp::{FarId, Header, MessageType, PdrId, QerId, Seid, SequenceNumber, UrrId, ie_type as ie};
@@ -222,8 +223,20 @@ impl Context<'_> {
         Header { priority, ..Header::session(message_type, seid, self.sequence) }
     }
 
+    /// The request for a step in the session's life.
+    pub(crate) fn request(&self, operation: Operation, out: &mut Vec<u8>) {
+        match operation {
+            Operation::Establish => self.establish(out),
+            Operation::Activate => self.activate(out),
+            Operation::Idle => self.idle(out),
+            Operation::Handover => self.handover(out),
+            Operation::Query => self.query(out),
+            Operation::Delete => self.delete(out),
+        }
+    }
+
     /// Session Establishment Request.
-    pub(crate) fn establish(&self, out: &mut Vec<u8>) {
+    fn establish(&self, out: &mut Vec<u8>) {
         // Before there is a UP SEID the header's is zero (§7.2.2.4.2); newer OAI puts its own there.
         let seid = if self.habit == Habit::Oai { self.facts.cp_seid } else { Seid(0) };
         let header = self.header(MessageType::SESSION_ESTABLISHMENT_REQUEST, seid);
@@ -250,7 +263,7 @@ impl Context<'_> {
     }
 
     /// The gNB is known: packets to the UE go into its tunnel.
-    pub(crate) fn activate(&self, out: &mut Vec<u8>) {
+    fn activate(&self, out: &mut Vec<u8>) {
         self.modify(out, |context, w| {
             if context.habit == Habit::Oai {
                 // The first activation finds the uplink rule of the establishment; later ones find nothing.
@@ -265,7 +278,7 @@ impl Context<'_> {
     }
 
     /// The UE went idle: packets to it wait, and the first of them is announced.
-    pub(crate) fn idle(&self, out: &mut Vec<u8>) {
+    fn idle(&self, out: &mut Vec<u8>) {
         self.modify(out, |context, w| match context.habit {
             Habit::Oai => {
                 for pdr in [context.ids.ul_pdr, context.ids.dl_pdr] {
@@ -282,14 +295,14 @@ impl Context<'_> {
     }
 
     /// Another gNB: the tunnel changes, and the old one is closed with an end marker.
-    pub(crate) fn handover(&self, out: &mut Vec<u8>) {
+    fn handover(&self, out: &mut Vec<u8>) {
         self.modify(out, |context, w| {
             context.update_downlink(w, FORW, true, SNDEM);
         });
     }
 
     /// Asks for usage.
-    pub(crate) fn query(&self, out: &mut Vec<u8>) {
+    fn query(&self, out: &mut Vec<u8>) {
         self.modify(out, |context, w| {
             w.group(ie::QUERY_URR, |w| w.u32(ie::URR_ID, context.ids.urr.0));
         });
@@ -306,7 +319,7 @@ impl Context<'_> {
     }
 
     /// Session Deletion Request.
-    pub(crate) fn delete(&self, out: &mut Vec<u8>) {
+    fn delete(&self, out: &mut Vec<u8>) {
         let header = self.header(MessageType::SESSION_DELETION_REQUEST, self.facts.up_seid);
         Writer::message(out, &header, |w| {
             if self.habit == Habit::Omec {

@@ -84,7 +84,7 @@
 //! # Contents
 //!
 //! - [`facts`]: sessions, address pools, gNBs and data network: what both ends know.
-//! - [`habits`], [`smf`]: the control side.
+//! - [`habits`], [`smf`]: the control side. [`mutate`], [`storm`]: the same gone mad.
 //! - [`imix`], [`payload`], [`traffic`]: what is sent. [`verify`], [`latency`]: what came back.
 //! - [`station`], [`gnb`], [`dn`], [`link`], [`world`]: the world around the UPF.
 //! - [`gnb_tun`]: the lab's gNB. [`rng`]: repeatable randomness.
@@ -100,11 +100,13 @@ pub mod habits;
 pub mod imix;
 pub mod latency;
 pub mod link;
+pub mod mutate;
 pub mod payload;
 pub mod rng;
 mod shapes;
 pub mod smf;
 pub mod station;
+pub mod storm;
 pub mod traffic;
 pub mod verify;
 mod wire;

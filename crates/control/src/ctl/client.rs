@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A connection to a running UPF.
+#[derive(Debug)]
 pub struct CtlClient {
     stream: BufReader<UnixStream>,
     path: PathBuf,

@@ -395,6 +395,12 @@ pub struct WorkerLine {
     pub handed_off: u64,
     /// Packets dropped.
     pub dropped: u64,
+    /// Packets held back now: for other fragments, or for a neighbour's address.
+    #[serde(default)]
+    pub held: u64,
+    /// So many may be.
+    #[serde(default)]
+    pub held_limit: u64,
     /// Share of its time since it started spent in rounds that found something to do, 0 to 1.
     pub busy: f64,
     /// Share of its time spent asleep; the rest it polled in vain.

@@ -154,6 +154,8 @@ pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine
         sent: counters.sent,
         handed_off: load.handed_off,
         dropped: counters.dropped_total(),
+        held: counters.held,
+        held_limit: report.held_limit as u64,
         busy: share(load.busy_nanos),
         asleep: share(load.asleep_nanos),
         sleeping: gauge.asleep,

@@ -388,14 +388,7 @@ impl Smf {
             sticky_end_marker: entry.end_marker_sent && self.config.habit == Habit::Free5gc,
             upf_allocates_ue_ip: self.association.features.has(UpFunctionFeatures::UEIP),
         };
-        match operation {
-            Operation::Establish => context.establish(&mut slot.bytes),
-            Operation::Activate => context.activate(&mut slot.bytes),
-            Operation::Idle => context.idle(&mut slot.bytes),
-            Operation::Handover => context.handover(&mut slot.bytes),
-            Operation::Query => context.query(&mut slot.bytes),
-            Operation::Delete => context.delete(&mut slot.bytes),
-        }
+        context.request(operation, &mut slot.bytes);
         let now = Instant::now();
         batch.start.get_or_insert(now);
         (slot.busy, slot.sequence, slot.request) = (true, self.sequence, Some((operation, index)));
