@@ -101,6 +101,7 @@
 pub mod account;
 mod ahead;
 mod asked;
+mod askers;
 mod classify;
 pub mod command;
 mod compile;

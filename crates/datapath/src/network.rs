@@ -1,5 +1,6 @@
 //! A worker's own copy of the network: its view, and all that is derived from it and from what the links told.
 
+use crate::askers::Askers;
 use crate::command::Event;
 use crate::counters::{Counters, Traffic};
 use crate::egress::Egress;
@@ -61,6 +62,7 @@ pub struct Network<F> {
     pub generation: u64,
     /// Neighbours that moved, or were said to.
     reports: RateLimiter,
+    askers: Askers,
 }
 
 /// Reports a second of neighbours that moved.
@@ -83,6 +85,7 @@ impl<F: Frame> Network<F> {
             ),
             generation: 0,
             reports: RateLimiter::new(REPORTS, REPORTS),
+            askers: Askers::new(config.seed.rotate_left(7)),
         };
         // Nobody waits for a neighbour yet.
         network.neighbours.fix(&network.configured(), Nanos(0));
@@ -218,6 +221,11 @@ impl<F: Frame> Network<F> {
         way: &Egress,
         frame: F,
     ) {
+        let packet = frame.bytes().get(usize::from(way.l2)..).unwrap_or_default();
+        if !self.neighbours.knows(way.interface, way.target) && !self.askers.may_ask(packet, cx.now) {
+            counters.drop(Reason::NeighbourPending);
+            return;
+        }
         counters.held += 1;
         match self.neighbours.hold(way, frame, cx.now) {
             Held::Waits => {}

@@ -87,7 +87,7 @@ reasons! {
     NotTowardsN6 = "not-towards-n6", "A UE's packet without a tunnel whose route leads out of an interface without the N6 role, or of one that does not serve the network instance that the FAR names: gNBs, other UPFs and their management are out of every UE's reach. Many of them: a UE that attacks, or a route of N6 traffic over N3.";
     CongestionNotEct = "congestion-not-ect", "A tunnel's outer header says Congestion Experienced, and the UE's packet in it can't be marked (Not-ECT): a drop tells its sender (RFC 6040 §4.2).";
     NoRoute = "no-route", "No route leads to the destination (inner address, or GTP-U peer).";
-    NeighbourPending = "neighbour-pending", "Too many packets waited for neighbours' MAC addresses, or for this one's, and this one for longest.";
+    NeighbourPending = "neighbour-pending", "Too many packets waited for neighbours' MAC addresses, or for this one's, and this one for longest; or its sender looked for too many new neighbours in a second.";
     NeighbourUnreachable = "neighbour-unreachable", "The next hop does not answer ARP or neighbour solicitations.";
     TtlExpired = "ttl-expired", "TTL or hop limit ran out; answered by ICMP time exceeded.";
     PacketTooBig = "packet-too-big", "Larger than the MTU of the way out and not to be fragmented; answered by ICMP.";

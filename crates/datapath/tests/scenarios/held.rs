@@ -195,6 +195,27 @@ fn a_user_who_scans_a_link_takes_no_more_than_the_share_of_the_pool() {
 }
 
 #[test]
+fn a_user_who_scans_a_link_makes_us_ask_at_a_bounded_rate_and_others_are_asked_for() {
+    let mut worker = scanning_worker();
+    let questions =
+        |worker: &mut Worker| worker.sent(1).iter().filter(|frame| frame[..2] == [0x33, 0x33]).count();
+    let (mut asked, seconds) = (0, 3);
+    let mut scans = (0u32..).map(scan);
+    for _ in 0..seconds * 1000 {
+        worker.now = worker.now.plus(Nanos::SECOND / 1000);
+        arrive(&mut worker, 0, &scans.by_ref().take(50).collect::<Vec<_>>());
+        worker.datapath.tick(worker.now, &mut worker.out, &mut worker.pool);
+        asked += questions(&mut worker);
+    }
+    // A hundred new ones a second, and a hundred at once; each is asked for three times at most.
+    assert!((100 * seconds..=100 * (seconds + 1) * 3).contains(&asked), "{asked} questions");
+    // Another user of the same worker finds whom it looks for.
+    let packet = PacketBuilder::new().ip(IpAddr::V4(UE), ip("203.0.113.77")).udp(1, 2).build(b"and you?");
+    arrive(&mut worker, 0, &[gtpu(MessageType::G_PDU, teid(UE)).build(&packet)]);
+    assert_eq!(worker.sent(1).len(), 1, "a question");
+}
+
+#[test]
 fn fragments_and_frames_for_neighbours_draw_on_one_budget_and_the_oldest_goes() {
     let mut worker = scanning_worker();
     // Half of it is fragments', the other half waits for neighbours; then fragments take all of it, and give it back.
