@@ -198,6 +198,10 @@ fn a_upf_reads_its_configuration_anew_and_other_signals_do_nothing() {
     upf.signal("HUP");
     upf.says("the configuration was read anew changed=\"route, n4.last-reports, log\"");
     upf.says("take effect with the next start: n4.t1");
+    let in_force = upf.ask("config");
+    for line in ["via = \"203.0.113.253\"", "last-reports = \"1s\"", "filter = \"debug\"", "t1 = \"3s\""] {
+        assert!(in_force.lines().any(|found| found == line), "{line}: {in_force}");
+    }
     // A file with a mistake changes nothing, and the mistake is told with its place.
     std::fs::write(&upf.file, changed + "[log]\nfilter = \"debug\"\nlevel = 3\n").unwrap();
     upf.signal("HUP");

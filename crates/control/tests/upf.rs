@@ -333,6 +333,10 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
         (vec!["limits.sessions"], vec!["interface", "route", "neighbour", "limits.flows-reserved"])
     );
     assert_eq!(rig.up(&session), ROUTERS[0]);
+    // What is told to be in force is what could be, and can be read.
+    let (told, in_force) = (parse(&rig.backend.config().unwrap()), parse(&moved));
+    assert_eq!((&told.routes, &told.neighbours), (&in_force.routes, &in_force.neighbours));
+    assert_eq!((&told.interfaces, told.limits), (&in_force.interfaces, in_force.limits));
     // The SMF is no longer among the peers.
     let file =
         moved.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\npeers = [\"127.0.0.7/32\"]");

@@ -123,6 +123,8 @@ enum Command {
     Gnbs,
     /// Show pools of UE addresses and how full they are.
     Pools,
+    /// Print the configuration in force, defaults filled in, as a file that can be read again.
+    Config,
     /// Stop the UPF.
     Stop,
 }
@@ -167,6 +169,7 @@ impl Command {
             Self::Neighbours => Request::Neighbours,
             Self::Gnbs => Request::Gnbs,
             Self::Pools => Request::Pools,
+            Self::Config => Request::Config,
             Self::Stop => Request::Stop,
         }
     }
@@ -253,6 +256,7 @@ fn shown(answer: &Answer, all: bool) -> String {
         Answer::Gnbs { gnbs } => network::gnbs(gnbs),
         Answer::Pools { pools } if pools.is_empty() => "There are no pools: SMFs name UE addresses.\n".into(),
         Answer::Pools { pools } => network::pools(pools),
+        Answer::Config { toml } => toml.clone(),
         Answer::Stopping => "It stops.\n".into(),
         Answer::Error(error) => format!("{error}\n"),
     }

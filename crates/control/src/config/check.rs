@@ -1,5 +1,6 @@
 //! Examines a file that could be read as a whole, and turns it into a [`Config`].
 
+use super::in_force::Written;
 use super::problem::{Place, Problem, Step, Wrong};
 use super::sections::{Driver, File, InterfaceSection, NodeSection, PortSection, Role};
 use super::tree::{Node, Value};
@@ -58,9 +59,10 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         memory: file.workers.memory,
         qos,
         offload: file.offload,
-        limits: file.limits,
+        limits: file.limits.consistent(),
         socket: file.ctl.socket.clone().unwrap_or_else(default_socket),
         log: file.log.clone(),
+        written: Written(Box::new(file.clone())),
     })
 }
 
@@ -625,7 +627,7 @@ impl Check<'_> {
                 limits.buffered_packets,
             ),
         ] {
-            // A part that nobody wrote down follows the whole.
+            // A part that nobody wrote down follows the whole, see `Limits::consistent`.
             let written = self.root.get(&way!["limits", part]).is_some();
             if written && value > limit {
                 self.wrong(&way!["limits", part], Wrong::LimitOrder { part, value, whole, limit });

@@ -31,6 +31,7 @@
 mod bond;
 mod check;
 mod flow_log;
+mod in_force;
 mod mirrors;
 mod n3;
 pub mod nat;
@@ -47,6 +48,7 @@ pub mod units;
 
 pub use bond::{Bond, BondMode, BondSection, BondTimeout, BondTransmit};
 pub use flow_log::FlowLogSection;
+pub use in_force::Written;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use n3::{CheckSource, N3Section};
 pub use offload::{OffloadMode, OffloadSection};

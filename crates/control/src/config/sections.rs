@@ -520,6 +520,18 @@ pub struct Limits {
     pub errors_per_second: u32,
 }
 
+impl Limits {
+    /// With parts that are no larger than the whole.
+    pub(super) fn consistent(self) -> Self {
+        Self {
+            sessions_per_peer: self.sessions_per_peer.min(self.sessions),
+            flows_reserved: self.flows_reserved.min(self.flows),
+            buffered_packets_per_session: self.buffered_packets_per_session.min(self.buffered_packets),
+            ..self
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

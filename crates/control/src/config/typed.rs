@@ -2,6 +2,7 @@
 
 use super::bond::Bond;
 use super::flow_log::FlowLogSection;
+use super::in_force::Written;
 use super::mirrors::Mirror;
 use super::n3::N3Section;
 use super::nat::Nat;
@@ -70,6 +71,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// What is logged.
     pub log: Log,
+    /// What it was read from.
+    pub written: Written,
 }
 
 impl Config {

@@ -138,6 +138,8 @@ pub enum Request {
     Gnbs,
     /// Pools of UE addresses.
     Pools,
+    /// The configuration in force.
+    Config,
     /// Stop: as SIGTERM does.
     Stop,
 }
@@ -218,6 +220,11 @@ pub enum Answer {
     Pools {
         /// In the order of the configuration.
         pools: Vec<PoolLine>,
+    },
+    /// To [`Request::Config`].
+    Config {
+        /// A file that could be read again.
+        toml: String,
     },
     /// To [`Request::Stop`]: it will.
     Stopping,

@@ -63,6 +63,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError>;
     /// Pools of UE addresses.
     fn pools(&self) -> Result<Vec<PoolLine>, CtlError>;
+    /// The configuration in force, as TOML.
+    fn config(&self) -> Result<String, CtlError>;
     /// Begin to stop, and come back at once.
     fn stop(&self) -> Result<(), CtlError>;
 }
@@ -312,6 +314,7 @@ impl Server {
             Request::Neighbours => Answer::Neighbours { neighbours: backend.neighbours()? },
             Request::Gnbs => Answer::Gnbs { gnbs: backend.gnbs()? },
             Request::Pools => Answer::Pools { pools: backend.pools()? },
+            Request::Config => Answer::Config { toml: backend.config()? },
             Request::Stop => {
                 backend.stop()?;
                 Answer::Stopping

@@ -113,6 +113,9 @@ impl CtlBackend for Fake {
         let pool = PoolLine { prefixes, ipv4_used: 3, ipv4_size: 65_534, ..PoolLine::default() };
         Ok(vec![pool])
     }
+    fn config(&self) -> Result<String, CtlError> {
+        Ok("[limits]\nsessions = 7\n".into())
+    }
     fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
         let line = |number: u64| N4LogLine {
             time: "2026-11-22T13:40:17Z".into(),

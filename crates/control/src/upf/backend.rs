@@ -213,6 +213,12 @@ impl CtlBackend for Backend {
         self.ask(|upf| Ok(describe_network::pools(upf)))
     }
 
+    fn config(&self) -> Result<String, CtlError> {
+        let config = self.ask(|upf| Ok(upf.config.clone()))?;
+        // On the asker's own thread.
+        config.to_toml().map_err(|error| CtlError::new(ErrorCode::Unavailable, error.to_string()))
+    }
+
     fn stop(&self) -> Result<(), CtlError> {
         self.ask(|upf| {
             upf.stopping = true;

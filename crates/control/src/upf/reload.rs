@@ -85,7 +85,8 @@ fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
         // Reports come behind orders: what arrives after the answer goes the new way. A worker that doesn't answer is told elsewhere.
         let _ = super::describe::counters(upf);
     }
-    let Config { n3, n4, log, limits, routes, neighbours, nat, .. } = config;
+    let Config { n3, n4, log, limits, routes, neighbours, nat, written, .. } = config;
+    upf.config.written.reload(&written, same_interfaces);
     upf.n4.allow(assemble::allowed(&n4.peers));
     let node = upf.n4.node();
     let shut_out = node.peers().filter(|peer| !n4.allows(peer.address.ip()));
@@ -160,6 +161,8 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         limits,
         socket,
         log,
+        // All of it is compared above and below.
+        written: _,
     } = old;
     let same = [
         ("node.id", *node_id == new.node_id),
