@@ -6,7 +6,7 @@ use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::*;
 use pfcp::message_type::MessageType;
 use pfcp::node::{Event, Incoming, Node, NodeConfig, Output, RequestPort, Role};
-use pfcp::{Cause, Header, SequenceNumber};
+use pfcp::{Cause, Header, Seid, SequenceNumber};
 use std::net::SocketAddr;
 use tables::Nanos;
 
@@ -229,6 +229,35 @@ fn a_node_is_expected_at_its_own_port_and_at_pfcps() {
     upf.set_up(NEIGHBOUR, "smf", 1_000, false);
     upf.set_up("10.0.0.2:40001", "smf", 1_000, false);
     assert!(matches!(upf.events()[..], [Event::PeerUp(_), Event::PeerRestarted(_)]));
+}
+
+/// The source port of a request is the sender's affair (§4.2.2), and says nothing of who he is: who forges an address forges a port too. A session
+/// request is about one session, whose SEID it has to know, and is answered to where it came from.
+#[test]
+fn session_requests_are_carried_out_from_any_port_of_a_peers_host_and_of_no_other() {
+    let (mut upf, _) = Upf::associated();
+    let peer = upf.node.peers().next().unwrap().id;
+    let kind = MessageType::SESSION_DELETION_REQUEST;
+    let mut request = |from: &str, number| {
+        let mut datagram = Vec::new();
+        let header = Header::session(kind, Seid(3), SequenceNumber(number));
+        Message::decode_body(kind, &[]).unwrap().unwrap().encode(header, &mut datagram).unwrap();
+        let message = Datagram::new(&datagram).next().unwrap();
+        match upf.node.receive(upf.now, at(from), message, &mut upf.out) {
+            Incoming::Request { handle, .. } => {
+                let (cause, usage_reports) = (Cause::SESSION_NOT_FOUND, Vec::new());
+                let response = SessionDeletionResponse { cause, offending_ie: None, usage_reports };
+                let answer = kind.response().unwrap();
+                upf.node.respond(handle, answer, Seid(4), |out| response.encode(out), &mut upf.out);
+                Some((handle.peer, upf.sent().pop().unwrap().0))
+            }
+            _ => None,
+        }
+    };
+    for (number, from) in [(1, OWNER), (2, NEIGHBOUR), (3, OWNER)] {
+        assert_eq!(request(from, number), Some((peer, from.to_owned())));
+    }
+    assert_eq!(request("10.9.9.9:8805", 4), None, "another host has no association");
 }
 
 /// TS 23.007 §19A: a smaller value is of a message that was long under way.
