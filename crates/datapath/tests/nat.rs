@@ -263,6 +263,42 @@ fn ues_meet_by_their_public_endpoints() {
 }
 
 #[test]
+fn a_public_address_is_no_way_around_being_kept_apart() {
+    let mut net = net();
+    for pool in [format!("{UE2}/32"), "fd00:45:0:8::/64".to_owned()] {
+        net.isolate(pool.parse().unwrap());
+    }
+    let mut worker = Worker::of(Config::new(net.view()), 2, |_| true);
+    for (ue, tunnel) in [(UE, 77), (UE2, 78)] {
+        worker.install(&rules(ue, tunnel), Transition::default());
+    }
+    let (public, port, ..) = ends(&worker.up(UE2, &udp((UE2, 5000), (HOST, 53))).unwrap());
+    assert_eq!(worker.up(UE, &udp((UE, 4000), (public, port))), None);
+    assert_eq!((worker.received(), worker.dropped(Reason::UeToUe)), (None, 1));
+    // By a port that is forwarded to it.
+    assert_eq!(worker.up(UE, &tcp((UE, 4000), (FORWARDED, 8080), 2)), None);
+    assert_eq!((worker.received(), worker.dropped(Reason::UeToUe)), (None, 2));
+    // The data network reaches it so.
+    assert!(worker.down(&udp((HOST, 53), (public, port))).is_some());
+
+    let [ue, ue2]: [Ipv6Addr; 2] = ["fd00:45:0:7::1", "fd00:45:0:8::1"].map(|text| text.parse().unwrap());
+    for (ue, tunnel) in [(ue, 80), (ue2, 81)] {
+        let prefix = ipnet::Ipv6Net::new(ue, 64).unwrap().trunc();
+        let session = session_at(place(ue), None, to_gnb(tunnel));
+        worker.install(&Arc::new(Rules { ue_ipv6: Some(prefix), ..session }), Transition::default());
+    }
+    let up = |from: Ipv6Addr, to: Ipv6Addr| {
+        let packet = PacketBuilder::new().ipv6(from, to).udp(1, 2).build(b"six");
+        let builder = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(3333, 2152);
+        builder.gtpu(tunnel_at(place(from)).teid).build(&packet)
+    };
+    worker.process(0, &[up(ue2, "2a00::1".parse().unwrap())]);
+    let public = Ipv6View::parse(&worker.sent(1)[0][14..]).unwrap().source();
+    worker.process(0, &[up(ue, public)]);
+    assert_eq!((worker.received(), worker.dropped(Reason::UeToUe)), (None, 3));
+}
+
+#[test]
 fn errors_tell_of_packets_as_their_senders_know_them() {
     let mut worker = Worker::ready();
     let sent = worker.up(UE, &udp((UE, 4000), (HOST, 53))).unwrap();

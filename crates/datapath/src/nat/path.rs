@@ -17,7 +17,7 @@ use packet::rewrite::{Side, set_ipv4};
 use packet::{IpPacket, IpProtocol, Ipv6View};
 use session::ShardId;
 use session::rules::Rules;
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use tables::{Nanos, Probe};
 
 /// What becomes of the source of a packet that leaves.
@@ -109,8 +109,10 @@ impl<F: Frame> Datapath<F> {
     /// Translates the destinations of a burst's packets that are to public addresses, so that all that follows takes them
     /// for packets to UEs. In phases, so that what is read for them is fetched for all of them at once.
     pub(crate) fn translate_in(&mut self, now: Nanos, burst: &mut [F]) {
-        let Self { nat, metas, shards, nat_fragments, ahead, .. } = self;
+        let Self { nat, metas, shards, nat_fragments, ahead, network, .. } = self;
         let Some(plan) = nat.as_deref() else { return };
+        // By its public address too, another UE doesn't reach one that is to have nothing to do with others.
+        let apart = |meta: &Meta, to: IpAddr| meta.internal && network.view.is_isolated(to);
         let mut mapped = false;
         ahead.clear();
         ahead.extend(metas.iter().zip(burst.iter()).map(|(meta, frame)| {
@@ -145,6 +147,10 @@ impl<F: Frame> Datapath<F> {
                     meta.kind = Kind::Bad(*reason);
                     continue;
                 }
+                Ahead::Prefix(to) if apart(meta, Ipv6Addr::from_bits(*to).into()) => {
+                    meta.kind = Kind::Bad(Reason::UeToUe);
+                    continue;
+                }
                 Ahead::Prefix(to) => {
                     let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
                     let packet = frame.bytes_mut().get_mut(place).unwrap_or_default();
@@ -174,6 +180,9 @@ impl<F: Frame> Datapath<F> {
                 }
             };
             match to {
+                Ok(to) if apart(meta, Ipv4Addr::from_bits(to.address).into()) => {
+                    meta.kind = Kind::Bad(Reason::UeToUe);
+                }
                 Ok(to) => {
                     let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
                     let packet = frame.bytes_mut().get_mut(place).unwrap_or_default();
