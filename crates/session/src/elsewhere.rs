@@ -4,8 +4,9 @@
 use crate::addresses::{range, shard_of_ipv4, shard_of_ipv6};
 use crate::ids::ShardId;
 use crate::store::DirectoryChange;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Prefixes by their first address, with their last one. They don't overlap: each has one holder.
 #[derive(Debug, Default)]
@@ -22,6 +23,16 @@ impl Elsewhere {
                 None => drop(self.0.remove(&first)),
             }
         }
+    }
+
+    /// The shard of the session that holds this address, if one does.
+    pub fn shard_of_host(&self, address: IpAddr) -> Option<ShardId> {
+        let (first, _) = range(address.into());
+        let noted = self.0.range(..=first).next_back().filter(|(_, (end, _))| *end >= first);
+        noted.map(|(_, (_, shard))| *shard).or_else(|| match address {
+            IpAddr::V4(address) => Some(shard_of_ipv4(address)),
+            IpAddr::V6(address) => Ipv6Net::new(address, 64).ok().map(|prefix| shard_of_ipv6(prefix.trunc())),
+        })
     }
 
     /// The shard of the session that holds an address of this network, if one does.

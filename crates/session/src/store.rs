@@ -23,7 +23,7 @@ use crate::rules::Rules;
 use crate::slots::Slots;
 use crate::teid::TunnelError;
 use crate::timing::{Sequences, UrrTiming, timings};
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::IpNet;
 use packet::Teid;
 use pfcp::ie::FSeid;
 use pfcp::message::{CreatedPdr, SessionEstablishmentRequest, SessionModificationRequest};
@@ -365,20 +365,24 @@ impl Store {
         None
     }
 
-    /// The session of the UE that uses this address. Where the address says where it lives that takes a look at one shard, else at
-    /// all of them.
+    /// The session of the UE that uses this address: a look at the sessions of one shard.
     pub fn by_address(&self, address: IpAddr) -> Option<&Session> {
-        let shard = self.shard_of(address).and_then(|shard| self.shards.get(shard.index()));
-        let near = shard.into_iter().flat_map(|shard| shard.sessions.iter().filter_map(Option::as_deref));
-        near.chain(self.iter()).find(|session| session.has_address(address))
+        let shard = self.elsewhere.shard_of_host(address)?;
+        self.sessions_in(shard).find(|session| session.has_address(address))
     }
 
-    /// Where sessions of this address live, unless it is their second one.
-    pub fn shard_of(&self, address: IpAddr) -> Option<ShardId> {
-        match address {
-            IpAddr::V4(address) => Some(shard_of_ipv4(address)),
-            IpAddr::V6(address) => Ipv6Net::new(address, 64).ok().map(|prefix| shard_of_ipv6(prefix.trunc())),
-        }
+    /// The session that has the tunnel with this TEID: a look at the sessions of one shard.
+    pub fn by_teid(&self, teid: Teid) -> Option<&Session> {
+        let shard = self.node.tunnels.shard_of(teid)?;
+        let has = |session: &&Session| {
+            session.rules().pdrs.iter().any(|pdr| pdr.tunnel.is_some_and(|tunnel| tunnel.teid == teid))
+        };
+        self.sessions_in(shard).find(has)
+    }
+
+    fn sessions_in(&self, shard: ShardId) -> impl Iterator<Item = &Session> {
+        let shard = self.shards.get(shard.index()).into_iter();
+        shard.flat_map(|shard| shard.sessions.iter().filter_map(Option::as_deref))
     }
 
     /// All that a worker must be told who begins now: every change that is in force.

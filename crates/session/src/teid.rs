@@ -11,7 +11,6 @@ use crate::slots::Slots;
 use crate::teid_key::TeidKey;
 use packet::Teid;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 /// Why a tunnel can't be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -70,20 +69,14 @@ impl Tunnels {
         if teid.0 == 0 {
             return Err(TunnelError::Zero);
         }
-        let plain = self.key.open(teid);
-        let own = TeidRef::of(plain);
-        if self.shards.get(own.shard.index()).is_some_and(|s| s.is_visible(own.slot as u32, plain.0 >> 24)) {
-            return Err(TunnelError::Taken(own.shard));
+        if let Some(taken) = self.shard_of(teid) {
+            return Err(TunnelError::Taken(taken));
         }
-        let entry = match self.chosen.entry(teid) {
-            Entry::Vacant(entry) => entry,
-            Entry::Occupied(taken) => return Err(TunnelError::Taken(taken.get().shard)),
-        };
         let slots = self.shards.get_mut(shard.index()).ok_or(TunnelError::Exhausted)?;
         let (slot, _) = slots.allocate().ok_or(TunnelError::Exhausted)?;
         slots.hide(slot);
         let place = TeidRef { shard, slot: slot as u16 };
-        entry.insert(place);
+        self.chosen.insert(teid, place);
         self.live += 1;
         Ok(Tunnel { teid, place })
     }
@@ -102,6 +95,15 @@ impl Tunnels {
             self.live -= 1;
         }
         chosen
+    }
+
+    /// The shard of the session that has the tunnel with this TEID, if one has.
+    pub fn shard_of(&self, teid: Teid) -> Option<ShardId> {
+        let plain = self.key.open(teid);
+        let own = TeidRef::of(plain);
+        let slots = self.shards.get(own.shard.index());
+        let visible = slots.is_some_and(|slots| slots.is_visible(own.slot as u32, plain.0 >> 24));
+        if visible { Some(own.shard) } else { self.chosen.get(&teid).map(|place| place.shard) }
     }
 
     /// Whether an SMF chose this tunnel's TEID.

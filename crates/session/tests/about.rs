@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::common::*;
+use packet::Teid;
 use pfcp::ie::*;
 use pfcp::message::*;
 use session::SessionRef;
@@ -112,8 +113,41 @@ fn a_session_is_found_by_its_address() {
         let seid = store.establish(&everyday(), peer).unwrap().rules.seid;
         let address = store.get(seid).unwrap().rules().ue_ipv4.unwrap();
         assert_eq!(store.by_address(address.into()).unwrap().rules().seid, seid);
-        let shard = store.get(seid).unwrap().rules().place.shard;
-        assert_eq!(store.shard_of(address.into()), Some(shard));
     }
     assert!(store.by_address(IpAddr::from([203, 0, 113, 7])).is_none());
+    // Addresses that the SMF chose, the second of which hashes to another shard.
+    let mut strays = 0;
+    for n in 1..=50u16 {
+        let mut request = everyday();
+        let ipv6: std::net::Ipv6Addr = format!("2001:db8:99:{n:x}::").parse().unwrap();
+        let given = UeIpAddress { ipv6: Some(ipv6), ..ue([172, 16, 0, n as u8]) };
+        request.create_pdrs[1].pdi.ue_ips = vec![given];
+        let seid = store.establish(&request, peer).unwrap().rules.seid;
+        let rules = store.get(seid).unwrap().rules();
+        let [first, second] = [rules.ue_ipv4.unwrap().into(), IpAddr::V6(rules.ue_ipv6.unwrap().addr())];
+        strays += u32::from(session::addresses::shard_of_ipv6(rules.ue_ipv6.unwrap()) != rules.place.shard);
+        for address in [first, second] {
+            assert_eq!(store.by_address(address).unwrap().rules().seid, seid, "{address}");
+        }
+    }
+    assert!(strays > 40, "{strays}");
+}
+
+#[test]
+fn a_session_is_found_by_its_tunnel() {
+    let (mut store, peer) = store();
+    for n in 1..=100 {
+        let mut request = everyday();
+        if n % 2 == 0 {
+            request.create_pdrs[0].pdi.local_fteid = Some(given(n));
+        }
+        let established = store.establish(&request, peer).unwrap();
+        let (seid, teid) = (established.rules.seid, pdr_of(&established.rules, 1).tunnel.unwrap().teid);
+        assert_eq!(store.by_teid(teid).unwrap().rules().seid, seid);
+        if n % 5 == 0 {
+            store.delete(seid).unwrap();
+            assert!(store.by_teid(teid).is_none());
+        }
+    }
+    assert!(store.by_teid(Teid(0)).is_none() && store.by_teid(Teid(0xdead_beef)).is_none());
 }

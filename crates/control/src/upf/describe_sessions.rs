@@ -1,6 +1,6 @@
 //! Sessions as the control socket tells of them.
 //!
-//! A search looks at all sessions where nothing says where those that it is for are. It does so in bites, one question to the control
+//! A search looks at all sessions where nothing (a UE's address, a TEID) says where those that it is for are. It does so in bites, one question to the control
 //! thread each, so that SMFs are answered in between.
 
 use super::Upf;
@@ -45,10 +45,15 @@ impl Search {
     pub fn go_on(&mut self, upf: &Upf) {
         let Some(at) = self.at else { return };
         let store = upf.n4.store();
-        if let Some(address) = self.query.ue {
-            // An address is one session's.
+        // An address or a tunnel is one session's, and says where that is.
+        let named = match (self.query.ue, self.query.teid) {
+            (Some(address), _) => Some(store.by_address(address)),
+            (None, Some(teid)) => Some(store.by_teid(packet::Teid(teid.0))),
+            (None, None) => None,
+        };
+        if let Some(session) = named {
             self.at = None;
-            if let Some(session) = store.by_address(address).filter(|session| self.matches(upf, session)) {
+            if let Some(session) = session.filter(|session| self.matches(upf, session)) {
                 self.found(upf, session);
             }
             return;
