@@ -47,7 +47,8 @@ impl Latencies {
     /// Forgets everything.
     pub fn clear(&mut self) {
         if let Some(histogram) = &mut self.histogram {
-            histogram.clear();
+            // `clear` would keep the longest.
+            histogram.reset();
         }
     }
 }
@@ -103,5 +104,7 @@ mod tests {
         assert_eq!(latencies.summary().packets, 100_001, "saturates");
         latencies.clear();
         assert_eq!(latencies.summary(), super::LatencySummary::default());
+        latencies.record(70);
+        assert_eq!((latencies.summary().min_ns, latencies.summary().max_ns), (70, 70));
     }
 }
