@@ -5,6 +5,7 @@ use crate::feeder::CheckSource;
 use crate::marking::Marking;
 use crate::net::NetView;
 use crate::peer::Numbers;
+use crate::permit::Places;
 use crate::slice::Slice;
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ pub struct Config {
     pub neighbours: usize,
     /// Frames waiting for one neighbour's MAC address; a newer one replaces the oldest.
     pub neighbour_queue: usize,
-    /// Packets buffered for all sessions; a session's own limit is in its rules.
-    pub buffered_packets: usize,
+    /// Packets buffered for all sessions, of all workers together that share it; a session's own limit is in its rules.
+    pub buffered: Arc<Places>,
     /// Frames held back at a time, for want of other fragments or of a neighbour's MAC address: a share of the packet pool that others can do without.
     pub held_frames: usize,
     /// Packets being reassembled at a time.
@@ -96,7 +97,7 @@ impl Config {
             asked: Arc::default(),
             neighbours: 4096,
             neighbour_queue: 3,
-            buffered_packets: 16_384,
+            buffered: Places::new(16_384),
             held_frames: 1024,
             reassemblies: 256,
             fragment_flows: 1024,

@@ -45,7 +45,7 @@ impl<F: Frame> Datapath<F> {
             self.rates = Rates::new(own);
         }
         // These are looked at where they matter.
-        own.buffered_packets = new.buffered_packets;
+        own.buffered.resize(&new.buffered);
         own.flows_per_session = new.flows_per_session;
         own.flow_idle = new.flow_idle;
         own.new_flows_in_overload = new.new_flows_in_overload;

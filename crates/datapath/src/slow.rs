@@ -19,6 +19,7 @@ use crate::marking;
 use crate::nat::Choice;
 use crate::network::Context;
 use crate::parse::{Kind, Meta, NO_QFI};
+use crate::permit::Permit;
 use crate::record::flag;
 use crate::shard::Session;
 use io::{Frame, FramePool};
@@ -34,6 +35,8 @@ use tables::{Colour, Nanos};
 pub struct Waiting<F> {
     meta: Meta,
     frame: F,
+    /// Given back with it.
+    _place: Permit,
 }
 
 /// Where a judged packet goes.
@@ -406,7 +409,6 @@ impl<F: Frame> Datapath<F> {
         packets: u16,
         notify: bool,
     ) {
-        let full = self.counters.buffered >= self.config.buffered_packets as u64;
         let Some(shard) = self.shards.get_mut(shard as usize).and_then(Option::as_deref_mut) else { return };
         let Some(session) = shard.session_mut(slot) else { return };
         // The SMF is told even if the packet finds no room: the UE is to be paged all the same.
@@ -427,12 +429,12 @@ impl<F: Frame> Datapath<F> {
         }
         if session.waiting.len() >= packets as usize {
             self.refuse(meta, Reason::BufferFull);
-        } else if full {
-            self.refuse(meta, Reason::BufferExhausted);
-        } else {
-            session.waiting.push_back(Waiting { meta: *meta, frame });
+        } else if let Some(place) = self.config.buffered.take() {
+            session.waiting.push_back(Waiting { meta: *meta, frame, _place: place });
             shard.buffered += 1;
             self.counters.buffered += 1;
+        } else {
+            self.refuse(meta, Reason::BufferExhausted);
         }
     }
 
@@ -447,7 +449,7 @@ impl<F: Frame> Datapath<F> {
         let Some(session) = shard.session_mut(place.slot) else { return };
         let waiting = std::mem::take(&mut session.waiting);
         shard.buffered -= waiting.len() as u32;
-        for Waiting { meta, frame } in waiting {
+        for Waiting { meta, frame, .. } in waiting {
             self.counters.buffered -= 1;
             let there = self.session_slot(&meta) == Some((place.shard.index() as u16, place.slot));
             if discard || !there {

@@ -5,7 +5,7 @@
 use crate::reference::{Reference, Said, World};
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{CheckSource, Config, Datapath, Outbox, Reason, Slice};
+use datapath::{CheckSource, Config, Datapath, Outbox, Places, Reason, Slice};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::{Dscp, MacAddr, PacketBuilder, PduSession, Qfi, Teid, pdu_session};
@@ -133,7 +133,7 @@ impl Bench {
         let mut config = Config {
             icmp_rate: 1 << 30,
             error_rate: 1 << 30,
-            buffered_packets: 20,
+            buffered: Places::new(20),
             check_source,
             flows: FLOWS * SESSIONS as u32 / 4,
             flows_per_session: flows,

@@ -12,7 +12,7 @@ mod walls;
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Reason, Refusal};
+use datapath::{Config, Places, Reason, Refusal};
 use packet::gtpu::MessageType;
 use packet::{
     ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi,
@@ -630,6 +630,32 @@ fn a_shard_moves_with_its_sessions_and_their_packets() {
     assert_eq!(second.sent(0).len(), 2);
     first.install(&rules(UE, to_gnb(77)), Transition::default());
     assert!(first.events().iter().any(|e| matches!(e, Event::Refused { refusal: Refusal::NotOwned, .. })));
+}
+
+#[test]
+fn however_shards_move_no_more_packets_wait_than_may() {
+    let config = Config { buffered: Places::new(3), ..Config::new(net(true).view()) };
+    let mut workers = [true, false].map(|owns| Worker::of(config.clone(), 2, move |_| owns));
+    let buffer = rules(UE, Action::Buffer { notify: false, packets: 9 });
+    workers[0].install(&buffer, Transition::default());
+    let id = place(UE).shard;
+    let mut waiting = 0;
+    for round in 0..4 {
+        let (from, to) = (round % 2, (round + 1) % 2);
+        workers[from].process(1, &[downlink(1), downlink(2)]);
+        let shard = workers[from].datapath.release(id).unwrap();
+        assert!(workers[to].datapath.adopt(shard).is_none());
+        waiting = workers[to].datapath.counters().buffered;
+        assert!(waiting <= 3, "{waiting} packets wait");
+    }
+    let refused: u64 = workers.iter().map(|worker| worker.dropped(Reason::BufferExhausted)).sum();
+    assert_eq!((waiting, refused), (3, 5));
+    // What has left, made room.
+    workers[0].install(&rules(UE, to_gnb(77)), Transition::default());
+    assert_eq!(workers[0].sent(0).len(), 3);
+    workers[0].install(&buffer, Transition::default());
+    workers[0].process(1, &[downlink(1), downlink(2), downlink(3), downlink(4)]);
+    assert_eq!(workers[0].datapath.counters().buffered, 3);
 }
 
 #[test]

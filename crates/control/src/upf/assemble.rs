@@ -7,7 +7,7 @@ use crate::config::{BitRate, CheckSource, Config, Limits, NodeId, Role, SliceSec
 use crate::n4::WallClock;
 use datapath::nat::{Plan, PlanError};
 use datapath::net::{Interface, Net, NetView, Roles};
-use datapath::{Asked, Marking, Slice};
+use datapath::{Asked, Marking, Places, Slice};
 use engine::{EngineConfig, Scaling};
 use ipnet::IpNet;
 use packet::{MacAddr, Qfi};
@@ -274,7 +274,7 @@ pub(super) fn datapath(
     let base = datapath::Config::new(view);
     datapath::Config {
         seed,
-        buffered_packets: config.limits.buffered_packets as usize / workers,
+        buffered: Places::new(config.limits.buffered_packets as usize),
         held_frames: frames.map_or(base.held_frames, |frames| frames / HELD_SHARE / workers),
         reassemblies: config.limits.fragmented_packets as usize,
         fragment_flows: config.limits.fragmented_packets as usize,

@@ -59,7 +59,7 @@ fn more_or_fewer_packets_may_wait() {
     let mut worker = Worker::new(net(true), |_| true);
     worker.install(&rules(UE, Action::Buffer { notify: false, packets: 100 }), Transition::default());
     let mut waiting = |packets| {
-        change(&mut worker, |config| config.buffered_packets = packets);
+        change(&mut worker, |config| config.buffered = Places::new(packets));
         worker.process(1, &vec![downlink(10); 10]);
         worker.datapath.counters().buffered
     };
