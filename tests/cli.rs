@@ -249,9 +249,20 @@ impl CtlBackend for Fake {
         let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
         Ok(vec![RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None }])
     }
+    fn config(&self) -> Result<String, CtlError> {
+        Ok("[limits]\nsessions = 7\n".into())
+    }
     fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
-        let (address, mac) = ([192, 0, 2, 10].into(), "02:09:00:00:00:01".into());
-        Ok(vec![NeighbourLine { interface: "n3".into(), address, mac, configured: true }])
+        let line = |host, state: &str| NeighbourLine {
+            interface: "n3".into(),
+            address: [192, 0, 2, host].into(),
+            mac: (host == 10).then(|| "02:09:00:00:00:01".into()),
+            configured: false,
+            state: Some(state.into()),
+            heard_seconds: (host == 10).then_some(65),
+            users: 1,
+        };
+        Ok(vec![line(10, "reachable"), line(11, "incomplete")])
     }
     fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
         Ok(vec![GnbLine {
@@ -391,8 +402,9 @@ fn ctl_asks_a_running_upf() {
     );
     assert_eq!(
         ends(&ask(&["ctl", "neighbours"]), 0).0,
-        "INTERFACE  ADDRESS     MAC                FROM\n\
-         n3         192.0.2.10  02:09:00:00:00:01  configuration\n"
+        "INTERFACE  ADDRESS     MAC                FROM       STATE       HEARD      USERS\n\
+         n3         192.0.2.10  02:09:00:00:00:01  ARP or ND  reachable   1m 5s ago      1\n\
+         n3         192.0.2.11  -                  ARP or ND  incomplete  -              1\n"
     );
     assert_eq!(
         ends(&ask(&["ctl", "gnbs"]), 0).0,

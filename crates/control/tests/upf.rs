@@ -308,6 +308,25 @@ fn with_another_worker_the_death_of_one_ends_nothing() {
 }
 
 #[test]
+fn neighbours_are_told_as_the_workers_that_know_them_best_do() {
+    let mut rig = Rig::start(2, None);
+    let session = rig.establish(1);
+    rig.up(&session);
+    let lines = rig.backend.neighbours().unwrap();
+    let line = |address: &str| lines.iter().find(|line| line.address.to_string() == address).unwrap();
+    for (address, mac) in [("192.0.2.10", "02:09:00:00:00:01"), ("203.0.113.253", "02:09:00:00:00:03")] {
+        let line = line(address);
+        assert_eq!((line.mac.as_deref(), line.configured), (Some(mac), true));
+        assert_eq!((line.state.as_deref(), line.heard_seconds), (Some("fixed"), None));
+    }
+    // The session's gNB, and the router of the default route; nobody needs the other one.
+    let users = ["192.0.2.10", "203.0.113.254", "203.0.113.253"].map(|address| line(address).users);
+    assert_eq!(users, [1, 1, 0]);
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
+}
+
+#[test]
 fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     let mut rig = Rig::start(1, None);
     let session = rig.establish(1);

@@ -61,6 +61,13 @@ pub enum Command {
         /// Which.
         session: SessionRef,
     },
+    /// Sent to every worker: tell what is known of some neighbours. Answered by [`Event::Neighbours`].
+    Neighbours {
+        /// For the answer.
+        token: Token,
+        /// Where to begin: 0, or where the last answer says.
+        from: u32,
+    },
     /// Sent to every worker: a TEID that an SMF chose leads to this place (or, `None`, no longer).
     Directory {
         /// The TEID on the wire.
@@ -110,6 +117,7 @@ impl Command {
             | Self::Net(_)
             | Self::Neighbour { .. }
             | Self::Limits(_)
+            | Self::Neighbours { .. }
             | Self::Mirror(_)
             | Self::FlowMarks(_) => None,
         }
@@ -215,6 +223,15 @@ pub enum Event {
         token: Token,
         /// `None`: no such session.
         session: Option<Box<SessionSnapshot>>,
+    },
+    /// Answer to [`Command::Neighbours`].
+    Neighbours {
+        /// The command's.
+        token: Token,
+        /// Some of them.
+        seen: Box<[crate::NeighbourSight]>,
+        /// Where to go on; `None`: these were the last.
+        next: Option<u32>,
     },
 }
 

@@ -95,6 +95,9 @@ pub struct Datapath<F: Frame> {
     pub(crate) scratch: Vec<u8>,
 }
 
+/// Neighbours' places that are looked at between two bursts: some microseconds.
+const LOOK: u32 = 512;
+
 impl<F: Frame> Datapath<F> {
     /// A worker without shards.
     pub fn new(config: Config) -> Self {
@@ -711,6 +714,10 @@ impl<F: Frame> Datapath<F> {
             Command::Inspect { token, session } => {
                 let snapshot = self.snapshot(session).map(Box::new);
                 cx.out.events.push(Event::Snapshot { token, session: snapshot });
+            }
+            Command::Neighbours { token, from } => {
+                let (seen, next) = self.network.neighbours.look(from, LOOK);
+                cx.out.events.push(Event::Neighbours { token, seen: seen.into(), next });
             }
             Command::Directory { teid, place } => self.directory.set_teid(teid, place),
             Command::AddressDirectory { prefix, session } => self.directory.set_prefix(prefix, session),

@@ -153,6 +153,7 @@ pub use datapath::{Datapath, FlowMemory};
 pub use feeder::{CheckSource, SILENCE};
 pub use load::ShardLoads;
 pub use marking::Marking;
+pub use neighbour::{Sight as NeighbourSight, State as NeighbourState};
 pub use net::{Net, NetView};
 pub use outbox::Outbox;
 pub use peer::Numbers as PeerNumbers;

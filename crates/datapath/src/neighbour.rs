@@ -90,20 +90,55 @@ impl Word {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+/// What is known of a neighbour (RFC 4861 §7.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum State {
     /// Nobody asked yet, or nobody answered.
     Unknown,
     /// Asked, on the whole link.
     Incomplete,
-    Reachable,
+    /// Nobody has asked for long whether he is still there.
     Stale,
     /// Stale and in use: asked soon.
     Delay,
     /// Asked, alone.
     Probe,
+    /// He answered, not long ago.
+    Reachable,
     /// Configured: whatever is heard.
     Fixed,
+}
+
+impl State {
+    /// The name in displays.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Incomplete => "incomplete",
+            Self::Stale => "stale",
+            Self::Delay => "delay",
+            Self::Probe => "probe",
+            Self::Reachable => "reachable",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
+/// A neighbour as a worker sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sight {
+    /// Index of the interface.
+    pub interface: u16,
+    /// Its address.
+    pub address: IpAddr,
+    /// Where it is, if that is known.
+    pub mac: Option<MacAddr>,
+    /// What is known of it.
+    pub state: State,
+    /// When this worker last heard where it is, itself or from another.
+    pub heard: Option<Nanos>,
+    /// Routes and far ends of tunnels that lead to it.
+    pub users: usize,
 }
 
 /// The line of those who make room, in which an entry stands.
@@ -127,6 +162,8 @@ struct Entry<F> {
     timer: Option<TimerId>,
     /// When it last moved to another MAC address.
     moved: Option<Nanos>,
+    /// When it was last said where it is.
+    heard: Option<Nanos>,
     users: Vec<User>,
     frames: VecDeque<F>,
     /// Which wait of all the frames are, see [`Neighbours::waits`].
@@ -314,6 +351,22 @@ impl<F> Neighbours<F> {
         Some(spot)
     }
 
+    /// Some of them, of the places from `from` on, of which `most` are looked at; and where to go on, if these weren't the last.
+    pub fn look(&self, from: u32, most: u32) -> (Vec<Sight>, Option<u32>) {
+        let next = from.saturating_add(most);
+        let places = self.entries.get(from as usize..).unwrap_or_default().iter().take(most as usize);
+        let sight = |entry: &Entry<F>| Sight {
+            interface: entry.way.interface,
+            address: entry.way.target,
+            mac: entry.way.mac(),
+            state: entry.state,
+            heard: entry.heard,
+            users: entry.users.len(),
+        };
+        let seen = places.flatten().map(sight).collect();
+        (seen, ((next as usize) < self.entries.len()).then_some(next))
+    }
+
     /// Packets go to this neighbour.
     #[inline]
     pub fn touch(&mut self, interface: u16, address: IpAddr) {
@@ -352,6 +405,7 @@ impl<F> Neighbours<F> {
             tries: 0,
             timer: None,
             moved: None,
+            heard: None,
             users: Vec::new(),
             frames: VecDeque::new(),
             wait: 0,
@@ -585,6 +639,7 @@ impl<F> Neighbours<F> {
             entry.moved = Some(now);
             news.tell |= ours;
         }
+        entry.heard = Some(now);
         if known != Some(mac) {
             entry.way.set_mac(Some(mac));
             self.near.forget(&entry.way);

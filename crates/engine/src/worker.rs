@@ -514,6 +514,7 @@ impl<P: Port> Worker<P> {
                 Event::Applied { .. }
                     | Event::Refused { .. }
                     | Event::Snapshot { .. }
+                    | Event::Neighbours { .. }
                     | Event::MirrorsEnded { .. }
             );
             if is_answer || self.backlog.len() < EVENT_BACKLOG {

@@ -1,6 +1,6 @@
 //! The network around the UPF: `ctl routes`, `neighbours`, `gnbs` and `pools`.
 
-use super::words::or_dash;
+use super::words::{ago, or_dash};
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
 use control::ctl::{GnbLine, NeighbourLine, PoolLine, RouteLine};
@@ -19,12 +19,28 @@ pub fn routes(routes: &[RouteLine]) -> String {
     table.to_string()
 }
 
-/// Whose MAC address is known.
+/// Neighbours, and what is known of them.
 pub fn neighbours(neighbours: &[NeighbourLine]) -> String {
-    let mut table = Table::new(&[("INTERFACE", Left), ("ADDRESS", Left), ("MAC", Left), ("FROM", Left)]);
+    let mut table = Table::new(&[
+        ("INTERFACE", Left),
+        ("ADDRESS", Left),
+        ("MAC", Left),
+        ("FROM", Left),
+        ("STATE", Left),
+        ("HEARD", Left),
+        ("USERS", Right),
+    ]);
     for line in neighbours {
         let from = if line.configured { "configuration" } else { "ARP or ND" };
-        table.row([line.interface.clone(), line.address.to_string(), line.mac.clone(), from.into()]);
+        table.row([
+            line.interface.clone(),
+            line.address.to_string(),
+            or_dash(line.mac.as_ref()),
+            from.into(),
+            or_dash(line.state.as_ref()),
+            or_dash(line.heard_seconds.map(|seconds| format!("{} ago", ago(seconds))).as_ref()),
+            line.users.to_string(),
+        ]);
     }
     table.to_string()
 }

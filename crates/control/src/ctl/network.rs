@@ -16,17 +16,27 @@ pub struct RouteLine {
     pub mac: Option<String>,
 }
 
-/// A neighbour whose MAC address is known.
+/// A neighbour: one whose MAC address is known, or that is looked for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NeighbourLine {
     /// The interface's name.
     pub interface: String,
     /// Its address.
     pub address: IpAddr,
-    /// Its MAC address.
-    pub mac: String,
+    /// Its MAC address, if it is known.
+    pub mac: Option<String>,
     /// It is in the configuration; else it was heard.
     pub configured: bool,
+    /// RFC 4861's state, in the worker that knows it best: `incomplete`, `stale`, `delay`, `probe` or `reachable`; `fixed` where it is
+    /// configured. None: no worker knows it any more, or they don't answer.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// Seconds since a worker last heard where it is.
+    #[serde(default)]
+    pub heard_seconds: Option<u64>,
+    /// Routes and far ends of tunnels that lead to it, in the worker that has most.
+    #[serde(default)]
+    pub users: u64,
 }
 
 /// A gNB, or another UPF, that sessions send to.

@@ -96,8 +96,10 @@ impl CtlBackend for Fake {
         Ok(vec![RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None }])
     }
     fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
-        let (address, mac) = ([192, 0, 2, 10].into(), "02:09:00:00:00:01".into());
-        Ok(vec![NeighbourLine { interface: "n3".into(), address, mac, configured: true }])
+        let (address, mac) = ([192, 0, 2, 10].into(), Some("02:09:00:00:00:01".into()));
+        let (state, heard_seconds, users) = (Some("reachable".into()), Some(3), 2);
+        let interface = "n3".into();
+        Ok(vec![NeighbourLine { interface, address, mac, configured: true, state, heard_seconds, users }])
     }
     fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
         Ok(vec![GnbLine {

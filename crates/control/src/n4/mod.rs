@@ -350,6 +350,7 @@ impl N4 {
             // The network around us, mirrors, translation and what is in the NIC are not N4's concern.
             Event::Neighbour { .. }
             | Event::NeighbourMoved { .. }
+            | Event::Neighbours { .. }
             | Event::Unresolved { .. }
             | Event::MirrorsEnded { .. }
             | Event::Nat(_)

@@ -202,7 +202,17 @@ impl CtlBackend for Backend {
     }
 
     fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
-        self.ask(|upf| Ok(describe_network::neighbours(upf)))
+        let mut lines = self.ask(|upf| Ok(describe_network::known(upf)))?;
+        // In bites, so that SMFs are answered in between.
+        let mut from = Some(0);
+        while let Some(place) = from {
+            (lines, from) = self.ask(move |upf| {
+                let mut lines = lines;
+                let next = describe_network::seen(upf, place, &mut lines);
+                Ok((lines, next))
+            })?;
+        }
+        Ok(lines.into_values().map(|(_, line)| line).collect())
     }
 
     fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {

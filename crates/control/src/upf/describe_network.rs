@@ -3,9 +3,12 @@
 use super::Upf;
 use super::calendar::utc;
 use crate::ctl::{GnbLine, MAX_PAGE, NeighbourLine, PoolLine, RouteLine};
+use datapath::NeighbourState;
 use datapath::net::Hop;
 use packet::MacAddr;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use tables::Nanos;
 
 fn interface(upf: &Upf, number: u16) -> String {
     let interface = upf.net.interfaces().get(usize::from(number));
@@ -33,18 +36,57 @@ pub(super) fn routes(upf: &Upf) -> Vec<RouteLine> {
     routes.into_iter().map(line).collect()
 }
 
-pub(super) fn neighbours(upf: &Upf) -> Vec<NeighbourLine> {
+/// Neighbours by interface and address, each with the state in the worker that knows it best.
+pub(super) type Neighbours = BTreeMap<(u16, IpAddr), (Option<NeighbourState>, NeighbourLine)>;
+
+/// Neighbours that control knows: they are configured, or some worker told of them.
+pub(super) fn known(upf: &Upf) -> Neighbours {
     let configured = |number: u16, address| {
         let given = &upf.config.neighbours;
         given.iter().any(|known| known.interface as u16 == number && known.address == address)
     };
-    let line = |(number, address, mac): (u16, IpAddr, MacAddr)| NeighbourLine {
-        interface: interface(upf, number),
-        address,
-        mac: mac.to_string(),
-        configured: configured(number, address),
+    let entry = |(number, address, mac): (u16, IpAddr, MacAddr)| {
+        let mut line = line(upf, number, address);
+        (line.mac, line.configured) = (Some(mac.to_string()), configured(number, address));
+        ((number, address), (None, line))
     };
-    upf.net.neighbours().take(MAX_PAGE as usize).map(line).collect()
+    upf.net.neighbours().take(MAX_PAGE as usize).map(entry).collect()
+}
+
+fn line(upf: &Upf, number: u16, address: IpAddr) -> NeighbourLine {
+    let interface = interface(upf, number);
+    NeighbourLine {
+        interface,
+        address,
+        mac: None,
+        configured: false,
+        state: None,
+        heard_seconds: None,
+        users: 0,
+    }
+}
+
+/// What workers know of some neighbours, of their places from `from` on. Where there are more; `None`: nowhere, or they don't answer.
+pub(super) fn seen(upf: &mut Upf, from: u32, lines: &mut Neighbours) -> Option<u32> {
+    let (sights, next) = upf.neighbours(from)?;
+    let now = upf.clock.now();
+    for sight in sights {
+        let key = (sight.interface, sight.address);
+        if lines.len() >= MAX_PAGE as usize && !lines.contains_key(&key) {
+            continue;
+        }
+        let (best, line) =
+            lines.entry(key).or_insert_with(|| (None, line(upf, sight.interface, sight.address)));
+        line.users = line.users.max(sight.users as u64);
+        let heard = sight.heard.map(|heard| now.since(heard) / Nanos::SECOND);
+        line.heard_seconds = line.heard_seconds.into_iter().chain(heard).min();
+        if best.is_none_or(|known| known < sight.state) {
+            *best = Some(sight.state);
+            line.state = Some(sight.state.name().to_owned());
+            line.mac = sight.mac.map(|mac| mac.to_string()).or(line.mac.take());
+        }
+    }
+    next
 }
 
 pub(super) fn gnbs(upf: &mut Upf) -> Vec<GnbLine> {

@@ -33,6 +33,7 @@ use crate::ctl::{CtlBindError, CtlServer, PortLine, Timeouts};
 use crate::kernel;
 use crate::n4::{N4, Order};
 use bindings::Bindings;
+use datapath::NeighbourSight;
 use datapath::command::{Command, Event, SessionSnapshot, Token};
 use datapath::net::{Net, NetError};
 use engine::topology::{NotEnoughCores, SYSFS};
@@ -171,6 +172,8 @@ pub struct Upf {
     public_pools: Arc<[String]>,
     flow_log: Option<FlowLog>,
     snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
+    /// What workers told of their neighbours, and where each goes on.
+    sights: Vec<(Token, Box<[NeighbourSight]>, Option<u32>)>,
     inspections: u64,
     /// Requests whose answer waits until all workers have passed a fence, in order.
     fenced: VecDeque<(Fence, Token)>,
@@ -251,6 +254,7 @@ impl Upf {
             public_pools: config.nat.pools.iter().map(|pool| pool.name.clone()).collect(),
             flow_log,
             snapshot: None,
+            sights: Vec::new(),
             inspections: 0,
             fenced: VecDeque::new(),
             mirrors: mirrors::Mirrors::new(macs),
@@ -363,6 +367,7 @@ impl Upf {
         let mut learned = Vec::new();
         let mut ended = Vec::new();
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
+        let sights = &mut self.sights;
         let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
         let pools = &self.public_pools;
         self.engine.drain(|_, event| {
@@ -396,6 +401,7 @@ impl Upf {
                 Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
                     *snapshot = Some((token, session))
                 }
+                Event::Neighbours { token, seen, next } => sights.push((token, seen, next)),
                 Event::OffloadFailed { port, failure } => {
                     tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");
                 }
@@ -481,6 +487,28 @@ impl Upf {
                 _ => std::thread::yield_now(),
             }
         }
+        None
+    }
+
+    /// Some of the neighbours that workers know, from these places of theirs on, and where to go on. `None`: a worker doesn't answer.
+    fn neighbours(&mut self, from: u32) -> Option<(Vec<NeighbourSight>, Option<u32>)> {
+        self.inspections += 1;
+        let token = Token(INSPECTIONS | self.inspections);
+        let workers = (0..self.engine.workers()).filter(|worker| self.engine.is_alive(*worker)).count();
+        self.engine.broadcast(|| Command::Neighbours { token, from });
+        let deadline = Instant::now() + INSPECT_WITHIN;
+        while Instant::now() < deadline {
+            self.engine.flush();
+            self.take_events(self.clock.now());
+            self.sights.retain(|(answered, ..)| *answered == token);
+            if self.sights.len() >= workers {
+                let sights = std::mem::take(&mut self.sights);
+                let next = sights.iter().filter_map(|(_, _, next)| *next).min();
+                return Some((sights.into_iter().flat_map(|(_, seen, _)| seen).collect(), next));
+            }
+            std::thread::yield_now();
+        }
+        self.sights.clear();
         None
     }
 }

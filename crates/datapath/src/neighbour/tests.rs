@@ -64,6 +64,40 @@ fn frames_wait_and_are_set_free_in_order() {
 }
 
 #[test]
+fn what_is_known_is_told_in_pieces() {
+    let mut neighbours = neighbours(100, 2);
+    for host in 1..=10 {
+        neighbours.hold(&way(0, host), 1, at(1));
+    }
+    neighbours.hear(&way(0, 3), MAC, ANSWER, at(2));
+    neighbours.fix(
+        &[{
+            let mut fixed = way(0, 4);
+            fixed.set_mac(Some(OTHER));
+            fixed
+        }],
+        at(2),
+    );
+    neighbours.pin(&way(0, 5), User::Peer(9));
+    for most in [1, 3, 10, 512] {
+        let (mut seen, mut from) = (Vec::new(), Some(0));
+        while let Some(place) = from {
+            let (more, next) = neighbours.look(place, most);
+            assert!(more.len() <= most as usize);
+            seen.extend(more);
+            from = next;
+        }
+        assert_eq!(seen.len(), 10);
+        let of = |host: u32| seen.iter().find(|sight| sight.address == way(0, host).target).unwrap();
+        let short = |sight: &Sight| (sight.state.name(), sight.mac, sight.heard, sight.users);
+        assert_eq!(short(of(1)), ("incomplete", None, None, 0));
+        assert_eq!(short(of(3)), ("reachable", Some(MAC), Some(at(2)), 0));
+        assert_eq!(short(of(4)), ("fixed", Some(OTHER), None, 0));
+        assert_eq!(short(of(5)), ("incomplete", None, None, 1));
+    }
+}
+
+#[test]
 fn silence_loses_the_frames() {
     let mut neighbours = neighbours(4, 2);
     neighbours.hold(&way(0, 1), 1, at(0));

@@ -280,7 +280,8 @@ impl Offload {
             Command::Directory { .. }
             | Command::FlowMarks(_)
             | Command::Limits(_)
-            | Command::Neighbour { .. } => {}
+            | Command::Neighbour { .. }
+            | Command::Neighbours { .. } => {}
         }
     }
 
