@@ -9,7 +9,7 @@ use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_o
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
-use datapath::{CheckSource, Config, Datapath, Outbox, SessionSnapshot};
+use datapath::{CheckSource, Config, Datapath, Outbox, SessionSnapshot, Slice};
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
 use io::offload::{Failure, Feature, FlowOffload, NoOffload};
 use io::{BURST, Frame, Port, RxQueue, TxQueue};
@@ -82,7 +82,11 @@ struct Side {
 
 impl Side {
     fn new(table: Option<&FlowTableConfig>, policy: Policy) -> Self {
-        Self::of(Config { flow_idle: 1, ..Config::new(net().view()) }, table, policy)
+        Self::of(
+            Config { flow_idle: 1, slices: vec![Slice::default()], ..Config::new(net().view()) },
+            table,
+            policy,
+        )
     }
 
     fn of(config: Config, table: Option<&FlowTableConfig>, policy: Policy) -> Self {
@@ -265,6 +269,8 @@ struct Kind {
     mbr: Option<u64>,
     /// A second URR measures before the rate is limited, as free5GC's do.
     before: Option<u64>,
+    /// It is in the slice, which has no rate.
+    slice: bool,
 }
 
 fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
@@ -343,7 +349,7 @@ fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
         ue_ipv6: Some(format!("2001:db8:45:{number:x}::/64").parse().unwrap()),
         framed_ipv4: Box::default(),
         framed_ipv6: Box::default(),
-        slice: None,
+        slice: kind.slice.then_some(0),
         classifier: None,
         pdrs: pdrs.into(),
         fars: [
@@ -800,6 +806,7 @@ fn hardware_and_software_agree() {
                         threshold: (rng.random_range(0..3) == 0).then_some(700_000),
                         teid: rng.random_range(1..1000),
                         mbr: (rng.random_range(0..3) == 0).then_some(1_000_000_000),
+                        slice: rng.random_range(0..4) == 0,
                         before: (rng.random_range(0..3) == 0).then_some(900_000),
                     };
                     for side in [&mut hard, &mut soft] {
@@ -875,6 +882,7 @@ fn hardware_and_software_agree() {
         offload.as_mut().unwrap().stop(*now, datapath, out);
         let counters = hard.report().counters;
         assert!(counters.packets > 300 && left > 3000, "seed {seed}: {counters:?} of {left}");
+        assert_eq!(hard.datapath.slices(), soft.datapath.slices(), "seed {seed}");
         let (a, b) = (hard.datapath.counters(), soft.datapath.counters());
         assert_eq!((a.uplink, a.downlink, a.drops), (b.uplink, b.downlink, b.drops));
     }

@@ -329,3 +329,22 @@ fn a_second_counter_measures_what_came() {
     world.run(150, 50);
     assert!(world.side.switch.is_empty() && world.side.report().counters.refused[0] > 0);
 }
+
+#[test]
+fn a_slice_that_is_only_counted_counts_what_the_device_forwards() {
+    for mbr in [None, Some(80 * MBIT)] {
+        let kind = Kind { teid: 9, slice: true, mbr, ..Kind::default() };
+        let mut side = one_session(&kind, &FlowTableConfig::default());
+        let packets = [(0, PLAIN.uplink()), (1, PLAIN.downlink())];
+        warm(&mut side, &packets, 2);
+        let seen = side.seen;
+        packets.iter().for_each(|(port, packet)| side.send(*port, &vec![packet.clone(); 100]));
+        assert_eq!(side.seen, seen);
+        let pdrs = side.snapshot(place(1)).unwrap().pdrs;
+        let [both] = side.datapath.slices()[..] else { panic!("one slice") };
+        for ((_, packets, bytes), traffic) in pdrs.into_iter().zip(both) {
+            assert!(packets > 100);
+            assert_eq!((traffic.green.packets, traffic.green.bytes), (packets, bytes));
+        }
+    }
+}
