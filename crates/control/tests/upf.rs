@@ -347,22 +347,25 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     let file = FILE.replace("name = \"n6\"\n", "name = \"n6\"\nmtu = 1400\n")
         + "[limits]\nsessions = 5\nflows-reserved = 512\n";
     let told = rig.backend.reload(parse(&file)).unwrap();
+    // What was not written down follows what it is a part of.
+    let follows = ["limits.sessions", "limits.sessions-per-peer"];
     assert_eq!(
         (told.changed, told.restart),
-        (vec!["limits.sessions"], vec!["interface", "route", "neighbour", "limits.flows-reserved"])
+        (follows.to_vec(), vec!["interface", "route", "neighbour", "limits.flows-reserved"])
     );
     assert_eq!(rig.up(&session), ROUTERS[0]);
     // What is told to be in force is what could be, and can be read.
     let (told, in_force) = (parse(&rig.backend.config().unwrap()), parse(&moved));
     assert_eq!((&told.routes, &told.neighbours), (&in_force.routes, &in_force.neighbours));
-    assert_eq!((&told.interfaces, told.limits), (&in_force.interfaces, in_force.limits));
+    assert_eq!(told.interfaces, in_force.interfaces);
+    assert_eq!((told.limits.sessions, told.limits.flows_reserved), (5, in_force.limits.flows_reserved));
     // The SMF is no longer among the peers.
     let file =
         moved.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\npeers = [\"127.0.0.7/32\"]");
     let told = rig.backend.reload(parse(&file)).unwrap();
     assert_eq!(
         (told.changed, told.shut_out),
-        (vec!["n4.peers", "limits.sessions"], vec!["198.51.100.100".to_owned()])
+        ([&["n4.peers"], &follows[..]].concat(), vec!["198.51.100.100".to_owned()])
     );
     let release = rig.smf.ask(Nanos(0), MessageType::SESSION_DELETION_REQUEST, session.seid, |_| {});
     let refused = |rig: &Rig| {
