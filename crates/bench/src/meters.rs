@@ -84,8 +84,8 @@ pub fn run(config: &MetersConfig, clock: Tsc, progress: &mut dyn Progress) -> Re
     for &sessions in &config.sessions {
         let mut rigs = Vec::new();
         for case in CASES {
-            progress.tell(&format!("{sessions} sessions: {} {}", case.meters, case.kind));
-            rigs.push(prepare(sessions, case, clock)?);
+            progress.tell(&format!("{sessions} sessions, {} {}: establishing", case.meters, case.kind));
+            rigs.push(prepare(sessions, case, clock, progress)?);
         }
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
@@ -127,16 +127,19 @@ pub fn run(config: &MetersConfig, clock: Tsc, progress: &mut dyn Progress) -> Re
 }
 
 /// Sessions with these meters, and their subscribers in the order in which packets come.
-fn prepare(sessions: usize, case: Case, clock: Tsc) -> Result<(Path, Vec<Subscriber>), PathError> {
+fn prepare(
+    sessions: usize,
+    case: Case,
+    clock: Tsc,
+    progress: &mut dyn Progress,
+) -> Result<(Path, Vec<Subscriber>), PathError> {
     let meter = MeterConfig::with_burst_time(RATE, 100_000_000, 10_000);
     let shared = || Some(Arc::new(SharedMarker::new(meter, meter)));
     let mut path = Path::new(clock, |config| {
         config.slices = vec![Slice { uplink: shared(), downlink: shared() }];
     })?;
-    let mut subscribers = Vec::with_capacity(sessions);
-    for _ in 0..sessions {
-        subscribers.push(path.add_session(|place, tunnel, ue| case.apply(rules(place, tunnel, ue)))?);
-    }
+    let rules = |place, tunnel, ue| case.apply(rules(place, tunnel, ue));
+    let mut subscribers = path.add_sessions(sessions, rules, progress)?;
     path::shuffle(&mut subscribers);
     Ok((path, subscribers))
 }
@@ -145,11 +148,19 @@ fn prepare(sessions: usize, case: Case, clock: Tsc) -> Result<(Path, Vec<Subscri
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::{Parts, Silent};
+
+    #[test]
+    fn many_sessions_are_not_established_in_silence() {
+        let mut parts = Parts::default();
+        prepare(1 << 15, CASES[0], Tsc::process(), &mut parts).unwrap();
+        assert!(parts.0 > 0);
+    }
 
     #[test]
     fn every_packet_is_metered_and_forwarded() {
         for case in CASES {
-            let (mut path, subscribers) = prepare(50, case, Tsc::process()).unwrap();
+            let (mut path, subscribers) = prepare(50, case, Tsc::process(), &mut Silent).unwrap();
             for uplink in [true, false] {
                 let source = path::stream(uplink, subscribers.iter().map(|one| (*one, UE_PORT))).unwrap();
                 path.forward(&mut Mix::of(ReplayRx::new(source), u16::from(!uplink)), 1280).unwrap();

@@ -69,9 +69,10 @@ pub fn run(config: &NatConfig, clock: Tsc, progress: &mut dyn Progress) -> Resul
     for &mappings in &config.mappings {
         progress.tell(&format!("{mappings} mappings: establishing"));
         let mut rates = Vec::new();
-        let mut plain = prepare(mappings, clock, false)?;
-        let mut translated = prepare(mappings, clock, true)?;
-        rates.push(translated.open(clock)?);
+        let mut plain = prepare(mappings, clock, false, progress)?;
+        let mut translated = prepare(mappings, clock, true, progress)?;
+        progress.tell(&format!("{mappings} mappings: making them"));
+        rates.push(translated.open(clock, progress)?);
         for uplink in [true, false] {
             let direction = if uplink { "uplink" } else { "downlink" };
             progress.tell(&format!("{mappings} mappings: {direction}"));
@@ -107,7 +108,7 @@ pub fn run(config: &NatConfig, clock: Tsc, progress: &mut dyn Progress) -> Resul
         if mappings > 1 {
             progress.tell(&format!("{mappings} mappings: making them"));
             for _ in 1..config.runs {
-                rates.push(prepare(mappings, clock, true)?.open(clock)?);
+                rates.push(prepare(mappings, clock, true, progress)?.open(clock, progress)?);
             }
             let params = [("mappings", (mappings as u64).into())];
             report.results.push(Measured::of("mappings_per_second", "1/s", &params, &rates));
@@ -125,7 +126,7 @@ struct Bench {
     nat: bool,
 }
 
-fn prepare(mappings: usize, clock: Tsc, nat: bool) -> Result<Bench, NatError> {
+fn prepare(mappings: usize, clock: Tsc, nat: bool, progress: &mut dyn Progress) -> Result<Bench, NatError> {
     let mut net = path::network().map_err(PathError::Net)?;
     if nat {
         // One public address for each shard, with 1,008 blocks.
@@ -142,8 +143,7 @@ fn prepare(mappings: usize, clock: Tsc, nat: bool) -> Result<Bench, NatError> {
     })?;
     let sessions = mappings.div_ceil(ENDPOINTS);
     let mut endpoints = Vec::with_capacity(mappings);
-    for _ in 0..sessions {
-        let subscriber = path.add_session(forward::rules)?;
+    for subscriber in path.add_sessions(sessions, forward::rules, progress)? {
         let ports = FIRST_PORT..FIRST_PORT + ENDPOINTS as u16;
         endpoints.extend(ports.map(|port| (subscriber, port)).take(mappings - endpoints.len()));
     }
@@ -153,10 +153,11 @@ fn prepare(mappings: usize, clock: Tsc, nat: bool) -> Result<Bench, NatError> {
 
 impl Bench {
     /// Sends the first packet of each endpoint; says how many mappings were made in a second.
-    fn open(&mut self, clock: Tsc) -> Result<f64, NatError> {
+    fn open(&mut self, clock: Tsc, progress: &mut dyn Progress) -> Result<f64, NatError> {
         let stream = path::stream(true, self.endpoints.iter().copied())?;
-        let rx = ReplayRx::new(stream).limited(self.endpoints.len() as u64);
-        let (ticks, _) = self.path.once(rx, 0, &mut |_| ())?;
+        let all = self.endpoints.len() as u64;
+        let (ticks, _) =
+            self.path.once(ReplayRx::new(stream).limited(all), 0, &mut |done| progress.part(done, all))?;
         Ok(self.endpoints.len() as f64 * clock.hz() as f64 / ticks as f64)
     }
 
@@ -186,11 +187,20 @@ impl Bench {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::{Parts, Silent};
+
+    #[test]
+    fn many_mappings_are_not_made_in_silence() {
+        let mut parts = Parts::default();
+        let mut bench = prepare(1 << 15, Tsc::process(), true, &mut parts).unwrap();
+        bench.open(Tsc::process(), &mut parts).unwrap();
+        assert!(parts.0 > 0);
+    }
 
     #[test]
     fn every_packet_is_translated_both_ways() {
-        let mut bench = prepare(1000, Tsc::process(), true).unwrap();
-        assert!(bench.open(Tsc::process()).unwrap() > 0.0);
+        let mut bench = prepare(1000, Tsc::process(), true, &mut Silent).unwrap();
+        assert!(bench.open(Tsc::process(), &mut Silent).unwrap() > 0.0);
         for uplink in [true, false] {
             let source = bench.source(uplink).unwrap();
             bench.path.forward(&mut Mix::of(ReplayRx::new(source), u16::from(!uplink)), 2560).unwrap();

@@ -16,6 +16,21 @@ pub trait Progress {
     fn draw(&mut self, _figure: Figure) {}
 }
 
+/// How often it was said how far work is.
+#[cfg(test)]
+#[derive(Default)]
+pub struct Parts(pub u64);
+
+#[cfg(test)]
+impl Progress for Parts {
+    fn tell(&mut self, _: &str) {}
+    fn part(&mut self, done: u64, of: u64) {
+        assert!(done <= of);
+        self.0 += 1;
+    }
+    fn keep(&mut self, _: &Report) {}
+}
+
 /// Nobody waits.
 pub struct Silent;
 

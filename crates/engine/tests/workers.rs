@@ -4,7 +4,7 @@
 
 use crate::rig::{N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, network, packet, rules, tunnel, ue, wait};
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::offload::{Mode, Policy};
+use datapath::offload::{Mode, Policy, TakenBack};
 use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, EngineError, WorkerReport};
 use io::Frame;
@@ -14,6 +14,7 @@ use session::rules::Tunnel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tables::Nanos;
 use tables::clock::Tsc;
 
 fn nic(mac: MacAddr, queues: u16) -> (MemNic, MemWire) {
@@ -38,8 +39,12 @@ fn start_with(
         for port in &ports {
             switch.plug(port).unwrap();
         }
-        let eager = Policy { packets_per_second: 10, lifetime: 0, sample: 1, ..Policy::new(mode) };
+        let idle = 3600 * Nanos::SECOND;
+        let eager = Policy { packets_per_second: 10, lifetime: 0, sample: 1, idle, ..Policy::new(mode) };
         config.offload = Some(eager);
+        // Whoever isn't running doesn't answer.
+        config.patience = Duration::from_secs(20);
+        config.scaling.rebalance = None;
     }
     let datapath = datapath::Config::new(network().view());
     (Engine::start(&mut ports, &config, &datapath, Tsc::process()), ports, n3_wire, n6_wire)
@@ -163,46 +168,68 @@ fn after_a_fence_every_worker_knows_the_directory() {
     assert!(reports.iter().map(|report| report.load.handed_off).sum::<u64>() > u64::from(SESSIONS) / 4);
 }
 
-/// Flows of eight sessions that all arrive at one worker: until `done` says so, and then once more.
-fn until(
-    mode: Mode,
-    mut done: impl FnMut(&MemSwitch, &[WorkerReport]) -> bool,
-) -> (MemSwitch, Vec<WorkerReport>, Vec<WorkerReport>, u64) {
-    let switch = MemSwitch::new(FlowTableConfig::default());
-    let (engine, _ports, mut n3, mut n6) = start_with(2, 2, Some((&switch, mode)));
-    let mut engine = engine.unwrap();
-    for index in 0..8 {
-        let rules = Arc::new(rules(index));
-        let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
-        engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
+/// Flows of eight sessions that all arrive at one worker, with a NIC that can take them off the workers' hands.
+struct Flows {
+    switch: MemSwitch,
+    engine: Engine,
+    _ports: Vec<MemNic>,
+    n3: MemWire,
+    n6: MemWire,
+    sent: u64,
+    arrived: u64,
+    out: Vec<MemFrame>,
+}
+
+impl Flows {
+    fn new(mode: Mode) -> Self {
+        let switch = MemSwitch::new(FlowTableConfig::default());
+        let (engine, ports, n3, n6) = start_with(2, 2, Some((&switch, mode)));
+        let mut engine = engine.unwrap();
+        for index in 0..8 {
+            let rules = Arc::new(rules(index));
+            let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
+            engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
+        }
+        let mut applied = 0;
+        wait("sessions", || {
+            engine.flush();
+            engine.drain(|_, event| applied += u32::from(matches!(event, Event::Applied { .. })));
+            applied == 8
+        });
+        Self { switch, engine, _ports: ports, n3, n6, sent: 0, arrived: 0, out: Vec::new() }
     }
-    let mut applied = 0;
-    wait("sessions", || {
-        engine.flush();
-        engine.drain(|_, event| applied += u32::from(matches!(event, Event::Applied { .. })));
-        applied == 8
-    });
-    let (mut sent, mut arrived, mut out) = (0, 0, Vec::new());
-    let mut round = |n3: &mut MemWire, n6: &mut MemWire| {
+
+    /// Some packets of each, all of which arrive.
+    fn round(&mut self) {
         let mut packets = (0..40).map(|i| packet(tunnel(i % 8).teid, ue(i % 8), i)).collect();
-        sent += n3.offer(&mut packets) as u64;
+        let Self { n3, n6, sent, arrived, out, engine, .. } = self;
+        *sent += n3.offer(&mut packets) as u64;
         wait("packets", || {
+            engine.flush();
+            engine.drain(|_, event| panic!("unexpected: {event:?}"));
             out.clear();
-            arrived += n6.collect(&mut out, 64) as u64;
+            *arrived += n6.collect(out, 64) as u64;
             arrived == sent
         });
         std::thread::sleep(Duration::from_millis(1));
-        sent
-    };
+    }
+}
+
+/// Until `done` says so, and then once more.
+fn until(
+    mode: Mode,
+    mut done: impl FnMut(&MemSwitch, &[WorkerReport]) -> bool,
+) -> (Vec<WorkerReport>, Vec<WorkerReport>, u64) {
+    let mut flows = Flows::new(mode);
     wait("the NIC", || {
-        round(&mut n3, &mut n6);
-        done(&switch, &engine.reports().unwrap())
+        flows.round();
+        done(&flows.switch, &flows.engine.reports().unwrap())
     });
-    let before = engine.reports().unwrap();
-    let total = (0..20).map(|_| round(&mut n3, &mut n6)).last().unwrap();
-    let after = engine.stop().unwrap();
-    assert!(switch.is_empty(), "the workers took everything back");
-    (switch, before, after, total)
+    let before = flows.engine.reports().unwrap();
+    (0..20).for_each(|_| flows.round());
+    let after = flows.engine.stop().unwrap();
+    assert!(flows.switch.is_empty(), "the workers took everything back");
+    (before, after, flows.sent)
 }
 
 fn sum(reports: &[WorkerReport], what: impl Fn(&WorkerReport) -> u64) -> u64 {
@@ -211,7 +238,7 @@ fn sum(reports: &[WorkerReport], what: impl Fn(&WorkerReport) -> u64) -> u64 {
 
 #[test]
 fn heavy_flows_leave_the_workers_and_their_counters_come_back() {
-    let (_, before, after, total) = until(Mode::Full, |switch, _| switch.len() == 8);
+    let (before, after, total) = until(Mode::Full, |switch, _| switch.len() == 8);
     let received = |report: &WorkerReport| report.counters.received;
     assert_eq!(sum(&after, received), sum(&before, received), "no worker saw the last packets");
     assert_eq!(sum(&after, |report| report.counters.uplink.packets), total);
@@ -219,12 +246,44 @@ fn heavy_flows_leave_the_workers_and_their_counters_come_back() {
     assert_eq!(sum(&after, handled) + sum(&after, received), total);
 }
 
+/// The rules of a shard's flows go before the shard does, and what they counted goes with it.
+#[test]
+fn a_shard_that_moves_leaves_no_rule_behind() {
+    let mut flows = Flows::new(Mode::Full);
+    let back = |reports: &[WorkerReport]| {
+        sum(reports, |report| report.offload.as_ref().unwrap().counters.taken_back[TakenBack::Asked as usize])
+    };
+    for to in [0, 1, 0] {
+        wait("the NIC", || {
+            flows.round();
+            flows.switch.len() == 8
+        });
+        // The NIC alone forwards and counts these.
+        (0..5).for_each(|_| flows.round());
+        let reports = flows.engine.reports().unwrap();
+        let held = reports[1 - to].offload.as_ref().unwrap().entries as u64;
+        flows.engine.move_shards((0..8).map(|index| tunnel(index).place.shard), to).unwrap();
+        wait("the moves", || {
+            flows.round();
+            flows.engine.moves().outstanding == 0
+        });
+        let after = flows.engine.reports().unwrap();
+        assert_eq!(back(&after) - back(&reports), held, "from worker {}", 1 - to);
+        assert_eq!(after[1 - to].offload.as_ref().unwrap().entries, 0);
+    }
+    let moves = flows.engine.moves();
+    assert!(moves.moves > 0 && moves.given_up == 0, "{moves:?}");
+    let reports = flows.engine.stop().unwrap();
+    assert!(flows.switch.is_empty());
+    assert_eq!(sum(&reports, |report| report.counters.uplink.packets), flows.sent, "each is in the books");
+}
+
 #[test]
 fn heavy_flows_are_steered_to_their_worker() {
     let handed_off = |report: &WorkerReport| report.load.handed_off;
     // All packets arrive at one worker; the sessions of the other are handed to it until their flows are steered.
     let mut last = 0;
-    let (_, before, after, total) = until(Mode::Partial { queue: 0 }, |switch, reports| {
+    let (before, after, total) = until(Mode::Partial { queue: 0 }, |switch, reports| {
         let now = sum(reports, handed_off);
         now == std::mem::replace(&mut last, now) && !switch.is_empty()
     });

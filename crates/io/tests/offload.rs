@@ -404,3 +404,57 @@ fn a_mark_goes_with_the_packet_to_its_queue_and_no_further() {
     wire.collect(&mut received, 64);
     assert_eq!(marks(&received), [None; 3]);
 }
+
+#[test]
+fn rules_and_counters_may_be_late() {
+    let delay = 1_000_000;
+    let at = |n: u64| NOW.plus(n * delay);
+    for disorder in [false, true] {
+        let mut bench = Bench::new(FlowTableConfig { delay, disorder, ..FlowTableConfig::default() });
+        let mut device = bench.offload(0);
+        let handles: Vec<_> = (1..=8).map(|teid| device.insert(NOW, &uplink_rule(teid)).unwrap()).collect();
+        // Which are in force after so many halves of the delay.
+        let mut taken = Vec::new();
+        for half in 0..=4 {
+            bench.switch.set_time(NOW.plus(half * delay / 2));
+            let forwards = |teid| u32::from(!bench.send(0, &uplink(teid, 64)).0.is_empty());
+            taken.push((1..=8).map(forwards).sum::<u32>());
+        }
+        if disorder {
+            assert!(taken.is_sorted() && taken[1] > 0 && taken[2] < 8 && taken[4] == 8, "{taken:?}");
+        } else {
+            assert_eq!(taken, [0, 0, 8, 8, 8]);
+        }
+        // What was counted shows later; what is taken back says all, at once.
+        bench.switch.set_time(at(4));
+        let shown = device.counts(handles[0]).unwrap().packets;
+        bench.send(0, &uplink(1, 64));
+        assert_eq!(device.counts(handles[0]).unwrap().packets, shown);
+        bench.switch.set_time(at(5));
+        assert_eq!(device.counts(handles[0]).unwrap().packets, shown + 1);
+        bench.send(0, &uplink(1, 64));
+        assert_eq!(device.remove(handles[0]).unwrap().packets, shown + 2);
+        assert!(bench.send(0, &uplink(1, 64)).0.is_empty());
+        // One that isn't in force yet never will be.
+        let handle = device.insert(at(5), &uplink_rule(1)).unwrap();
+        assert_eq!(device.remove(handle), Ok(Counts::default()));
+        bench.switch.set_time(at(9));
+        assert!(bench.send(0, &uplink(1, 64)).0.is_empty());
+    }
+}
+
+#[test]
+fn readings_may_be_torn() {
+    let mut bench = Bench::new(FlowTableConfig { torn: true, ..FlowTableConfig::default() });
+    let mut device = bench.offload(0);
+    let handle = device.insert(NOW, &uplink_rule(7)).unwrap();
+    let packet = uplink(7, 64);
+    let length = packet.len() as u64;
+    let mut read = || {
+        bench.send(0, &packet);
+        let counts = device.counts(handle).unwrap();
+        (counts.packets, counts.bytes / length)
+    };
+    assert_eq!([read(), read(), read(), read()], [(1, 0), (1, 2), (3, 3), (4, 3)]);
+    assert_eq!(device.remove(handle), Ok(Counts { packets: 4, bytes: 4 * length }));
+}

@@ -9,6 +9,7 @@ use pfcp::message::Message;
 use pfcp::{Header, Ies, MessageType, PdrId, Seid, SequenceNumber, encode_ie, encode_message, ie_type as ie};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -275,6 +276,24 @@ fn every_habit_lives_a_whole_life() {
             assert!(decoded.is_ok(), "{habit:?}: {kind:?} is not taken by the codec: {decoded:?}");
         }
     }
+}
+
+/// Preparing sessions takes a while too: who has had enough by then isn't kept waiting until all are.
+#[test]
+fn nothing_is_asked_for_if_it_is_enough_before_the_first() {
+    let upf = FakeUpf::start(Script::default());
+    let mut smf = Smf::bind(config(upf.address, Habit::Plain)).unwrap();
+    smf.associate().unwrap();
+    let mut asked = Vec::new();
+    let report = smf.establish_while(10_000, &mut |requests| {
+        asked.push(requests);
+        if asked.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let report = report.unwrap();
+    // Before the first, and after some thousands; what was prepared by then is asked for as far as the window goes.
+    assert_eq!(asked[..2], [0, 0]);
+    assert!(report.requests < 4_096 && report.is_clean(), "{report:?}");
+    upf.finish();
 }
 
 #[test]

@@ -86,9 +86,14 @@ struct Entry {
     sighting: Sighting,
     plan: Plan,
     handle: Handle,
-    /// As read last.
+    /// As entered last, and when that was read.
     counts: Counts,
     read: Nanos,
+    /// As read last, and when.
+    told: Counts,
+    asked: Nanos,
+    /// Readings in a row that gave one number without the other.
+    torn: u8,
     /// When a reading last found packets.
     active: Nanos,
     /// Packets and bytes a second.
@@ -147,6 +152,9 @@ impl std::fmt::Debug for Offload {
             .finish_non_exhaustive()
     }
 }
+
+/// If so many readings in a row gave packets and never a byte, or bytes and never a packet, that is all that there is.
+const MOST_TORN: u8 = 3;
 
 /// Nanoseconds for which a device that is busy is left alone, the first time.
 const BREATH: u64 = 2_000_000;
@@ -423,7 +431,9 @@ impl Offload {
         match answer {
             Some(Ok(handle)) => {
                 let counts = Counts::default();
-                let entry = Entry { sighting, plan, handle, counts, read: now, active: now, rate, bytes };
+                let (read, asked, active, told) = (now, now, now, counts);
+                let entry =
+                    Entry { sighting, plan, handle, counts, read, told, asked, torn: 0, active, rate, bytes };
                 self.enter(entry);
                 self.watch.forget(&name);
                 self.counters.inserted += 1;
@@ -581,7 +591,7 @@ impl Offload {
             let index = self.cursor;
             self.cursor = if index + 1 < self.entries.len() { index + 1 } else { 0 };
             let due = self.entries.get(index).and_then(Option::as_ref);
-            if due.is_some_and(|entry| now.since(entry.read) >= self.policy.read_interval) {
+            if due.is_some_and(|entry| now.since(entry.asked) >= self.policy.read_interval) {
                 self.review(now, datapath, index as u32, out);
             }
         }
@@ -622,7 +632,7 @@ impl Offload {
         let (port, handle, measured) = (entry.sighting.port, entry.handle, entry.plan.measured);
         let Some(device) = self.devices.get_mut(port as usize) else { return false };
         let read = device.offload.counts(handle).and_then(|counts| {
-            self.account(now, datapath, index, counts, out);
+            self.account(now, datapath, index, (counts, false), out);
             measured.map_or(Ok(()), |of| self.read_aggregate(now, datapath, &of, out))
         });
         if let Err(failure) = &read {
@@ -631,16 +641,25 @@ impl Offload {
         read.is_ok()
     }
 
-    /// Enters what has been counted since the last reading.
+    /// Enters what has been counted since the last reading. `last`: the rule is gone, and these are all that there will be.
     fn account<F: Frame>(
         &mut self,
         now: Nanos,
         datapath: &mut Datapath<F>,
         index: u32,
-        counts: Counts,
+        (counts, last): (Counts, bool),
         out: &mut Outbox<F>,
     ) {
         let Some(Some(entry)) = self.entries.get_mut(index as usize) else { return };
+        let told = std::mem::replace(&mut entry.told, counts);
+        entry.asked = now;
+        // Packets without their bytes, or bytes without their packets: the rest follows, but from a device that has only the one.
+        let torn = (counts.packets == told.packets) != (counts.bytes == told.bytes);
+        entry.torn = if torn { entry.torn.saturating_add(1) } else { 0 };
+        let both = counts.packets > 0 && counts.bytes > 0;
+        if torn && !last && (both || entry.torn <= MOST_TORN) {
+            return;
+        }
         let packets = counts.packets.saturating_sub(entry.counts.packets);
         let frames = counts.bytes.saturating_sub(entry.counts.bytes);
         let bytes = frames.saturating_sub(packets * u64::from(entry.plan.front));
@@ -677,7 +696,7 @@ impl Offload {
         let (port, handle, measured) = (entry.sighting.port, entry.handle, entry.plan.measured);
         let Some(device) = self.devices.get_mut(port as usize) else { return false };
         let taken = device.offload.remove(handle).and_then(|counts| {
-            self.account(now, datapath, index, counts, out);
+            self.account(now, datapath, index, (counts, true), out);
             self.leave(index);
             self.counters.taken_back[reason as usize] += 1;
             measured.map_or(Ok(()), |of| self.read_aggregate(now, datapath, &of, out))
@@ -750,7 +769,7 @@ impl Offload {
             let handle = entry.handle;
             let last = self.devices.get_mut(port as usize).map(|device| device.offload.remove(handle));
             if let Some(Ok(counts)) = last {
-                self.account(now, datapath, index as u32, counts, out);
+                self.account(now, datapath, index as u32, (counts, true), out);
             } else {
                 self.counters.lost += 1;
             }

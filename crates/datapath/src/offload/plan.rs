@@ -278,7 +278,7 @@ impl<F: Frame> Datapath<F> {
         (packets, bytes): (u64, u64),
         out: &mut Outbox<F>,
     ) {
-        if packets == 0 {
+        if (packets, bytes) == (0, 0) {
             return;
         }
         let Some(Some(shard)) = self.shards.get_mut(sighting.shard as usize) else { return };
@@ -317,7 +317,7 @@ impl<F: Frame> Datapath<F> {
     ) {
         let Some(Some(shard)) = self.shards.get_mut(of.shard as usize) else { return };
         let session = shard.session(of.session).filter(|session| session.rules.seid == of.seid);
-        if counts.0 == 0 || session.is_none() {
+        if counts == (0, 0) || session.is_none() {
             return;
         }
         let reports = settle(shard, of.session, of.pdr, Counted::Arrived, counts, times);

@@ -10,6 +10,13 @@ use io::offload::{Feature, Features};
 const DEPTH: u64 = 100 * MILLI + 3_000;
 const MBIT: u64 = 1_000_000;
 
+/// A device that takes its time, or, every second, one that doesn't.
+fn late(seed: u64) -> FlowTableConfig {
+    let late = seed % 2 == 1;
+    let delay = if late { 2 * MILLI } else { 0 };
+    FlowTableConfig { delay, disorder: late, torn: late, ..FlowTableConfig::default() }
+}
+
 fn limited(mbr: u64) -> Kind {
     Kind { teid: 9, mbr: Some(mbr), ..Kind::default() }
 }
@@ -144,7 +151,7 @@ fn a_session_with_an_ambr_is_offloaded() {
 fn device_and_software_let_no_more_pass_than_the_limit() {
     for seed in 0..6 {
         let kind = Kind { filters: seed % 2 == 1, ..limited(40 * MBIT) };
-        let table = FlowTableConfig { meters_change: seed % 3 != 2, ..FlowTableConfig::default() };
+        let table = FlowTableConfig { meters_change: seed % 3 != 2, ..late(seed) };
         let mut world = World::new(seed, &kind, &table);
         for load in [30, 200, 90, 400, 10, 120] {
             world.run(150, load);
@@ -171,7 +178,7 @@ fn what_is_allowed_passes() {
 fn the_limit_holds_through_orders_moves_and_failures() {
     let mut seen = [0; 6];
     for seed in 0..8 {
-        let mut world = World::new(seed, &limited(40 * MBIT), &FlowTableConfig::default());
+        let mut world = World::new(seed, &limited(40 * MBIT), &late(seed));
         let mut broken = false;
         for _ in 0..14 {
             let load = [50, 150, 300][world.rng.random_range(0..3)];

@@ -2,7 +2,8 @@
 //!
 //! In arithmetic of its own, exact and without a thought for speed: what it polices together with software is judged as a whole.
 
-use crate::offload::Counts;
+use super::counter::Counter;
+use super::switch::FlowTableConfig;
 use tables::{MeterConfig, Nanos};
 
 /// A byte, in units of which a nanosecond brings as many as the rate has bits a second.
@@ -16,7 +17,7 @@ pub(super) struct Bucket {
     tokens: u128,
     filled: Nanos,
     /// What it had no tokens for.
-    pub dropped: Counts,
+    pub dropped: Counter,
     /// Whose it is.
     pub owner: u64,
 }
@@ -25,7 +26,7 @@ impl Bucket {
     /// A full one.
     pub fn new(config: MeterConfig, owner: u64, now: Nanos) -> Self {
         let tokens = u128::from(config.burst_bytes) * BYTE;
-        Self { config, tokens, filled: now, dropped: Counts::default(), owner }
+        Self { config, tokens, filled: now, dropped: Counter::default(), owner }
     }
 
     fn fill(&mut self, now: Nanos) {
@@ -42,14 +43,13 @@ impl Bucket {
     }
 
     /// Takes a packet's tokens if they are there, and counts it if not.
-    pub fn passes(&mut self, bytes: usize, now: Nanos) -> bool {
+    pub fn passes(&mut self, bytes: usize, now: Nanos, table: &FlowTableConfig) -> bool {
         self.fill(now);
         let left = self.tokens.checked_sub(bytes as u128 * BYTE);
         if let Some(left) = left {
             self.tokens = left;
         } else {
-            self.dropped.packets += 1;
-            self.dropped.bytes += bytes as u64;
+            self.dropped.count(bytes, now, table);
         }
         left.is_some()
     }

@@ -7,6 +7,7 @@
 //! loses, repeats, damages and reorders, and an embedded switch with a flow table ([`MemSwitch`]) that handles packets by
 //! itself. What isn't: descriptors, DMA cost, other offloads beyond the RSS hash.
 
+mod counter;
 mod fault;
 mod flows;
 mod frame;

@@ -1,5 +1,6 @@
 //! The flow table of NICs in memory: an embedded switch that some of them share.
 
+use super::counter::Counter;
 use super::flows::{Facts, decrement_ttl, encapsulate};
 use super::frame::{Ledger, MemFrame};
 use super::meter::Bucket;
@@ -28,6 +29,13 @@ pub struct FlowTableConfig {
     pub refuse_every: u32,
     /// Meters that fit.
     pub meters: u32,
+    /// Nanoseconds until a rule that was taken is in force, and between two looks at the counters that are read. Taking back
+    /// is done, and counted to the end, when the call returns.
+    pub delay: u64,
+    /// Rules come in force after twice as long at most, in any order.
+    pub disorder: bool,
+    /// A reading may give packets without their bytes, or bytes without their packets; the rest follows.
+    pub torn: bool,
     /// Whether a meter's rate can be changed.
     pub meters_change: bool,
     /// What rules may contain.
@@ -42,6 +50,9 @@ impl Default for FlowTableConfig {
             insertions_per_second: 0,
             refuse_every: 0,
             meters: 1024,
+            delay: 0,
+            disorder: false,
+            torn: false,
             meters_change: true,
             features: MemSwitch::features(),
         }
@@ -77,7 +88,7 @@ struct Table {
     next_owner: u64,
     meters: HashMap<MeterId, Bucket>,
     /// With their owners.
-    counters: HashMap<CounterId, (Counts, u64)>,
+    counters: HashMap<CounterId, (Counter, u64)>,
     next_object: u32,
     /// As it was told last.
     now: Nanos,
@@ -94,7 +105,9 @@ struct Rule {
     actions: Vec<Action>,
     /// What it marks frames with.
     mark: Option<Arc<Ledger>>,
-    counts: Counts,
+    counts: Counter,
+    /// In force from then on.
+    from: Nanos,
 }
 
 /// Frames that left a port without having been in one of its queues, and the counters of what no queue has seen.
@@ -144,7 +157,7 @@ impl MemSwitch {
         Features::all().without(Feature::Rss)
     }
 
-    /// What time it is, for its meters: it has no clock. What it is told of the past changes nothing.
+    /// What time it is, for meters and delays: it has no clock. What it is told of the past changes nothing.
     pub fn set_time(&self, now: Nanos) {
         let mut table = self.lock();
         table.now = table.now.max(now);
@@ -236,13 +249,14 @@ impl Table {
     fn handle(&mut self, port: u16, frame: MemFrame, facts: &Facts) -> Verdict {
         let found = self.shapes.iter().find_map(|(shape, _)| {
             let key = (port, shape.of(&facts.pattern)?);
-            self.rules.contains_key(&key).then_some(key)
+            self.rules.get(&key).is_some_and(|rule| rule.from <= self.now).then_some(key)
         });
         let Some(rule) = found.and_then(|key| self.rules.get_mut(&key)) else { return Verdict::Host(frame) };
         if facts.len > usize::from(rule.longest) || !leaves(&self.ports, rule, &frame, facts) {
             return Verdict::Host(frame);
         }
-        let mut objects = Objects { now: self.now, meters: &mut self.meters, counters: &mut self.counters };
+        let (config, now) = (&self.config, self.now);
+        let mut objects = Objects { config, now, meters: &mut self.meters, counters: &mut self.counters };
         run(&self.ports, port, rule, frame, facts, &mut objects)
     }
 
@@ -289,7 +303,13 @@ impl Table {
             Action::Mark(mark) => Some(Ledger::of_mark(*mark)),
             _ => None,
         });
-        self.rules.insert(key, Rule { longest, actions: actions.clone(), mark, counts: Counts::default() });
+        let late = if self.config.disorder {
+            scatter(handle) % (2 * self.config.delay + 1)
+        } else {
+            self.config.delay
+        };
+        let (actions, counts, from) = (actions.clone(), Counter::default(), self.now.plus(late));
+        self.rules.insert(key, Rule { longest, actions, mark, counts, from });
         Ok(Handle(handle))
     }
 
@@ -320,15 +340,20 @@ impl Table {
         Ok(())
     }
 
-    fn dropped(&self, meter: MeterId) -> Result<Counts, Failure> {
+    fn bucket(&mut self, meter: MeterId) -> Result<&mut Bucket, Failure> {
         if let Some(failure) = &self.broken {
             return Err(failure.clone());
         }
-        self.meters.get(&meter).map(|bucket| bucket.dropped).ok_or(Failure::Forgotten)
+        self.meters.get_mut(&meter).ok_or(Failure::Forgotten)
+    }
+
+    fn dropped(&mut self, meter: MeterId) -> Result<Counts, Failure> {
+        let (config, now) = (self.config.clone(), self.now);
+        self.bucket(meter).map(|bucket| bucket.dropped.read(now, &config))
     }
 
     fn remove_meter(&mut self, meter: MeterId) -> Result<Counts, Failure> {
-        let dropped = self.dropped(meter)?;
+        let dropped = self.bucket(meter)?.dropped.total();
         self.unused(&Action::Meter(meter))?;
         self.meters.remove(&meter);
         Ok(dropped)
@@ -345,19 +370,24 @@ impl Table {
         }
         let counter = CounterId(self.next_object);
         self.next_object += 1;
-        self.counters.insert(counter, (Counts::default(), owner));
+        self.counters.insert(counter, (Counter::default(), owner));
         Ok(counter)
     }
 
-    fn counted(&self, counter: CounterId) -> Result<Counts, Failure> {
+    fn counter(&mut self, counter: CounterId) -> Result<&mut Counter, Failure> {
         if let Some(failure) = &self.broken {
             return Err(failure.clone());
         }
-        self.counters.get(&counter).map(|(counts, _)| *counts).ok_or(Failure::Forgotten)
+        self.counters.get_mut(&counter).map(|(counter, _)| counter).ok_or(Failure::Forgotten)
+    }
+
+    fn counted(&mut self, counter: CounterId) -> Result<Counts, Failure> {
+        let (config, now) = (self.config.clone(), self.now);
+        self.counter(counter).map(|counter| counter.read(now, &config))
     }
 
     fn remove_counter(&mut self, counter: CounterId) -> Result<Counts, Failure> {
-        let counts = self.counted(counter)?;
+        let counts = self.counter(counter)?.total();
         self.unused(&Action::CountFor(counter))?;
         self.counters.remove(&counter);
         Ok(counts)
@@ -377,16 +407,21 @@ impl Table {
         taken.is_some()
     }
 
-    fn counts(&self, handle: Handle) -> Result<Counts, Failure> {
+    fn rule(&mut self, handle: Handle) -> Result<&mut Rule, Failure> {
         if let Some(failure) = &self.broken {
             return Err(failure.clone());
         }
         let (port, pattern, _) = self.handles.get(&handle.0).ok_or(Failure::Forgotten)?;
-        self.rules.get(&(*port, *pattern)).map(|rule| rule.counts).ok_or(Failure::Forgotten)
+        self.rules.get_mut(&(*port, *pattern)).ok_or(Failure::Forgotten)
+    }
+
+    fn counts(&mut self, handle: Handle) -> Result<Counts, Failure> {
+        let (config, now) = (self.config.clone(), self.now);
+        self.rule(handle).map(|rule| rule.counts.read(now, &config))
     }
 
     fn remove(&mut self, handle: Handle) -> Result<Counts, Failure> {
-        let counts = self.counts(handle)?;
+        let counts = self.rule(handle)?.counts.total();
         if let Some((port, pattern, _)) = self.handles.remove(&handle.0) {
             self.rules.remove(&(port, pattern));
             let shape = Shape::of_pattern(&pattern);
@@ -401,6 +436,13 @@ impl Table {
         }
         Ok(counts)
     }
+}
+
+/// A number that has nothing to do with its neighbours' (SplitMix64).
+const fn scatter(number: u64) -> u64 {
+    let z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z ^ (z >> 27)
 }
 
 /// Whether the frame may leave where the rule sends it: the link is up, and it isn't too long there.
@@ -424,9 +466,10 @@ fn leaves(ports: &[Arc<Registers>], rule: &Rule, frame: &MemFrame, facts: &Facts
 
 /// What rules share.
 struct Objects<'a> {
+    config: &'a FlowTableConfig,
     now: Nanos,
     meters: &'a mut HashMap<MeterId, Bucket>,
-    counters: &'a mut HashMap<CounterId, (Counts, u64)>,
+    counters: &'a mut HashMap<CounterId, (Counter, u64)>,
 }
 
 /// Does what a rule says to a frame that [`leaves`].
@@ -448,16 +491,16 @@ fn run(
     for action in &rule.actions {
         match action {
             Action::Count => {
-                count(&mut rule.counts, &frame);
+                rule.counts.count(frame.len(), objects.now, objects.config);
             }
             Action::CountFor(counter) => {
                 if let Some((counts, _)) = objects.counters.get_mut(counter) {
-                    count(counts, &frame);
+                    counts.count(frame.len(), objects.now, objects.config);
                 }
             }
             Action::Meter(meter) => {
                 let bucket = objects.meters.get_mut(meter);
-                if bucket.is_some_and(|bucket| !bucket.passes(frame.len(), objects.now)) {
+                if bucket.is_some_and(|bucket| !bucket.passes(frame.len(), objects.now, objects.config)) {
                     came(port);
                     return Verdict::Gone;
                 }
@@ -497,11 +540,6 @@ fn run(
         Some(queue) => Verdict::Queue(frame, queue),
         None => Verdict::Host(frame),
     }
-}
-
-fn count(counts: &mut Counts, frame: &MemFrame) {
-    counts.packets += 1;
-    counts.bytes += frame.len() as u64;
 }
 
 fn add(counts: &[AtomicU64; 2], bytes: u64) {
