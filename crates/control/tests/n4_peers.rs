@@ -77,6 +77,19 @@ fn a_restart_seen_in_an_association_removes_exactly_that_smfs_sessions() {
     only_the_second_is_left(&mut bench, &sessions);
 }
 
+/// What each leaves behind is looked for in all shards, a bite a round: that of many would hold up that of one with sessions.
+#[test]
+fn associations_without_sessions_leave_no_work_behind() {
+    let mut bench = Bench::new(2);
+    let sessions = two_smfs(&mut bench, 20);
+    for _ in 0..500 {
+        bench.associate(0);
+        assert_eq!(bench.n4.held().sweeps, 1, "the first time it had sessions");
+    }
+    bench.pass(100 * MILLI);
+    only_the_second_is_left(&mut bench, &sessions);
+}
+
 /// Open5GS and free5GC hand out the first address of their pools again first, and the old session that has it isn't swept yet.
 #[test]
 fn stale_sessions_of_a_restarted_smf_make_way_for_its_new_ones() {

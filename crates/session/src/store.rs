@@ -264,10 +264,10 @@ impl Store {
         peer
     }
 
-    /// Begins to remove all sessions of an association, which gets no new ones from now on.
+    /// Begins to remove all sessions of an association, which gets no new ones from now on. The sweep is done already if it has none.
     pub fn detach(&mut self, peer: PeerId) -> Sweep {
-        self.peers.remove(&peer);
-        Sweep { peer, shard: 0, slot: 0 }
+        let sessions = self.peers.remove(&peer).unwrap_or_default();
+        Sweep { peer, shard: if sessions == 0 { SHARDS } else { 0 }, slot: 0 }
     }
 
     /// Removes some more sessions of a detached association: at most `most`, and looking at no more than 64 times as

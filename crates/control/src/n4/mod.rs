@@ -457,7 +457,11 @@ impl N4 {
         self.refused_of.remove(&peer);
         if let Some(population) = self.populations.remove(&peer) {
             self.associations.remove(&population);
-            self.sweeps.push(self.store.detach(population));
+            let sweep = self.store.detach(population);
+            // An SMF may associate as often as it likes: without sessions that leaves no work behind.
+            if !sweep.is_done() {
+                self.sweeps.push(sweep);
+            }
         }
     }
 
