@@ -8,7 +8,7 @@ use pfcp::message_type::MessageType;
 use pfcp::{Cause, FarId, RuleId, Seid, SequenceNumber, ie_type};
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use tables::Nanos;
 
 /// The log of what is done meanwhile, at the default level.
@@ -24,6 +24,14 @@ fn log(what: impl FnOnce()) -> Vec<String> {
             Ok(())
         }
     }
+    // Whether an event is for anybody is remembered by all threads together: a test beside this one, to which nobody listens, may be the
+    // first to come by. So somebody listens always.
+    static SOMEBODY: Once = Once::new();
+    SOMEBODY.call_once(|| {
+        let nowhere =
+            tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(std::io::sink);
+        tracing::subscriber::set_global_default(nowhere.finish()).unwrap();
+    });
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -226,14 +226,21 @@ impl Chance {
 #[derive(Default)]
 struct Network {
     under_way: BTreeMap<(u64, u64), (Option<usize>, usize, Vec<u8>)>,
+    /// How often a datagram was lost.
+    lost: BTreeMap<(Option<usize>, usize, Vec<u8>), u32>,
     sent: u64,
 }
 
 impl Network {
-    /// One of five is lost, one of five comes twice; each takes up to 200 ms.
+    /// One of five is lost, one of five comes twice; each takes up to 200 ms. None is lost more than three times: with ten repetitions
+    /// every request is answered, whatever chance says.
     fn send(&mut self, now: Nanos, chance: &mut Chance, to: Option<usize>, smf: usize, datagram: &[u8]) {
         let copies = match chance.below(5) {
-            0 => 0,
+            0 => {
+                let lost = self.lost.entry((to, smf, datagram.to_vec())).or_default();
+                *lost += 1;
+                usize::from(*lost > 3)
+            }
             1 => 2,
             _ => 1,
         };
