@@ -203,9 +203,10 @@ impl<P: Port> Worker<P> {
         let mut last_work = started;
         let mut told_to_stop = None;
         loop {
-            let now = self.clock.now();
-            self.load.total_nanos = now.since(started);
-            let received = if self.resting { 0 } else { self.receive(now, &mut burst) };
+            let began = self.clock.now();
+            self.load.total_nanos = began.since(started);
+            let mut now = began;
+            let received = if self.resting { 0 } else { self.receive(&mut now, &mut burst) };
             let packets = received + self.take_over(now) + self.send_waiting();
             let mut work = packets + self.obey(now, &mut stopping);
             if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
@@ -222,7 +223,7 @@ impl<P: Port> Worker<P> {
             let is_late = stopping && after.since(*told_to_stop.get_or_insert(after)) >= LINGER;
             if work > 0 && !is_late {
                 last_work = after;
-                self.load.busy_nanos += after.since(now);
+                self.load.busy_nanos += after.since(began);
                 // Only packets keep a worker awake: control wakes it for orders, and needs the processor more where there are few.
                 if packets > 0 {
                     self.idle.busy();
@@ -271,9 +272,8 @@ impl<P: Port> Worker<P> {
     }
 
     /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
-    fn receive(&mut self, now: Nanos, burst: &mut Vec<P::Frame>) -> usize {
+    fn receive(&mut self, now: &mut Nanos, burst: &mut Vec<P::Frame>) -> usize {
         let mut work = 0;
-        let mut before = now;
         for at in 0..self.steered.len() {
             let bursts = self.steered.get(at).map_or(0, |queue| queue.bursts);
             for _ in 0..bursts {
@@ -283,7 +283,7 @@ impl<P: Port> Worker<P> {
                 let (port, more) = (queue.load.port, received == queue.most);
                 queue.seen.receive(received, queue.most);
                 work += received;
-                self.process(now, port, true, burst, &mut before);
+                self.process(now, port, true, burst);
                 if !more {
                     break;
                 }
@@ -299,40 +299,36 @@ impl<P: Port> Worker<P> {
                 self.datapath.queue_fills(port, queue.rx.quarters());
             }
             self.load_factor.sample(received as u32, FULL);
-            self.process(now, port, false, burst, &mut before);
+            self.process(now, port, false, burst);
         }
         work
     }
 
-    /// What a port gave, if anything, and whether it steered it. `before`: when the last such work ended.
-    fn process(
-        &mut self,
-        now: Nanos,
-        port: u16,
-        steered: bool,
-        burst: &mut Vec<P::Frame>,
-        before: &mut Nanos,
-    ) {
+    /// What a port gave, if anything, and whether it steered it.
+    ///
+    /// `now` is when this begins, and becomes when it ended: the next burst may hold answers to what left here, which are
+    /// later than it (captures tell the order of packets by their times).
+    fn process(&mut self, now: &mut Nanos, port: u16, steered: bool, burst: &mut Vec<P::Frame>) {
         let received = burst.len();
         if received == 0 {
             return;
         }
+        let began = *now;
         if let Some(offload) = &mut self.offload {
-            offload.sight(now, &self.datapath, port, burst);
+            offload.sight(began, &self.datapath, port, burst);
         }
         if steered {
-            self.datapath.process_steered(now, port, burst, &mut self.out, &mut self.pool);
+            self.datapath.process_steered(began, port, burst, &mut self.out, &mut self.pool);
         } else {
-            self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
+            self.datapath.process(began, port, burst, &mut self.out, &mut self.pool);
         }
-        self.recheck(now);
-        self.flush(now);
-        let after = self.clock.now();
+        self.recheck(began);
+        self.flush(began);
+        *now = self.clock.now();
         if let Some(load) = self.port_loads.get_mut(usize::from(port)) {
             load.packets += received as u64;
-            load.nanos += after.since(*before);
+            load.nanos += now.since(began);
         }
-        *before = after;
     }
 
     /// Some bursts from each other worker.

@@ -1,65 +1,45 @@
 //! Workers that panic: what they owned goes on elsewhere, and what is lost has a name.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use crate::rig::{N3_MAC, N6_MAC, SESSIONS, install, network, packet, tunnel, ue, wait};
+use crate::rig::{Fronted, N3_MAC, N6_MAC, SESSIONS, install, network, packet, tunnel, ue, wait};
 use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, WorkerReport};
-use io::mem::{MemConfig, MemFrame, MemNic, MemPool, MemRx, MemTx, MemWire};
-use io::{Frame, Port, PortInfo, PortStats, Redirection, RxQueue};
+use io::mem::{MemConfig, MemFrame, MemNic, MemRx, MemWire};
+use io::{Frame, RxQueue};
 use packet::MacAddr;
 use tables::clock::Tsc;
 
 /// A frame that a defect in the worker doesn't survive.
 const POISON: [u8; 16] = [0xde; 16];
 
-/// A NIC whose driver panics at the sight of poison; or one whose queues are never empty.
-struct Fragile(MemNic, bool);
+/// A driver that panics at the sight of poison.
+struct Fragile(MemRx);
 
-struct FragileRx(MemRx, bool);
-
-impl RxQueue for FragileRx {
+impl RxQueue for Fragile {
     type Frame = MemFrame;
 
     fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
-        if self.1 {
-            into.extend((0..max).map(|_| MemFrame::copy_of(&[0; 60]).unwrap()));
-            return max;
-        }
         let received = self.0.rx_burst(into, max);
         assert!(!into.iter().any(|frame| frame.bytes() == POISON), "poisoned, as the test wants it");
         received
     }
 }
 
-impl Port for Fragile {
-    type Frame = MemFrame;
-    type Rx = FragileRx;
-    type Tx = MemTx;
-    type Pool = MemPool;
+/// A queue that is never empty.
+struct Endless;
 
-    fn info(&self) -> &PortInfo {
-        self.0.info()
-    }
-    fn take_queue(&mut self, queue: u16) -> Option<(FragileRx, MemTx)> {
-        self.0.take_queue(queue).map(|(rx, tx)| (FragileRx(rx, self.1), tx))
-    }
-    fn pool(&mut self, queue: u16) -> MemPool {
-        self.0.pool(queue)
-    }
-    fn link_up(&self) -> bool {
-        self.0.link_up()
-    }
-    fn stats(&self) -> PortStats {
-        self.0.stats()
-    }
-    fn redirection(&mut self) -> Option<Box<dyn Redirection>> {
-        self.0.redirection()
+impl RxQueue for Endless {
+    type Frame = MemFrame;
+
+    fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        into.extend((0..max).map(|_| MemFrame::copy_of(&[0; 60]).unwrap()));
+        max
     }
 }
 
-fn nic(mac: MacAddr, workers: u16) -> (Fragile, MemWire) {
+fn nic(mac: MacAddr, workers: u16) -> (Fronted<Fragile>, MemWire) {
     let (nic, wire) = MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
-    (Fragile(nic, false), wire)
+    (Fronted::new(nic, Fragile), wire)
 }
 
 /// Sends one packet of each session; says of which it comes out, within a while.
@@ -158,11 +138,13 @@ fn a_last_worker_that_died_is_lost_and_what_is_ordered_since_waits_for_nobody() 
 
 #[test]
 fn workers_stop_while_packets_keep_coming() {
-    let (mut n3, mut n6) = (nic(N3_MAC, 2).0, nic(N6_MAC, 2).0);
-    (n3.1, n6.1) = (true, true);
+    let mut ports = [N3_MAC, N6_MAC].map(|mac| {
+        let nic = MemNic::new(MemConfig { mac, queues: 2, ..MemConfig::default() }).unwrap().0;
+        Fronted::new(nic, |_| Endless)
+    });
     let config = EngineConfig { cores: vec![None; 2], ..EngineConfig::default() };
     let datapath = datapath::Config::new(network().view());
-    let engine = Engine::start(&mut [n3, n6], &config, &datapath, Tsc::process()).unwrap();
+    let engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(20));
     let counters = sum(&engine.stop().unwrap());
     assert!(counters.received > 0);

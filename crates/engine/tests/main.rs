@@ -7,5 +7,6 @@ mod moves;
 mod queues;
 mod rig;
 mod start;
+mod times;
 mod usage;
 mod workers;

@@ -4,7 +4,8 @@ use datapath::Datapath;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
 use engine::Engine;
-use io::mem::MemFrame;
+use io::mem::{MemFrame, MemNic, MemPool, MemRx, MemTx};
+use io::{Port, PortInfo, PortStats, Redirection, RxQueue};
 use packet::gtpu::MessageType;
 use packet::ipv4::Ipv4Header;
 use packet::{Dscp, IpProtocol, MacAddr, PacketBuilder, Teid};
@@ -43,6 +44,44 @@ pub fn network() -> Net {
     net.fix(0, "192.0.2.2".parse().unwrap(), GNB_MAC);
     net.fix(1, "203.0.113.254".parse().unwrap(), ROUTER_MAC);
     net
+}
+
+/// A NIC with something of the test's own before its receive queues.
+pub struct Fronted<R> {
+    nic: MemNic,
+    front: Box<dyn FnMut(MemRx) -> R + Send>,
+}
+
+impl<R> Fronted<R> {
+    pub fn new(nic: MemNic, front: impl FnMut(MemRx) -> R + Send + 'static) -> Self {
+        Self { nic, front: Box::new(front) }
+    }
+}
+
+impl<R: RxQueue<Frame = MemFrame>> Port for Fronted<R> {
+    type Frame = MemFrame;
+    type Rx = R;
+    type Tx = MemTx;
+    type Pool = MemPool;
+
+    fn info(&self) -> &PortInfo {
+        self.nic.info()
+    }
+    fn take_queue(&mut self, queue: u16) -> Option<(R, MemTx)> {
+        self.nic.take_queue(queue).map(|(rx, tx)| ((self.front)(rx), tx))
+    }
+    fn pool(&mut self, queue: u16) -> MemPool {
+        self.nic.pool(queue)
+    }
+    fn link_up(&self) -> bool {
+        self.nic.link_up()
+    }
+    fn stats(&self) -> PortStats {
+        self.nic.stats()
+    }
+    fn redirection(&mut self) -> Option<Box<dyn Redirection>> {
+        self.nic.redirection()
+    }
 }
 
 pub fn ue(index: u32) -> Ipv4Addr {
