@@ -42,46 +42,18 @@ pub fn tunnel() -> Tunnel {
 
 /// Everything up to the data network, everything down to the gNB.
 pub fn rules() -> Rules {
-    let pdr = |id, source, tunnel, far| Pdr {
-        id: PdrId(id),
-        precedence: 255,
-        source,
-        tunnel,
-        qfis: Box::default(),
-        filters: Box::default(),
-        outer_header_removal: true,
-        far,
-        qers: Box::default(),
-        urrs: Box::default(),
-    };
+    let pdr = |id, source, tunnel, far| Pdr::all(PdrId(id), source, tunnel, far);
     let far = |id, destination, outer_header| Far {
         id: FarId(id),
-        action: Action::Forward(Forward {
-            destination,
-            outer_header,
-            transport_marking: None,
-            instance: 0,
-            policy: 0,
-        }),
+        action: Action::Forward(Forward::to(destination, outer_header)),
     };
-    Rules {
-        place: place(),
-        seid: place().seid(1),
-        ue_ipv4: Some(ADDRESS),
-        ue_ipv6: None,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: [pdr(1, Source::Access, Some(tunnel()), 0), pdr(2, Source::Core, None, 1)].into(),
-        fars: [
-            far(1, Destination::Core, None),
-            far(2, Destination::Access, Some(OuterHeader { teid: FAR_TEID, peer: GNB.into() })),
-        ]
-        .into(),
-        qers: Box::default(),
-        urrs: Box::default(),
-    }
+    let gnb = OuterHeader { teid: FAR_TEID, peer: GNB.into() };
+    Rules::of(
+        place(),
+        Some(ADDRESS),
+        [pdr(1, Source::Access, Some(tunnel()), 0), pdr(2, Source::Core, None, 1)],
+        [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))],
+    )
 }
 
 /// What it sends by way of its gNB.

@@ -134,65 +134,36 @@ fn prepare(
 
 /// The rules of an ordinary session.
 pub fn rules(place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
-    let pdr = |id, source, tunnel: Option<Tunnel>, index: u16| Pdr {
-        id: PdrId(id),
-        precedence: 255,
-        source,
-        tunnel,
-        qfis: Box::default(),
-        filters: Box::default(),
-        outer_header_removal: tunnel.is_some(),
-        far: index,
+    let pdr = |id, source, tunnel, index| Pdr {
         qers: [0].into(),
         urrs: [index].into(),
+        ..Pdr::all(PdrId(id), source, tunnel, index)
     };
     let far = |id, destination, outer_header| Far {
         id: FarId(id),
-        action: Action::Forward(Forward {
-            destination,
-            outer_header,
-            transport_marking: None,
-            instance: 0,
-            policy: 0,
-        }),
+        action: Action::Forward(Forward::to(destination, outer_header)),
     };
     let urr = |id| Urr {
-        id: UrrId(id),
-        before_enforcement: false,
         threshold: VolumeLimit { total: Some(100 << 20), ..VolumeLimit::default() },
-        quota: VolumeLimit::default(),
-        quota_generation: 0,
-        blocked: false,
-        start_of_traffic: false,
-        inactive: false,
+        ..Urr::counting(UrrId(id))
     };
     let gnb = OuterHeader { teid: Teid(0x8000_0000 | u32::from(ue)), peer: IpAddr::V4(GNB) };
+    let qer = Qer {
+        // More than one core can send, so that every packet is metered and none is dropped.
+        uplink_mbr: Some(100_000_000_000),
+        downlink_mbr: Some(100_000_000_000),
+        qfi: Some(Qfi::from_wire(9)),
+        ..Qer::open(QerId(1))
+    };
     Rules {
-        place,
-        seid: place.seid(1),
-        ue_ipv4: Some(ue),
-        ue_ipv6: None,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)].into(),
-        fars: [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))].into(),
-        qers: [Qer {
-            id: QerId(1),
-            uplink_open: true,
-            downlink_open: true,
-            // More than one core can send, so that every packet is metered and none is dropped.
-            uplink_mbr: Some(100_000_000_000),
-            downlink_mbr: Some(100_000_000_000),
-            uplink_gbr: None,
-            downlink_gbr: None,
-            qfi: Some(Qfi::from_wire(9)),
-            reflective: false,
-            paging_policy: None,
-        }]
-        .into(),
+        qers: [qer].into(),
         urrs: [urr(1), urr(2)].into(),
+        ..Rules::of(
+            place,
+            Some(ue),
+            [pdr(1, Source::Access, Some(tunnel), 0), pdr(2, Source::Core, None, 1)],
+            [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))],
+        )
     }
 }
 

@@ -277,13 +277,10 @@ impl Bench {
             let dscp = self.chance(30).then(|| Dscp::from_tos(self.rng.random()));
             let instance = self.pick(&[0, 0, 0, 0, 1, 1, 1, 2]);
             let forward = |destination, outer_header| {
-                let policy = 0;
                 Action::Forward(Forward {
-                    destination,
-                    outer_header,
                     transport_marking: dscp,
                     instance,
-                    policy,
+                    ..Forward::to(destination, outer_header)
                 })
             };
             let action = match self.rng.random_range(0..16) {
@@ -368,16 +365,12 @@ impl Bench {
                 far = fars.iter().position(|f| wanted(f.action)).map_or(far, |i| i as u16);
             }
             pdrs.push(Pdr {
-                id: PdrId(id as u16 + 1),
                 precedence: self.rng.random_range(0..4),
-                source,
-                tunnel,
                 qfis: qfis.into(),
                 filters: filters.into(),
-                outer_header_removal: tunnel.is_some(),
-                far,
                 qers: chosen(self, qer_count),
                 urrs: chosen(self, urr_count),
+                ..Pdr::all(PdrId(id as u16 + 1), source, tunnel, far)
             });
         }
         if self.chance(20) {
@@ -387,17 +380,11 @@ impl Bench {
                 destination: Some(Prefix::V6("ff02::2/128".parse().unwrap())),
                 ..SdfFilter::default()
             };
+            let far = self.rng.random_range(0..far_count);
             pdrs.push(Pdr {
-                id: PdrId(90),
                 precedence: 0,
-                source: Source::Access,
-                tunnel: Some(tunnels[0]),
-                qfis: Box::default(),
                 filters: [filter].into(),
-                outer_header_removal: true,
-                far: self.rng.random_range(0..far_count),
-                qers: Box::default(),
-                urrs: Box::default(),
+                ..Pdr::all(PdrId(90), Source::Access, Some(tunnels[0]), far)
             });
         }
         if !simple && self.chance(60) {
@@ -409,16 +396,10 @@ impl Bench {
                 };
                 let far = fars.iter().position(|far| towards(far.action)).unwrap_or(0) as u16;
                 pdrs.push(Pdr {
-                    id: PdrId(id),
                     precedence: 9,
-                    source,
-                    tunnel,
-                    qfis: Box::default(),
-                    filters: Box::default(),
-                    outer_header_removal: tunnel.is_some(),
-                    far,
                     qers: (0..qer_count).collect(),
                     urrs: (0..urr_count).collect(),
+                    ..Pdr::all(PdrId(id), source, tunnel, far)
                 });
             }
         }
@@ -427,18 +408,13 @@ impl Bench {
         let classifier = if self.chance(50) { Classifier::of(&pdrs).map(Box::new) } else { None };
         let ue = &self.ues[ue];
         Rules {
-            place: ue.place,
-            seid: ue.place.seid(1),
-            ue_ipv4: ue.ipv4,
             ue_ipv6: ue.ipv6,
             framed_ipv4: ue.framed.clone().into(),
-            framed_ipv6: Box::default(),
             slice,
             classifier,
-            pdrs: pdrs.into(),
-            fars: fars.into(),
             qers: qers.into(),
             urrs: urrs.into(),
+            ..Rules::of(ue.place, ue.ipv4, pdrs, fars)
         }
     }
 

@@ -274,30 +274,19 @@ struct Kind {
 }
 
 fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
-    let place = place(number);
-    let qers: Box<[Qer]> = [Qer {
-        id: QerId(1),
-        uplink_open: true,
-        downlink_open: true,
+    let qer = Qer {
         uplink_mbr: kind.mbr,
         downlink_mbr: kind.mbr,
-        uplink_gbr: None,
-        downlink_gbr: None,
         qfi: kind.qfi.map(|qfi| Qfi::new(qfi).unwrap()),
         reflective: kind.teid % 2 == 1,
-        paging_policy: None,
-    }]
-    .into();
+        ..Qer::open(QerId(1))
+    };
     let limit = |total| VolumeLimit { total, ..VolumeLimit::default() };
     let urr = |id, before_enforcement, threshold, quota| Urr {
-        id: UrrId(id),
         before_enforcement,
         threshold: limit(threshold),
         quota: limit(quota),
-        quota_generation: 0,
-        blocked: false,
-        start_of_traffic: false,
-        inactive: false,
+        ..Urr::counting(UrrId(id))
     };
     let first = urr(1, false, kind.threshold, kind.quota);
     let urrs: Box<[Urr]> = match kind.before {
@@ -305,16 +294,11 @@ fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
         None => [first].into(),
     };
     let pdr = |id, precedence, source, tunnel: Option<Tunnel>, far, filters: Vec<SdfFilter>| Pdr {
-        id: PdrId(id),
         precedence,
-        source,
-        tunnel,
-        qfis: Box::default(),
         filters: filters.into(),
-        outer_header_removal: true,
-        far,
         qers: [0].into(),
         urrs: (0..urrs.len() as u16).collect(),
+        ..Pdr::all(PdrId(id), source, tunnel, far)
     };
     let mut pdrs = Vec::new();
     if kind.filters {
@@ -332,34 +316,23 @@ fn rules(number: u8, kind: &Kind) -> Arc<Rules> {
     pdrs.push(pdr(1, 255, Source::Access, Some(tunnel(number)), 0, Vec::new()));
     pdrs.push(pdr(2, 255, Source::Core, None, 1, Vec::new()));
     let peer = if kind.peer6 { IpAddr::V6(GNB_IP6) } else { IpAddr::V4(GNB_IP) };
-    let far = |id, destination, outer: Option<u32>| Far {
-        id: FarId(id),
-        action: Action::Forward(Forward {
-            destination,
-            outer_header: outer.map(|teid| OuterHeader { teid: Teid(teid), peer }),
-            transport_marking: kind.marking.and_then(Dscp::new),
-            instance: 0,
-            policy: 0,
-        }),
+    let far = |id, destination, outer: Option<u32>| {
+        let outer_header = outer.map(|teid| OuterHeader { teid: Teid(teid), peer });
+        let transport_marking = kind.marking.and_then(Dscp::new);
+        let forward = Forward { transport_marking, ..Forward::to(destination, outer_header) };
+        Far { id: FarId(id), action: Action::Forward(forward) }
     };
+    let fars = [
+        far(1, Destination::Core, None),
+        far(2, Destination::Access, Some(kind.teid)),
+        far(3, Destination::Access, Some(kind.teid + 1000)),
+    ];
     Arc::new(Rules {
-        place,
-        seid: place.seid(1),
-        ue_ipv4: Some(ue(number)),
         ue_ipv6: Some(format!("2001:db8:45:{number:x}::/64").parse().unwrap()),
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
         slice: kind.slice.then_some(0),
-        classifier: None,
-        pdrs: pdrs.into(),
-        fars: [
-            far(1, Destination::Core, None),
-            far(2, Destination::Access, Some(kind.teid)),
-            far(3, Destination::Access, Some(kind.teid + 1000)),
-        ]
-        .into(),
-        qers,
+        qers: [qer].into(),
         urrs,
+        ..Rules::of(place(number), Some(ue(number)), pdrs, fars)
     })
 }
 

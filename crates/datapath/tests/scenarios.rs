@@ -478,17 +478,8 @@ fn a_quota_of_nothing_lets_nothing_pass() {
     let with = |quota, quota_generation| {
         let mut rules = Rules::clone(&rules(UE, to_gnb(77)));
         rules.pdrs[1].urrs = [0].into();
-        rules.urrs = [Urr {
-            id: UrrId(1),
-            before_enforcement: false,
-            threshold: VolumeLimit::default(),
-            quota: VolumeLimit { total: Some(quota), ..VolumeLimit::default() },
-            quota_generation,
-            blocked: false,
-            start_of_traffic: false,
-            inactive: false,
-        }]
-        .into();
+        let quota = VolumeLimit { total: Some(quota), ..VolumeLimit::default() };
+        rules.urrs = [Urr { quota, quota_generation, ..Urr::counting(UrrId(1)) }].into();
         Arc::new(rules)
     };
     worker.install(&with(0, 0), Transition::default());
@@ -878,12 +869,10 @@ fn rules_that_change_under_traffic_are_never_mixed_and_nothing_is_lost() {
     // TEID and DSCP change together. Each third version has no filter: its packets take no flow.
     let tos = |version: u32| (version % 61) as u8 * 4;
     let versions = |ue: Ipv4Addr, version: u32| {
+        let outer = OuterHeader { teid: Teid(version), peer: GNB_IP.into() };
         let forward = Action::Forward(Forward {
-            destination: Destination::Access,
-            outer_header: Some(OuterHeader { teid: Teid(version), peer: GNB_IP.into() }),
             transport_marking: Some(packet::Dscp::from_tos(tos(version))),
-            instance: 0,
-            policy: 0,
+            ..Forward::to(Destination::Access, Some(outer))
         });
         let mut rules = (*rules(ue, forward)).clone();
         for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none() && !version.is_multiple_of(3)) {

@@ -14,17 +14,8 @@ use tables::clock::Tsc;
 
 /// A session whose SMF wants to hear of every single octet.
 fn measured(index: u32) -> Rules {
-    let limit = VolumeLimit { total: Some(1), ..VolumeLimit::default() };
-    let urr = Urr {
-        id: UrrId(1),
-        before_enforcement: false,
-        threshold: limit,
-        quota: VolumeLimit::default(),
-        quota_generation: 0,
-        blocked: false,
-        start_of_traffic: false,
-        inactive: false,
-    };
+    let threshold = VolumeLimit { total: Some(1), ..VolumeLimit::default() };
+    let urr = Urr { threshold, ..Urr::counting(UrrId(1)) };
     let mut rules = rules(index);
     rules.urrs = [urr].into();
     for pdr in &mut rules.pdrs {

@@ -379,18 +379,9 @@ mod tests {
     fn pdr(id: u16, filters: Vec<SdfFilter>) -> Pdr {
         let tunnel = Tunnel { teid: Teid(7), place: TeidRef::of(Teid(7)) };
         let uplink = id % 2 == 1;
-        Pdr {
-            id: PdrId(id),
-            precedence: id.into(),
-            source: if uplink { Source::Access } else { Source::Core },
-            tunnel: uplink.then_some(tunnel),
-            qfis: Box::default(),
-            filters: filters.into(),
-            outer_header_removal: false,
-            far: 0,
-            qers: Box::default(),
-            urrs: Box::default(),
-        }
+        let source = if uplink { Source::Access } else { Source::Core };
+        let all = Pdr::all(PdrId(id), source, uplink.then_some(tunnel), 0);
+        Pdr { precedence: id.into(), filters: filters.into(), ..all }
     }
 
     /// Few values, so that much matches; the ends of the ranges among them.

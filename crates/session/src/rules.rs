@@ -41,6 +41,60 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// The first session of its place, with these rules and nothing else: no IPv6, framed routes, slice, QERs or URRs. For whoever makes
+    /// rules by hand, and adds what they need; those of an SMF are made by [`mod@crate::compile`], which has something to say of every field.
+    /// `pdrs` are in order of precedence.
+    ///
+    /// ```
+    /// use pfcp::{FarId, PdrId, QerId};
+    /// use session::rules::{Action, Destination, Far, Forward, OuterHeader, Pdr, Qer, Rules, Source, Tunnel};
+    /// use session::{SessionRef, TeidRef, addresses};
+    /// use std::net::Ipv4Addr;
+    ///
+    /// let ue = Ipv4Addr::new(10, 45, 0, 1);
+    /// let place = SessionRef { shard: addresses::shard_of_ipv4(ue), slot: 0 };
+    /// let at = TeidRef { shard: place.shard, slot: 3 };
+    /// let tunnel = Tunnel { teid: at.teid(1), place: at };
+    /// let gnb = OuterHeader { teid: packet::Teid(77), peer: [192, 0, 2, 7].into() };
+    /// let uplink = Pdr { qers: [0].into(), ..Pdr::all(PdrId(1), Source::Access, Some(tunnel), 0) };
+    /// let rules = Rules {
+    ///     qers: [Qer { uplink_mbr: Some(1_000_000), ..Qer::open(QerId(1)) }].into(),
+    ///     ..Rules::of(
+    ///         place,
+    ///         Some(ue),
+    ///         [uplink, Pdr::all(PdrId(2), Source::Core, None, 1)],
+    ///         [
+    ///             Far { id: FarId(1), action: Action::Forward(Forward::to(Destination::Core, None)) },
+    ///             Far { id: FarId(2), action: Action::Forward(Forward::to(Destination::Access, Some(gnb))) },
+    ///         ],
+    ///     )
+    /// };
+    /// assert_eq!(rules.seid, place.seid(1));
+    /// assert_eq!(rules.tunnels().collect::<Vec<_>>(), [gnb]);
+    /// assert_eq!(rules.marking(&rules.pdrs[0]), None);
+    /// ```
+    pub fn of(
+        place: SessionRef,
+        ue_ipv4: Option<Ipv4Addr>,
+        pdrs: impl Into<Box<[Pdr]>>,
+        fars: impl Into<Box<[Far]>>,
+    ) -> Self {
+        Self {
+            place,
+            seid: place.seid(1),
+            ue_ipv4,
+            ue_ipv6: None,
+            framed_ipv4: Box::default(),
+            framed_ipv6: Box::default(),
+            slice: None,
+            pdrs: pdrs.into(),
+            classifier: None,
+            fars: fars.into(),
+            qers: Box::default(),
+            urrs: Box::default(),
+        }
+    }
+
     /// Whether packets of this PDR wait for the UE.
     pub fn buffers(&self, pdr: PdrId) -> bool {
         let rule = self.pdrs.iter().find(|rule| rule.id == pdr);
@@ -122,6 +176,25 @@ pub struct Pdr {
     pub qers: Box<[u16]>,
     /// Indices into [`Rules::urrs`]: all of them measure.
     pub urrs: Box<[u16]>,
+}
+
+impl Pdr {
+    /// For all packets from there, with the lowest precedence that SMFs give: no filters, QFIs, QERs or URRs. What arrives in a tunnel
+    /// leaves it.
+    pub fn all(id: PdrId, source: Source, tunnel: Option<Tunnel>, far: u16) -> Self {
+        Self {
+            id,
+            precedence: 255,
+            source,
+            tunnel,
+            qfis: Box::default(),
+            filters: Box::default(),
+            outer_header_removal: tunnel.is_some(),
+            far,
+            qers: Box::default(),
+            urrs: Box::default(),
+        }
+    }
 }
 
 /// A local tunnel endpoint.
@@ -219,6 +292,13 @@ pub struct Forward {
     pub policy: u16,
 }
 
+impl Forward {
+    /// There, unmarked, by the default network instance and no policy.
+    pub const fn to(destination: Destination, outer_header: Option<OuterHeader>) -> Self {
+        Self { destination, outer_header, transport_marking: None, instance: 0, policy: 0 }
+    }
+}
+
 /// Destination Interface (§8.2.24).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Destination {
@@ -266,6 +346,24 @@ pub struct Qer {
     pub paging_policy: Option<u8>,
 }
 
+impl Qer {
+    /// Both gates open, no rates, no marking.
+    pub const fn open(id: QerId) -> Self {
+        Self {
+            id,
+            uplink_open: true,
+            downlink_open: true,
+            uplink_mbr: None,
+            downlink_mbr: None,
+            uplink_gbr: None,
+            downlink_gbr: None,
+            qfi: None,
+            reflective: false,
+            paging_policy: None,
+        }
+    }
+}
+
 /// Usage Reporting Rule: the part that packets drive. Time is driven by the control side, which queries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Urr {
@@ -285,6 +383,23 @@ pub struct Urr {
     pub start_of_traffic: bool,
     /// Measurement is stopped (INAM).
     pub inactive: bool,
+}
+
+impl Urr {
+    /// Measures what passes and raises nothing by itself.
+    pub const fn counting(id: UrrId) -> Self {
+        let unlimited = VolumeLimit { total: None, uplink: None, downlink: None };
+        Self {
+            id,
+            before_enforcement: false,
+            threshold: unlimited,
+            quota: unlimited,
+            quota_generation: 0,
+            blocked: false,
+            start_of_traffic: false,
+            inactive: false,
+        }
+    }
 }
 
 /// Volumes in bytes; `None`: no limit.

@@ -33,11 +33,9 @@ pub fn session(ue: Ipv4Addr, ports: &[u16], said: &[Choice]) -> Arc<Rules> {
     let far = |(at, said): (usize, &Choice)| Far {
         id: pfcp::FarId(10 + at as u32),
         action: Action::Forward(Forward {
-            destination: Destination::Core,
-            outer_header: None,
-            transport_marking: None,
             instance: said.instance,
             policy: said.policy,
+            ..Forward::to(Destination::Core, None)
         }),
     };
     let mut fars: Vec<Far> = said.iter().enumerate().map(far).collect();

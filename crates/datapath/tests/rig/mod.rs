@@ -125,7 +125,7 @@ pub fn teid(ue: Ipv4Addr) -> Teid {
 
 pub fn forward(destination: Destination, outer: Option<(u32, IpAddr)>) -> Action {
     let outer_header = outer.map(|(teid, peer)| OuterHeader { teid: Teid(teid), peer });
-    Action::Forward(Forward { destination, outer_header, transport_marking: None, instance: 0, policy: 0 })
+    Action::Forward(Forward::to(destination, outer_header))
 }
 
 pub fn to_gnb(teid: u32) -> Action {
@@ -134,38 +134,17 @@ pub fn to_gnb(teid: u32) -> Action {
 
 /// A rule for all packets of a direction.
 pub fn pdr(id: u16, source: Source, tunnel: Option<Tunnel>, far: u16) -> Pdr {
-    Pdr {
-        id: PdrId(id),
-        precedence: 255,
-        source,
-        tunnel,
-        qfis: Box::default(),
-        filters: Box::default(),
-        outer_header_removal: true,
-        far,
-        qers: Box::default(),
-        urrs: Box::default(),
-    }
+    Pdr::all(PdrId(id), source, tunnel, far)
 }
 
 /// A session in a place: uplink to the data network by PDR 1 and FAR 1, downlink as FAR 2 says by PDR 2.
 pub fn session_at(place: SessionRef, ue_ipv4: Option<Ipv4Addr>, downlink: Action) -> Rules {
-    Rules {
+    let pdrs = [pdr(1, Source::Access, Some(tunnel_at(place)), 0), pdr(2, Source::Core, None, 1)];
+    let uplink = forward(Destination::Core, None);
+    Rules::of(
         place,
-        seid: place.seid(1),
         ue_ipv4,
-        ue_ipv6: None,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: [pdr(1, Source::Access, Some(tunnel_at(place)), 0), pdr(2, Source::Core, None, 1)].into(),
-        fars: [
-            Far { id: FarId(1), action: forward(Destination::Core, None) },
-            Far { id: FarId(2), action: downlink },
-        ]
-        .into(),
-        qers: Box::default(),
-        urrs: Box::default(),
-    }
+        pdrs,
+        [Far { id: FarId(1), action: uplink }, Far { id: FarId(2), action: downlink }],
+    )
 }

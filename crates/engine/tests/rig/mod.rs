@@ -97,43 +97,18 @@ pub fn tunnel(index: u32) -> Tunnel {
 pub fn rules(index: u32) -> Rules {
     let tunnel = tunnel(index);
     let place = SessionRef { shard: tunnel.place.shard, slot: index };
-    let pdr = |id: u16, source, tunnel: Option<Tunnel>| Pdr {
-        id: PdrId(id),
-        precedence: 1,
-        source,
-        tunnel,
-        qfis: Box::default(),
-        filters: Box::default(),
-        outer_header_removal: tunnel.is_some(),
-        far: id - 1,
-        qers: Box::default(),
-        urrs: Box::default(),
-    };
+    let pdr = |id: u16, source, tunnel| Pdr { precedence: 1, ..Pdr::all(PdrId(id), source, tunnel, id - 1) };
     let far = |id, destination, outer_header| Far {
         id: FarId(id),
-        action: Action::Forward(Forward {
-            destination,
-            outer_header,
-            transport_marking: None,
-            instance: 0,
-            policy: 0,
-        }),
+        action: Action::Forward(Forward::to(destination, outer_header)),
     };
     let gnb = OuterHeader { teid: Teid(0x8000_0000 + index), peer: IpAddr::V4(GNB) };
-    Rules {
+    Rules::of(
         place,
-        seid: place.seid(1),
-        ue_ipv4: Some(ue(index)),
-        ue_ipv6: None,
-        framed_ipv4: Box::default(),
-        framed_ipv6: Box::default(),
-        slice: None,
-        classifier: None,
-        pdrs: [pdr(1, Source::Access, Some(tunnel)), pdr(2, Source::Core, None)].into(),
-        fars: [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))].into(),
-        qers: Box::default(),
-        urrs: Box::default(),
-    }
+        Some(ue(index)),
+        [pdr(1, Source::Access, Some(tunnel)), pdr(2, Source::Core, None)],
+        [far(1, Destination::Core, None), far(2, Destination::Access, Some(gnb))],
+    )
 }
 
 /// Installs the first sessions.
