@@ -112,14 +112,9 @@ impl Judge<'_> {
         let (from, to) = (inner.key.source, inner.key.destination);
         let (teid, peer) = (gtpu.teid(), destination);
         self.entered_a_tunnel(ethernet.destination(), peer, from);
-        let mut owners = self.in_force().filter(|rules| {
-            rules.fars.iter().any(|far| match far.action {
-                Action::Forward(forward) => {
-                    forward.outer_header.is_some_and(|o| (o.teid, o.peer) == (teid, peer))
-                }
-                _ => false,
-            })
-        });
+        let mut owners = self
+            .in_force()
+            .filter(|rules| rules.tunnels().any(|outer| (outer.teid, outer.peer) == (teid, peer)));
         // What another UPF sends into a session's tunnel (N9) is the session's by its TEID: that UPF has looked at the addresses.
         let fed =
             |rules: &Rules| rules.pdrs.iter().any(|pdr| pdr.tunnel.is_some() && !pdr.source.is_uplink());

@@ -8,6 +8,7 @@ use packet::{GTP_U_PORT, IpProtocol, MacAddr, Teid, gtpu_message};
 use session::rules::Rules;
 use session::store::Store;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 /// Some frames: of sessions that are there, with a few octets changed, or of nobody.
 pub fn traffic(input: &mut Input<'_>, store: &Store, plane: &mut UserPlane) {
@@ -42,13 +43,8 @@ fn to_public(
     if port == 1 {
         return frames::downlink(&frames::user_packet(SERVER.into(), address.into(), payload));
     }
-    let sessions = store.counts().sessions.max(1);
-    let rules = store.iter().nth(input.below(sessions)).map(|session| session.rules().clone());
-    let ue = self::address(input, rules.as_deref(), false);
-    let tunnel = rules.and_then(|rules| rules.pdrs.iter().find_map(|pdr| pdr.tunnel));
-    let teid = tunnel.map_or(Teid(1), |tunnel| tunnel.teid);
-    let packet = frames::user_packet(ue, address.into(), payload);
-    frames::uplink(GNB.into(), N3.into(), teid, None, &packet)
+    let (ue, teid) = sender(input, store, false);
+    from_gnb(teid, &frames::user_packet(ue, address.into(), payload))
 }
 
 /// What `make` makes, mostly.
@@ -69,9 +65,7 @@ fn damaged<'a>(input: &mut Input<'a>, make: impl FnOnce(&mut Input<'a>) -> Vec<u
 }
 
 fn frame(input: &mut Input<'_>, store: &Store, port: u16) -> Vec<u8> {
-    let sessions = store.counts().sessions.max(1);
-    let rules = store.iter().nth(input.below(sessions)).map(|session| session.rules().clone());
-    let other = store.iter().nth(input.below(sessions)).map(|session| session.rules().clone());
+    let (rules, other) = (rules(input, store), rules(input, store));
     let v6 = input.flag();
     let ue = address(input, rules.as_deref(), v6);
     let far = match input.below(10) {
@@ -230,10 +224,15 @@ fn text(address: &str) -> IpAddr {
     address.parse().expect("an address")
 }
 
+/// A session's rules, if there is a session.
+fn rules(input: &mut Input<'_>, store: &Store) -> Option<Arc<Rules>> {
+    let sessions = store.counts().sessions.max(1);
+    store.iter().nth(input.below(sessions)).map(|session| session.rules().clone())
+}
+
 /// A session, its UE's address of this family, and a tunnel to send from it.
 fn sender(input: &mut Input<'_>, store: &Store, v6: bool) -> (IpAddr, Teid) {
-    let sessions = store.counts().sessions.max(1);
-    let rules = store.iter().nth(input.below(sessions)).map(|session| session.rules().clone());
+    let rules = rules(input, store);
     let ue = address(input, rules.as_deref(), v6);
     let tunnel = rules.and_then(|rules| rules.pdrs.iter().find_map(|pdr| pdr.tunnel));
     (ue, tunnel.map_or(Teid(1), |tunnel| tunnel.teid))
