@@ -1,0 +1,190 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use tables::clock::Tsc;
+
+const QUIET: Fitness = Fitness { lost_percent: 0.2, longest_us: 60.0 };
+
+/// A result: name, parameters, value.
+type Result<'a> = (&'static str, &'a [(&'static str, Param)], f64);
+
+/// A report of these results.
+fn report(scenario: &'static str, results: &[Result<'_>]) -> Report {
+    let mut report = Report::new(scenario, &Tsc::process());
+    let measured = results.iter().map(|(name, params, value)| Measured::of(name, "", params, &[*value]));
+    report.results.extend(measured);
+    report
+}
+
+fn verdicts(report: &Report) -> Vec<&'static str> {
+    judge(report, QUIET).iter().map(|claim| claim.verdict.word()).collect()
+}
+
+fn rates(rtc: [f64; 4], pipeline: [f64; 4]) -> Report {
+    let mut results = Vec::new();
+    for (model, rates) in [("rtc", rtc), ("pipeline-returning", pipeline)] {
+        for (place, rate) in rates.into_iter().enumerate() {
+            let direction = if place < 2 { "uplink" } else { "downlink" };
+            let payload = if place % 2 == 0 { 64 } else { 1_024_u64 };
+            let params =
+                [("model", Param::from(model)), ("direction", direction.into()), ("payload", payload.into())];
+            results.push(("packets_per_second", params, rate));
+        }
+    }
+    let results: Vec<_> =
+        results.iter().map(|(name, params, rate)| (*name, params.as_slice(), *rate)).collect();
+    report("payload-size", &results)
+}
+
+#[test]
+fn a_claim_is_met_or_missed_by_its_own_figures() {
+    // In order: by pipeline, by payload, by direction.
+    assert_eq!(verdicts(&rates([14.0, 13.9, 13.0, 12.9], [8.0; 4])), ["met", "met", "met"]);
+    assert_eq!(verdicts(&rates([14.0, 13.9, 13.0, 12.9], [8.0, 8.0, 8.0, 11.0])), ["missed", "met", "met"]);
+    assert_eq!(verdicts(&rates([14.0, 12.0, 13.0, 12.9], [8.0; 4])), ["met", "missed", "missed"]);
+    let claims = judge(&rates([14.0, 13.9, 13.0, 12.9], [7.0, 7.0, 6.5, 6.5]), QUIET);
+    assert_eq!(
+        (claims[0].theirs.as_str(), claims[0].ours.as_str()),
+        ("1.3 to 1.4 times", "1.98 to 2.00 times")
+    );
+    assert_eq!(claims[0].scenario, "payload-size");
+}
+
+#[test]
+fn nothing_is_judged_on_a_noisy_machine_or_without_figures() {
+    let noisy = Fitness { lost_percent: 12.0, ..QUIET };
+    for claim in judge(&rates([1.0; 4], [9.0; 4]), noisy) {
+        assert!(claim.verdict.why().contains("12.0 %"), "{claim:?}");
+        // What was measured is said all the same.
+        assert_ne!(claim.ours, "not measured");
+    }
+    for scenario in ["payload-size", "sessions", "cores", "skew", "scale", "moves"] {
+        let claims = judge(&report(scenario, &[]), QUIET);
+        assert!(!claims.is_empty());
+        for claim in claims {
+            assert_eq!(
+                (claim.verdict.word(), claim.ours.as_str()),
+                ("not judged", "not measured"),
+                "{claim:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn many_sessions_beyond_theirs_do_not_count() {
+    let of = |many: f64| {
+        let params = |sessions: u64| {
+            [("model", "rtc".into()), ("direction", "uplink".into()), ("sessions", sessions.into())]
+        };
+        report(
+            "sessions",
+            &[
+                ("packets_per_second", &params(1), 10.0),
+                ("packets_per_second", &params(65_536), many),
+                ("packets_per_second", &params(1_000_000), 5.0),
+            ],
+        )
+    };
+    assert_eq!((verdicts(&of(9.1)), verdicts(&of(8.9))), (vec!["met"], vec!["missed"]));
+}
+
+#[test]
+fn cores_that_are_none_are_not_held_against_anybody() {
+    let of = |speedup: f64, copies: f64| {
+        let params = |model: &'static str| [("model", model.into()), ("workers", 2.into())];
+        let rate = |workers: u64| {
+            [
+                ("model", "rtc".into()),
+                ("direction", "uplink".into()),
+                ("payload", 64.into()),
+                ("workers", workers.into()),
+            ]
+        };
+        // A packet of 64 octets takes 130 on the line: 40 Gbit/s are 38 million.
+        report(
+            "cores",
+            &[
+                ("speedup", &params("rtc"), speedup),
+                ("speedup", &params("copies"), copies),
+                ("packets_per_second", &rate(1), 10e6),
+                ("packets_per_second", &rate(5), 50e6),
+                ("packets_per_second", &rate(4), 40e6),
+            ],
+        )
+    };
+    let judged = |report: Report| {
+        let claims = judge(&report, QUIET);
+        (
+            claims[0].verdict.clone(),
+            claims[1].ours.clone(),
+            claims[1].theirs.clone(),
+            claims[1].verdict.word(),
+        )
+    };
+    let (linear, ours, theirs, cores) = judged(of(1.95, 1.5));
+    assert_eq!((linear, cores), (Verdict::Met, "met"));
+    assert_eq!((ours.as_str(), theirs.as_str()), ("64 B uplink 4", "64 B uplink 5"));
+    assert_eq!(judged(of(1.8, 1.95)).0, Verdict::Missed);
+    assert!(judged(of(1.5, 1.6)).0.why().contains("not whole cores"));
+}
+
+#[test]
+fn the_last_step_is_more_than_all_can_take() {
+    let of = |lost: f64, gaps: f64| {
+        let params = |phase: u64| [("model", "rtc-rebalancing".into()), ("phase", phase.into())];
+        report(
+            "skew",
+            &[
+                ("packets_offered", &params(150), 10_000.0),
+                ("packets_lost", &params(150), lost),
+                ("packets_missed_in_gaps", &params(150), gaps),
+                ("packets_offered", &params(200), 10_000.0),
+                ("packets_lost", &params(200), 900.0),
+            ],
+        )
+    };
+    assert_eq!(verdicts(&of(10.0, 0.0)), ["not judged", "met"]);
+    assert_eq!(verdicts(&of(11.0, 0.0)), ["not judged", "missed"]);
+    // What nobody could have taken is not held against the workers.
+    assert_eq!(verdicts(&of(500.0, 495.0)), ["not judged", "met"]);
+}
+
+#[test]
+fn a_launch_is_judged_by_its_time_its_loss_and_its_latency() {
+    let of = |us: f64, lost: f64, p99: f64| {
+        let mut results = Vec::new();
+        for model in ["rtc", "pipeline"] {
+            for phase in ["before", "joining", "leaving"] {
+                let params = vec![("model", Param::from(model)), ("phase", phase.into())];
+                let with = |p: &'static str| [params.clone(), vec![("percentile", p.into())]].concat();
+                results.push(("latency_us", with("99"), if phase == "before" { 100.0 } else { p99 }));
+                results.push(("latency_us", with("100"), p99 * 10.0));
+                results.push(("packets_offered", params.clone(), 1e6));
+                results.push(("packets_lost", params.clone(), if phase == "before" { 0.0 } else { lost }));
+                results.push(("reconfiguration_us", params, us));
+            }
+        }
+        let results: Vec<_> =
+            results.iter().map(|(name, params, value)| (*name, params.as_slice(), *value)).collect();
+        report("scale", &results)
+    };
+    assert_eq!(verdicts(&of(120.0, 0.0, 150.0)), ["met"; 6]);
+    assert_eq!(verdicts(&of(5_100.0, 0.0, 150.0)), ["met", "met", "missed", "met", "met", "met"]);
+    assert_eq!(verdicts(&of(120.0, 1.0, 250.0)), ["met", "met", "met", "missed", "missed", "missed"]);
+    assert_eq!(
+        verdicts(&of(500_000.0, 0.0, 11_000.0)),
+        ["missed", "missed", "missed", "met", "missed", "met"]
+    );
+}
+
+#[test]
+fn moves_lose_and_reorder_nothing() {
+    let of = |shards: u64, reordered: f64| {
+        let params = [("shards", shards.into())];
+        report("moves", &[("packets_reordered", &params, reordered), ("packets_lost_inside", &params, 0.0)])
+    };
+    assert_eq!(verdicts(&of(32, 0.0)), ["met", "met"]);
+    assert_eq!(verdicts(&of(32, 1.0)), ["missed", "met"]);
+    // Where nothing moved nothing is shown.
+    assert_eq!(verdicts(&of(0, 0.0)), ["not judged"; 2]);
+}
