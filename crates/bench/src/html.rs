@@ -249,7 +249,9 @@ mod tests {
         let mut report = Report::new("skew", &Tsc::process());
         report.machine.time = 1_795_303_109;
         let params = [("model", "rtc-rebalancing".into()), ("phase", 125.into())];
-        report.results.push(Measured::of("packets_lost", "packets", &params, &[1_234.0]));
+        for lost in ["packets_lost", "packets_lost_running"] {
+            report.results.push(Measured::of(lost, "packets", &params, &[1_234.0]));
+        }
         report.results.push(Measured::of("packets_per_second", "1/s", &[("workers", 2.into())], &[1.0]));
         for phase in [125, 200] {
             let params = [("model", "rtc-rebalancing".into()), ("phase", phase.into())];

@@ -285,14 +285,15 @@ impl Played {
         self.changes.iter().filter(moved).map(|(at, _)| *at).filter(|at| seconds.contains(at)).collect()
     }
 
-    /// What is said of a span of time: what was offered, lost (of it: missed by full rings, of that while no worker ran, and by a stopped port), reordered,
-    /// and how late it was.
+    /// What is said of a span of time: what was offered, lost (of it: though workers ran, missed by full rings, of that while no worker ran,
+    /// and by a stopped port), reordered, and how late it was.
     pub fn summarise(&self, report: &mut Report, params: &[(&'static str, Param)], seconds: Range<f64>) {
         let counts = self.counts(seconds.clone());
         let lost = counts.missed + counts.down + counts.lost_inside();
         for (name, packets) in [
             ("packets_offered", counts.arrived),
             ("packets_lost", lost),
+            ("packets_lost_running", lost - counts.missed_in_gaps),
             ("packets_missed", counts.missed),
             ("packets_missed_in_gaps", counts.missed_in_gaps),
             ("packets_while_stopped", counts.down),
@@ -375,6 +376,9 @@ mod tests {
         let mut report = Report::new("skew", &clock);
         played.summarise(&mut report, &[("phase", 1.into())], 0.0..0.1);
         assert_eq!(report.median("packets_offered", &[]), Some(first as f64));
+        let of = |name| report.median(name, &[]).unwrap();
+        let parts = of("packets_lost_running") + of("packets_missed_in_gaps");
+        assert!((of("packets_lost") - parts).abs() < 1e-9, "{report}");
         assert!(report.median("latency_us", &[("percentile", "99".into())]).unwrap() > 0.0);
         assert_eq!(played.mpps(0.0..0.2, 0.05, None, |c| c.arrived).len(), 4);
     }

@@ -19,8 +19,8 @@ pub struct Counts {
     pub arrived: u64,
     /// Of those, the ones that found the receive ring full.
     pub missed: u64,
-    /// Of those, the ones that an empty ring would have missed, too, because it wasn't polled for so long: the worker was
-    /// kept from running.
+    /// Of those, the ones that an empty ring would have missed, too, because it wasn't polled for so long: the machine kept the
+    /// worker from running, or the worker had something else to do. Which of the two, nothing here tells.
     pub missed_in_gaps: u64,
     /// Of all, the ones that came while the port was stopped, or waited when it stopped.
     pub down: u64,
