@@ -131,6 +131,70 @@ fn cores_that_are_none_are_not_held_against_anybody() {
     assert_eq!(judged(of(1.8, 1.91)).0, Verdict::Missed);
 }
 
+/// Packets a second: model, direction, payload, workers, and whether that was calculated.
+type Rate = (&'static str, &'static str, Param, u64, f64, bool);
+
+/// How many workers fill the link, and the verdicts on that: run-to-completion, pipeline.
+fn filling(rates: &[Rate]) -> Vec<(String, &'static str)> {
+    let mut cores = report("cores", &[]);
+    for (model, direction, payload, workers, rate, calculated) in rates {
+        let mut params = vec![
+            ("model", Param::from(*model)),
+            ("direction", (*direction).into()),
+            ("payload", payload.clone()),
+            ("workers", (*workers).into()),
+        ];
+        params.extend(calculated.then_some(("calculated", "yes".into())));
+        cores.results.push(Measured::of("packets_per_second", "1/s", &params, &[*rate]));
+    }
+    let claims = judge(&cores, QUIET);
+    claims[1..].iter().map(|claim| (claim.ours.clone(), claim.verdict.word())).collect()
+}
+
+#[test]
+fn a_link_is_full_of_the_frames_that_leave_by_it() {
+    // 64 octets of payload take 130 uplink, where the tunnel ends, and 174 downlink: 38.5 and 28.7 million fill 40 Gbit/s.
+    let uplink = |workers, rate| ("rtc", "uplink", 64.into(), workers, rate, false);
+    let downlink = |workers, rate| ("rtc", "downlink", 64.into(), workers, rate, false);
+    // IMIX takes 378 and 422 octets: 13.2 and 11.8 million.
+    let imix_up = |workers, rate| ("pipeline", "uplink", "imix".into(), workers, rate, false);
+    let imix_down = |workers, rate| ("pipeline", "downlink", "imix".into(), workers, rate, false);
+    let mut rates = vec![
+        uplink(3, 35e6),
+        uplink(5, 50e6),
+        uplink(4, 38.6e6),
+        downlink(3, 28.6e6),
+        downlink(4, 28.8e6),
+        imix_up(2, 13.1e6),
+        imix_up(3, 13.3e6),
+        imix_down(3, 11.7e6),
+        imix_down(4, 11.9e6),
+    ];
+    let found = |rtc: &str, pipeline: &str| vec![(rtc.to_owned(), "met"), (pipeline.to_owned(), "met")];
+    let rtc = "64 B uplink 4, 64 B downlink 4";
+    assert_eq!(filling(&rates), found(rtc, "IMIX uplink 3, IMIX downlink 4"));
+    rates.pop();
+    let missed = ("IMIX uplink 3, IMIX downlink more than 3".to_owned(), "missed");
+    assert_eq!(filling(&rates)[1], missed);
+}
+
+#[test]
+fn what_is_calculated_can_miss_a_claim_and_not_meet_it() {
+    let uplink = |workers, rate, calculated| ("rtc", "uplink", 64.into(), workers, rate, calculated);
+    let downlink = |workers, rate, calculated| ("rtc", "downlink", 64.into(), workers, rate, calculated);
+    let rtc = |rates: &[Rate]| filling(rates).swap_remove(0);
+    let one = uplink(1, 10e6, false);
+    assert_eq!(
+        rtc(&[one.clone(), uplink(4, 40e6, true)]),
+        ("64 B uplink 4 (calculated)".into(), "not judged")
+    );
+    assert_eq!(rtc(&[one.clone(), uplink(6, 40e6, true)]), ("64 B uplink 6 (calculated)".into(), "missed"));
+    assert_eq!(rtc(&[one, uplink(6, 38e6, true)]), ("64 B uplink more than 6".into(), "missed"));
+    // One that was measured doesn't make up for one that was not.
+    let both = rtc(&[uplink(4, 40e6, false), uplink(5, 50e6, true), downlink(4, 40e6, true)]);
+    assert_eq!(both, ("64 B uplink 4, 64 B downlink 4 (calculated)".into(), "not judged"));
+}
+
 #[test]
 fn the_last_step_is_more_than_all_can_take() {
     let of = |lost: f64, gaps: f64| {
