@@ -252,7 +252,8 @@ mod tests {
         for lost in ["packets_lost", "packets_lost_running"] {
             report.results.push(Measured::of(lost, "packets", &params, &[1_234.0]));
         }
-        report.results.push(Measured::of("packets_per_second", "1/s", &[("workers", 2.into())], &[1.0]));
+        let params = [("model", "rtc-rebalancing".into()), ("workers", 2.into())];
+        report.results.push(Measured::of("packets_per_second", "1/s", &params, &[1.0]));
         for phase in [125, 200] {
             let params = [("model", "rtc-rebalancing".into()), ("phase", phase.into())];
             report.results.push(Measured::of("packets_offered", "packets", &params, &[9_000.0]));

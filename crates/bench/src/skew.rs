@@ -3,7 +3,7 @@
 //! Loads are parts of what one worker forwards when all are busy, measured before with each model. The entries of the redirection table
 //! that lead to worker 0 in the beginning are hot, all of them alike: no single subscriber is too heavy. Without rebalancing the
 //! hot worker loses what it can't take while its neighbours idle; with it, nothing should be lost until the sum of all
-//! capacities is reached, which the last step exceeds.
+//! capacities is reached ([`fits`]). With two workers the last step is more than that; more workers can take every step.
 
 use crate::chart::{Figure, Illustrated, Panel, Series, Strip};
 use crate::crew::{CrewError, Member, Model, Team, drops};
@@ -181,6 +181,11 @@ fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Playe
     ]
 }
 
+/// Whether so many workers can take it all when the hot one's load is so many percent of what one of them can take.
+pub fn fits(hot: u64, workers: u64) -> bool {
+    hot + percent(OTHERS) * workers.saturating_sub(1) <= 100 * workers
+}
+
 /// A load in percent of what one worker forwards.
 fn percent(units: u16) -> u64 {
     (f64::from(units) * UNIT * 100.0).round() as u64
@@ -191,6 +196,21 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::progress::Silent;
+
+    #[test]
+    fn only_two_workers_get_more_than_they_can_take() {
+        let all = |workers| {
+            SkewConfig::full()
+                .steps
+                .into_iter()
+                .map(percent)
+                .filter(|hot| fits(*hot, workers))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(all(2), [25, 50, 75, 100, 125, 150]);
+        assert_eq!(all(3), [25, 50, 75, 100, 125, 150, 200]);
+        assert_eq!((fits(170, 2), fits(171, 2)), (true, false));
+    }
 
     #[test]
     fn every_step_is_accounted_for_and_drawn() {

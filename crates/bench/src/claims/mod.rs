@@ -8,6 +8,7 @@ use crate::jitter::Fitness;
 use crate::published::{self, LINK};
 use crate::report::{Measured, Param, Report, figure};
 use crate::saturated::Sizes;
+use crate::skew;
 use serde::Serialize;
 use std::fmt;
 
@@ -147,7 +148,7 @@ impl Claim {
         );
         let mut claim = self.by(rule, unit, &all, |lost| lost <= limit);
         if let (Verdict::Missed, Some(while_running)) = (&claim.verdict, span(&running)) {
-            claim.ours += &format!(", {while_running} while workers ran");
+            claim.ours = format!("{}, {while_running} while workers ran", claim.ours);
             if running.iter().all(|lost| *lost <= limit) {
                 let why = "packets came while a worker did not run, and whose doing that was isn't known";
                 claim.verdict = Verdict::NotJudged(why.into());
@@ -392,15 +393,17 @@ fn full_link(report: &Report, model: Model) -> Claim {
 }
 
 fn skew(report: &Report) -> Vec<Claim> {
-    // What was lost of a hundred packets in each step but the last, in which more comes than all workers can take.
+    // What was lost of a hundred packets in each step that all workers together can take.
     let lost = |model: &'static str| -> Vec<Loss> {
         let params = [("model", model.into())];
-        let mut steps: Vec<&Measured> = results(report, "packets_offered", &params).collect();
-        steps.sort_by_key(|step| step.number("phase"));
-        steps.pop();
-        steps.into_iter().filter_map(|step| Some(Loss::of(report, step)?.percent_of(step))).collect()
+        let workers = report.find("packets_per_second", &params).and_then(|rate| rate.number("workers"));
+        let fits = |step: &&Measured| {
+            step.number("phase").zip(workers).is_some_and(|(hot, workers)| skew::fits(hot, workers))
+        };
+        let steps = results(report, "packets_offered", &params).filter(fits);
+        steps.filter_map(|step| Some(Loss::of(report, step)?.percent_of(step))).collect()
     };
-    let rule = format!("at most {UNSEEN_PERCENT} % lost in any step but the last");
+    let rule = format!("at most {UNSEEN_PERCENT} % lost in any step that all workers together can take");
     vec![
         claim(
             "5.2.4, figure 5.6",
