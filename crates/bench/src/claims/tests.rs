@@ -304,3 +304,27 @@ fn moves_lose_and_reorder_nothing() {
     // Where nothing moved nothing is shown.
     assert_eq!(verdicts(&of(0, 0.0)), ["not judged"; 2]);
 }
+
+#[test]
+fn no_machine_makes_a_packet_overtake_another() {
+    let noisy = Fitness { lost_percent: 12.0, ..QUIET };
+    let of = |phases: &[(f64, f64)], fitness| {
+        let mut moves = report("moves", &[]);
+        for (rate, (reordered, hurried)) in phases.iter().enumerate() {
+            let params = [("shards", 32.into()), ("rate", (rate as u64).into())];
+            let figures = [
+                ("packets_reordered", *reordered),
+                ("moves_hurried", *hurried),
+                ("packets_lost_inside", 1.0),
+            ];
+            moves.results.extend(figures.map(|(name, figure)| Measured::of(name, "", &params, &[figure])));
+        }
+        judge(&moves, fitness).iter().map(|claim| claim.verdict.word()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[(3.0, 0.0), (0.0, 0.0)], noisy), ["missed", "not judged"]);
+    assert_eq!(of(&[(0.0, 0.0)], noisy), ["not judged"; 2]);
+    // But it may hold a worker up for longer than a giver waits, and then a late packet is overtaken.
+    assert_eq!(of(&[(3.0, 1.0)], noisy), ["not judged"; 2]);
+    assert_eq!(of(&[(3.0, 1.0), (1.0, 0.0)], noisy), ["missed", "not judged"]);
+    assert_eq!(of(&[(3.0, 1.0)], QUIET), ["missed"; 2]);
+}
