@@ -90,3 +90,31 @@ fn a_reserved_table_takes_its_flows_without_more_memory() {
     none.reserve(u32::MAX);
     assert_eq!(none.memory(), size_of_val(&none));
 }
+
+/// Pages that this thread was first to write to, as the kernel counts them; `None` where it doesn't say.
+fn first_writes() -> Option<u64> {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
+    // The fields behind the name, which may hold blanks itself: proc(5) counts minor faults as field 10.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(7)?.parse().ok()
+}
+
+/// A growth takes its memory as address space, of which each insertion writes to a page or two: none clears an array.
+#[test]
+fn no_insertion_of_a_growth_writes_to_many_new_pages() {
+    // Enough for several segments of the index: the first has room for 57,344.
+    const FLOWS: u32 = 130_000;
+    let mut table: FlowTable<Key, Value> = FlowTable::new(3, u32::MAX, Nanos(0));
+    let Some(began) = first_writes() else { return };
+    let (mut before, mut most) = (first_writes().unwrap(), (0, 0));
+    for index in 0..FLOWS {
+        assert_eq!(table.insert(Key::of(index), Value([index; 7])), Ok(None));
+        let after = first_writes().unwrap();
+        most = most.max((after - before, index));
+        before = after;
+    }
+    assert!(before > began, "the counter counts");
+    println!("{} pages, at most {} at once (flow {})", before - began, most.0, most.1);
+    // One of lines, one of timers, up to two of buckets, and what the allocator writes beside them. A cleared array of
+    // the index would be 128.
+    assert!(most.0 <= 16, "{} pages at flow {}", most.0, most.1);
+}

@@ -229,3 +229,35 @@ fn a_table_with_capacity_does_not_grow_and_rarely_displaces() {
     let away: u32 = map.buckets.iter().map(|bucket| bucket.away as u32).sum();
     assert!(away < 500, "{away} of 5000 displaced at {} buckets", map.buckets());
 }
+
+impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
+    /// The array it grows into or last grew into, and how many buckets have been moved there.
+    fn progress(&self) -> (u32, usize) {
+        let moved = self.old.as_ref().map_or_else(|| self.buckets() / 2, |old| old.moved);
+        (self.shift, moved)
+    }
+}
+
+/// Whatever the size: what an insertion moves doesn't grow with the table.
+#[test]
+fn no_insertion_moves_more_than_a_few_buckets() {
+    // Written out, so that they are looked at again when the constants change.
+    const AT_ONCE: usize = 64;
+    const BY_STEPS: usize = 2;
+    let mut most = 0;
+    for (seed, entries) in [(1, 400_000_u32), (2, 60_000), (3, 60_000), (4, 60_000), (5, 60_000)] {
+        let mut map: BulkMap<u32, u32> = BulkMap::new(seed);
+        let mut before = map.progress();
+        for key in 0..entries {
+            map.insert(key, key).unwrap();
+            let after = map.progress();
+            let moved = if after.0 == before.0 { after.1 - before.1 } else { after.1 };
+            let small = map.buckets() <= 2 * AT_ONCE && map.old.is_none();
+            assert!(moved <= if small { AT_ONCE } else { BY_STEPS }, "{moved} buckets at {key}");
+            most = if small { most } else { most.max(moved) };
+            before = after;
+        }
+        assert_eq!(map.len(), entries as usize);
+    }
+    assert_eq!(most, BY_STEPS, "it did grow by steps");
+}
