@@ -437,6 +437,22 @@ fn limits_are_read_anew_and_those_that_need_a_restart_are_named() {
     assert_eq!((told.changed, told.restart.len()), (told_before, 0));
     rig.establish(4);
     assert_eq!(rig.answers_to_strangers(50), 50);
+    // Ports have no more packet buffers than they were made with, whatever was in force meanwhile.
+    let buffered = |packets, of_one| {
+        [("buffered-packets", packets, true), ("buffered-packets-per-session", of_one, true)]
+    };
+    let names = ["limits.buffered-packets", "limits.buffered-packets-per-session"];
+    for (asked, changed, restart, in_force) in [
+        ([20_000, 17_000], &names[1..], &names[..1], [16_384, 16_384]),
+        ([100, 64], &names[..], &[], [100, 64]),
+        ([20_000, 64], &[], &names[..1], [100, 64]),
+        ([16_384, 64], &names[..1], &[], [16_384, 64]),
+    ] {
+        let told = rig.backend.reload(file(&buffered(asked[0], asked[1]))).unwrap();
+        assert_eq!((&*told.changed, &*told.restart), (changed, restart), "{asked:?}");
+        let limits = parse(&rig.backend.config().unwrap()).limits;
+        assert_eq!([limits.buffered_packets, limits.buffered_packets_per_session], in_force, "{asked:?}");
+    }
     rig.stop.store(true, Ordering::Relaxed);
     let (ended, _, usage) = rig.end();
     assert!(ended.is_ok());

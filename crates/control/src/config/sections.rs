@@ -530,6 +530,12 @@ impl Limits {
             ..self
         }
     }
+
+    /// As many packets for UEs as before, and for one UE no more than that.
+    pub(crate) fn keep_buffered_packets(&mut self, before: &Self) {
+        self.buffered_packets = before.buffered_packets;
+        self.buffered_packets_per_session = self.buffered_packets_per_session.min(before.buffered_packets);
+    }
 }
 
 impl Default for Limits {

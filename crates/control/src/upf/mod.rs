@@ -156,6 +156,8 @@ pub struct Options {
 /// A UPF that was started.
 pub struct Upf {
     config: Config,
+    /// Packets for UEs that the ports' pools were made for.
+    most_buffered: u32,
     net: Net,
     n4: N4,
     engine: Engine,
@@ -240,6 +242,7 @@ impl Upf {
         let describe = move || ports.iter().map(PortLine::new).collect();
         Ok(Self {
             config: config.clone(),
+            most_buffered: config.limits.buffered_packets,
             net,
             n4,
             engine,

@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// What workers are told of anew.
 const OF_WORKERS: [&str; 3] = ["route", "neighbour", "nat"];
 
-/// What changes while packets flow, beside these. Of limits those that nothing was made by at the start.
+/// What changes while packets flow, beside these. Of limits those that nothing was made by at the start; `limits.buffered-packets` up to what
+/// the ports' pools of packet buffers were made for.
 const CHANGEABLE: [&str; 20] = [
     "log",
     "n3.check-source",
@@ -54,8 +55,12 @@ impl Backend {
     }
 }
 
-fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
+fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
     let (old, mut told) = (&upf.config, Reloaded::default());
+    let pools_are_too_small = config.limits.buffered_packets > upf.most_buffered;
+    if pools_are_too_small {
+        config.limits.keep_buffered_packets(&old.limits);
+    }
     let mut differ = differences(old, &config);
     // Routes and neighbours name interfaces by their place in the list, and so do pools of public addresses Network Instances.
     let same_interfaces = old.interfaces == config.interfaces;
@@ -65,6 +70,9 @@ fn reload(upf: &mut Upf, config: Config) -> Result<Reloaded, CtlError> {
     }
     told.changed.extend(differ.extract_if(.., |name| CHANGEABLE.contains(name)));
     told.restart = differ;
+    if pools_are_too_small {
+        told.restart.push("limits.buffered-packets");
+    }
     if told.changed.iter().any(|name| OF_WORKERS.contains(name)) {
         let refused = |why| CtlError::new(ErrorCode::BadRequest, why);
         let mut net = upf.net.clone();
