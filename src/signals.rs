@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What a first signal is answered with where something has to be ended in order.
+/// What a first signal is answered with where something has to be ended in order, and a second one doesn't wait for that ([`stop_flag`]).
 pub const STOPPING: &str = "stopping; another Ctrl-C ends it at once";
 
 /// A flag that the first SIGINT or SIGTERM sets. The second one ends the process at once, for when a clean stop hangs.

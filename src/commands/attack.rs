@@ -1,9 +1,9 @@
 //! `millrace lab attack`: floods against an UPF in a lab, and what somebody else notices of them.
 
 use crate::exit::Failure;
+use crate::output;
 use crate::screen::Screen;
 use crate::table::{Side, Table};
-use crate::{output, signals};
 use bench::report::{Measured, Param, Report, figure};
 use lab::attack::{Flood, Plan, Round, Siege, Stretch};
 use lab::{LabError, Options};
@@ -52,7 +52,7 @@ pub fn run(options: &Options, args: &Args) -> Result<(), Failure> {
     screen.clear();
     let rounds = match rounds {
         Err(LabError::Interrupted) => {
-            screen.line(signals::STOPPING);
+            screen.line("stopping");
             siege.finish()?;
             return Err(LabError::Interrupted.into());
         }

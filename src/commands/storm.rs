@@ -1,12 +1,12 @@
 //! `millrace lab storm`: SMFs gone mad against an UPF in a lab, and what is left of it.
 
 use crate::exit::{Exit, Failure};
+use crate::output;
 use crate::screen::Screen;
 use crate::table::{Side, Table};
-use crate::{output, signals};
 use bench::report::figure;
+use lab::Options;
 use lab::attack::storm::{Aftermath, Weather, storm};
-use lab::{LabError, Options};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -38,9 +38,6 @@ pub fn run(options: &Options, args: &Args) -> Result<(), Failure> {
     screen.tell("mutated requests");
     let aftermath = storm(options, &weather, &mut |done, of| screen.part(done, of));
     screen.clear();
-    if matches!(aftermath, Err(LabError::Interrupted)) {
-        screen.line(signals::STOPPING);
-    }
     let aftermath = aftermath?;
     if let Some(path) = json {
         output::report(&aftermath, path)?;
