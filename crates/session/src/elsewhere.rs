@@ -6,7 +6,6 @@ use crate::ids::ShardId;
 use crate::store::DirectoryChange;
 use ipnet::{IpNet, Ipv6Net};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// Prefixes by their first address, with their last one. They don't overlap: each has one holder.
 #[derive(Debug, Default)]
@@ -25,23 +24,16 @@ impl Elsewhere {
         }
     }
 
-    /// The shard of the session that holds this address, if one does.
-    pub fn shard_of_host(&self, address: IpAddr) -> Option<ShardId> {
-        let (first, _) = range(address.into());
-        let noted = self.0.range(..=first).next_back().filter(|(_, (end, _))| *end >= first);
-        noted.map(|(_, (_, shard))| *shard).or_else(|| match address {
-            IpAddr::V4(address) => Some(shard_of_ipv4(address)),
-            IpAddr::V6(address) => Ipv6Net::new(address, 64).ok().map(|prefix| shard_of_ipv6(prefix.trunc())),
-        })
-    }
-
-    /// The shard of the session that holds an address of this network, if one does.
+    /// The shard of the session that holds an address of this network, or this address, if one does.
     pub fn shard_of(&self, net: IpNet) -> Option<ShardId> {
         let (first, last) = range(net);
         let noted = self.0.range(..=last).next_back().filter(|(_, (end, _))| *end >= first);
         noted.map(|(_, (_, shard))| *shard).or(match net {
             IpNet::V4(net) if net.prefix_len() == 32 => Some(shard_of_ipv4(net.addr())),
-            IpNet::V6(net) if net.prefix_len() == 64 => Some(shard_of_ipv6(net)),
+            // A UE has 64 bits, whatever part of them is asked for.
+            IpNet::V6(net) if net.prefix_len() >= 64 => {
+                Ipv6Net::new(net.addr(), 64).ok().map(|prefix| shard_of_ipv6(prefix.trunc()))
+            }
             _ => None,
         })
     }

@@ -84,6 +84,11 @@ impl Session {
         }
     }
 
+    /// Whether one of its rules is about the tunnel with this TEID.
+    pub fn has_tunnel(&self, teid: Teid) -> bool {
+        self.rules.pdrs.iter().any(|pdr| pdr.tunnel.is_some_and(|tunnel| tunnel.teid == teid))
+    }
+
     /// The association it belongs to.
     pub const fn peer(&self) -> PeerId {
         self.peer
@@ -367,17 +372,14 @@ impl Store {
 
     /// The session of the UE that uses this address: a look at the sessions of one shard.
     pub fn by_address(&self, address: IpAddr) -> Option<&Session> {
-        let shard = self.elsewhere.shard_of_host(address)?;
+        let shard = self.elsewhere.shard_of(address.into())?;
         self.sessions_in(shard).find(|session| session.has_address(address))
     }
 
     /// The session that has the tunnel with this TEID: a look at the sessions of one shard.
     pub fn by_teid(&self, teid: Teid) -> Option<&Session> {
         let shard = self.node.tunnels.shard_of(teid)?;
-        let has = |session: &&Session| {
-            session.rules().pdrs.iter().any(|pdr| pdr.tunnel.is_some_and(|tunnel| tunnel.teid == teid))
-        };
-        self.sessions_in(shard).find(has)
+        self.sessions_in(shard).find(|session| session.has_tunnel(teid))
     }
 
     fn sessions_in(&self, shard: ShardId) -> impl Iterator<Item = &Session> {

@@ -783,7 +783,15 @@ fn stale_sessions_make_way_for_new_ones_and_living_ones_do_not() {
         request.create_pdrs[1].pdi.framed_routes = vec![b"192.168.50.0/24"];
         request
     };
-    for request in [request(1), request(2), with_prefix(3, "2001:db8:9::"), routed(4)] {
+    let only = |prefix: &str, length| {
+        let mut request = everyday();
+        let six = UeIpAddress { ipv6: Some(prefix.parse().unwrap()), ..UeIpAddress::default() };
+        request.create_pdrs[1].pdi.ue_ips = vec![UeIpAddress { ipv6_prefix_length: length, ..six }];
+        request
+    };
+    let prefixes = [only("2001:db8:7:1::", None), only("2001:db8:7:2::", None)];
+    let earlier = [request(1), request(2), with_prefix(3, "2001:db8:9::"), routed(4)];
+    for request in earlier.into_iter().chain(prefixes) {
         store.establish(&request, old).unwrap();
     }
     let living = store.attach();
@@ -791,10 +799,13 @@ fn stale_sessions_make_way_for_new_ones_and_living_ones_do_not() {
     let mut sweep = store.detach(old);
     let new = store.attach();
     let mut swept = 0;
-    // By address, by TEID, by the second address of another session, by a route; and not what lives.
+    // By address, by TEID, by the second address of another session, by a route, by a UE's only prefix and an address within one; and not
+    // what lives.
     let mut teid = request(20);
     teid.create_pdrs[0].pdi.local_fteid = Some(given(0x702));
-    for request in [request(1), teid, with_prefix(21, "2001:db8:9::"), routed(22)] {
+    let prefixes = [only("2001:db8:7:1::", None), only("2001:db8:7:2::5", Some(128))];
+    let again = [request(1), teid, with_prefix(21, "2001:db8:9::"), routed(22)];
+    for request in again.into_iter().chain(prefixes) {
         let refusal = store.establish(&request, new).unwrap_err();
         assert_eq!(refusal.cause(), pfcp::Cause::RULE_FAILURE);
         let gone = store.make_way(&refusal, &mut sweep, 10);
@@ -812,7 +823,7 @@ fn stale_sessions_make_way_for_new_ones_and_living_ones_do_not() {
     while !sweep.is_done() {
         swept += store.sweep(&mut sweep, 10).len();
     }
-    assert_eq!((swept, store.sessions_of(new), store.sessions_of(living)), (4, 4, 1));
+    assert_eq!((swept, store.sessions_of(new), store.sessions_of(living)), (6, 6, 1));
 }
 
 /// Also where they only take up room.

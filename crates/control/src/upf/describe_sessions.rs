@@ -100,7 +100,7 @@ impl Search {
         let is = |octets: &[u8], name: &String| octets.eq_ignore_ascii_case(name.as_bytes());
         let about = session.about();
         query.ue.is_none_or(|address| session.has_address(address))
-            && query.teid.is_none_or(|teid| has_tunnel(session, teid.0))
+            && query.teid.is_none_or(|teid| session.has_tunnel(packet::Teid(teid.0)))
             && query.peer.as_ref().is_none_or(|peer| is_of(upf, session, peer))
             && query.dnn.as_ref().is_none_or(|name| is(about.dnn(), name))
             && query.user.as_ref().is_none_or(|name| about.user().is_some_and(|user| user.is(name)))
@@ -109,10 +109,6 @@ impl Search {
                 .as_ref()
                 .is_none_or(|name| about.instances().any(|instance| is(instance, name)))
     }
-}
-
-fn has_tunnel(session: &Session, teid: u32) -> bool {
-    session.rules().pdrs.iter().any(|pdr| pdr.tunnel.is_some_and(|tunnel| tunnel.teid.0 == teid))
 }
 
 /// Whether its SMF has this Node ID.
