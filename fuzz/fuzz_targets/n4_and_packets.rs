@@ -55,9 +55,9 @@ impl World {
     fn new(check_source: CheckSource) -> Self {
         let own = IpAddr::V4(user_plane::N4);
         let mut node = NodeConfig::new(Role::Up, NodeId::Ip(own), RecoveryTimeStamp(0xe000_0000));
-        node.max_peers = 2;
-        node.max_outstanding = 6;
-        node.reply_cache_octets = 4_096;
+        node.bounds.peers = 2;
+        node.bounds.outstanding = 6;
+        node.bounds.reply_octets = 4_096;
         let store = Store::new(requests::config()).expect("the configuration is right");
         let plane = UserPlane::new(check_source);
         let wall = WallClock::new(plane.now, Duration::from_secs(1_700_000_000));
@@ -227,8 +227,8 @@ impl World {
         }
         assert_eq!(self.n4.pending(), 0);
         assert_eq!(self.plane.sessions(), self.n4.store().counts().sessions);
-        assert!(self.n4.node().peers().count() <= self.n4.node().config().max_peers);
-        assert!(self.n4.node().outstanding() <= self.n4.node().config().max_outstanding);
+        assert!(self.n4.node().peers().count() <= self.n4.node().config().bounds.peers);
+        assert!(self.n4.node().outstanding() <= self.n4.node().config().bounds.outstanding);
     }
 
     /// What the UPF sends is a message, to an SMF.

@@ -58,9 +58,9 @@ impl World {
         let octet = input.u8();
         let role = if octet & 1 == 0 { Role::Up } else { Role::Cp };
         let mut config = NodeConfig::new(role, NodeId::Fqdn("upf.example".into()), RecoveryTimeStamp(7));
-        config.max_peers = 3;
-        config.max_outstanding = 4;
-        config.reply_cache_octets = 2_048;
+        config.bounds.peers = 3;
+        config.bounds.outstanding = 4;
+        config.bounds.reply_octets = 2_048;
         config.allowed = vec![([127, 0, 0, 0].into(), 8), ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0].into(), 32)];
         if octet & 2 != 0 {
             config.request_port = RequestPort::Source;
@@ -275,10 +275,10 @@ impl World {
         }
         self.out.clear();
         let config = self.node.config();
-        assert!(self.node.peers().count() <= config.max_peers);
-        assert!(self.node.outstanding() <= config.max_outstanding);
+        assert!(self.node.peers().count() <= config.bounds.peers);
+        assert!(self.node.outstanding() <= config.bounds.outstanding);
         // What one peer had last stays, however long it is.
-        assert!(self.node.kept_octets() <= config.reply_cache_octets + 65_536);
+        assert!(self.node.kept_octets() <= config.bounds.reply_octets + 65_536);
         assert!(self.node.next_deadline().is_some() || self.node.outstanding() == 0);
     }
 

@@ -279,7 +279,7 @@ fn an_older_time_stamp_is_no_restart() {
 /// What an address without an association sends, however much, makes no peer's repetition a new request.
 #[test]
 fn strangers_flush_no_replies() {
-    let mut upf = Upf::with(|config| config.reply_cache_octets = 20_000);
+    let mut upf = Upf::with(|config| config.bounds.reply_octets = 20_000);
     upf.set_up(OWNER, "smf", 1_000, false);
     upf.sent();
     upf.events();

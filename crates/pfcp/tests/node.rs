@@ -5,7 +5,7 @@ use pfcp::header::Datagram;
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::{SessionDeletionResponse, SessionReportResponse};
 use pfcp::message_type::MessageType;
-use pfcp::node::{Event, Incoming, Node, NodeConfig, Output, PeerId, Role};
+use pfcp::node::{Bounds, Event, Incoming, Node, NodeConfig, Output, PeerId, Role};
 use pfcp::{Cause, Seid};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -297,21 +297,40 @@ fn a_restarted_peers_requests_are_not_taken_for_repetitions() {
 #[test]
 fn limits_hold() {
     let mut upf = End::new(Role::Up, "127.0.0.1:8805", |config| {
-        config.max_peers = 2;
-        config.max_outstanding = 3;
+        config.bounds.peers = 2;
+        config.bounds.outstanding = 3;
     });
-    for last in 2..6 {
-        let address = format!("127.0.0.{last}:8805");
-        let mut smf = End::new(Role::Cp, &address, |_| {});
+    let mut addresses = (2..).map(|last| format!("127.0.0.{last}:8805"));
+    let mut another_smf = |upf: &mut End| {
+        let mut smf = End::new(Role::Cp, &addresses.next().unwrap(), |_| {});
         smf.node.associate(Nanos(1), upf.address, &mut smf.out).unwrap();
         let request = smf.out.datagrams().next().unwrap().1.to_vec();
         upf.take(Nanos(1), smf.address, &request);
+    };
+    for _ in 0..4 {
+        another_smf(&mut upf);
     }
     assert_eq!(upf.node.peers().count(), 2);
     assert_eq!(upf.node.counters().too_many_peers, 2);
     let peer = only_peer(&upf);
     let asked = (0..5).filter(|&n| upf.ask(Nanos(2), peer, MessageType::SESSION_REPORT_REQUEST, n)).count();
     assert_eq!((asked, upf.node.counters().too_many_outstanding), (3, 2));
+    // Each follows its own, up and down.
+    let refused = |upf: &End| (upf.node.counters().too_many_peers, upf.node.counters().too_many_outstanding);
+    let bounds = upf.node.config().bounds;
+    for (bounds, peers, outstanding, turned_away) in [
+        (Bounds { peers: 3, ..bounds }, 3, 3, (3, 4)),
+        (Bounds { outstanding: 4, ..bounds }, 3, 4, (5, 5)),
+        (Bounds { peers: 4, outstanding: 5, ..bounds }, 4, 5, (6, 6)),
+    ] {
+        upf.node.limit(bounds);
+        for _ in 0..2 {
+            another_smf(&mut upf);
+            upf.ask(Nanos(3), peer, MessageType::SESSION_REPORT_REQUEST, 9);
+        }
+        assert_eq!((upf.node.peers().count(), upf.node.outstanding()), (peers, outstanding), "{bounds:?}");
+        assert_eq!(refused(&upf), turned_away, "{bounds:?}");
+    }
 }
 
 #[test]
@@ -335,8 +354,8 @@ proptest! {
         datagrams in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..80), 1u8..5, any::<bool>()), 1..60)
     ) {
         let mut upf = End::new(Role::Up, "127.0.0.1:8805", |config| {
-            config.max_peers = 2;
-            config.reply_cache_octets = 1_000;
+            config.bounds.peers = 2;
+            config.bounds.reply_octets = 1_000;
         });
         for (time, (mut datagram, last, valid_start)) in datagrams.into_iter().enumerate() {
             if valid_start && datagram.len() >= 8 {

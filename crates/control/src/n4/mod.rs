@@ -32,7 +32,7 @@ use datapath::command::{Command, Event, Token};
 use pfcp::Seid;
 use pfcp::header::Datagram;
 use pfcp::ie::{FSeid, UpFunctionFeatures};
-use pfcp::node::{Incoming, Node, NodeConfig, Output};
+use pfcp::node::{Bounds, Incoming, Node, NodeConfig, Output};
 use session::ShardId;
 use session::config::Policy;
 use session::refusal::Refusal;
@@ -296,11 +296,10 @@ impl N4 {
         self.store.set_policies(policies);
     }
 
-    /// Other limits from now on: of sessions; and of peers with an association, own requests that wait for a response, and octets of kept
-    /// replies. What is beyond lower ones stays, but for replies.
-    pub fn limit(&mut self, sessions: session::config::Limits, [peers, outstanding, replies]: [usize; 3]) {
+    /// Other limits from now on, of sessions and of the node below. What is beyond lower ones stays, but for kept replies.
+    pub fn limit(&mut self, sessions: session::config::Limits, node: Bounds) {
         self.store.limit(sessions);
-        self.node.limit(peers, outstanding, replies);
+        self.node.limit(node);
     }
 
     /// Takes a datagram.

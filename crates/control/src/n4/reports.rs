@@ -262,7 +262,7 @@ impl N4 {
         let Some(session) = self.store.get(seid) else { return };
         let (cp_seid, population) = (session.cp_fseid().seid, session.peer());
         let Some(&peer) = self.associations.get(&population) else { return };
-        if self.node.outstanding() >= self.node.config().max_outstanding {
+        if self.node.outstanding() >= self.node.config().bounds.outstanding {
             waiting.sent = true;
             self.reports.queue.push_back(seid);
             self.counters.reports_queued += 1;
@@ -295,7 +295,7 @@ impl N4 {
 
     /// Requests have ended: reports that found no room go out, as many as there is room for.
     pub(super) fn send_queued(&mut self, now: Nanos) {
-        while self.node.outstanding() < self.node.config().max_outstanding {
+        while self.node.outstanding() < self.node.config().bounds.outstanding {
             let Some(seid) = self.reports.queue.pop_front() else { return };
             if let Some(waiting) = self.reports.waiting.get_mut(&seid) {
                 waiting.sent = false;

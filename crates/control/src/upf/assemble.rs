@@ -12,7 +12,7 @@ use engine::{EngineConfig, Scaling};
 use ipnet::IpNet;
 use packet::{MacAddr, Qfi};
 use pfcp::ie::RecoveryTimeStamp;
-use pfcp::node::{NodeConfig, RequestPort};
+use pfcp::node::{Bounds, NodeConfig, RequestPort};
 use session::TeidKey;
 use session::config::{Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig};
 use session::network_instance::Name;
@@ -192,9 +192,13 @@ pub(super) fn of_sessions(limits: &Limits) -> session::config::Limits {
     }
 }
 
-/// Peers, own requests that wait for a response, and octets of kept replies.
-pub(super) fn of_n4(limits: &Limits) -> [usize; 3] {
-    [limits.peers, limits.outstanding_requests, limits.reply_octets].map(|limit| limit as usize)
+/// How far the PFCP node may grow.
+pub(super) fn of_n4(limits: &Limits) -> Bounds {
+    Bounds {
+        peers: limits.peers as usize,
+        outstanding: limits.outstanding_requests as usize,
+        reply_octets: limits.reply_octets as usize,
+    }
 }
 
 fn addresses_of(interface: &crate::config::Interface) -> LocalAddresses {
@@ -217,7 +221,6 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
     };
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let recovery = RecoveryTimeStamp((NTP_AT_1970 + started) as u32);
-    let [max_peers, max_outstanding, reply_cache_octets] = of_n4(&config.limits);
     let nanos = |duration: Duration| duration.as_nanos().min(u64::MAX as u128) as u64;
     let base = NodeConfig::new(pfcp::node::Role::Up, node_id, recovery);
     NodeConfig {
@@ -227,9 +230,7 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
         t1: nanos(config.n4.t1),
         // N1 counts repetitions, the node counts how often a request is sent in all.
         n1: u32::from(config.n4.n1) + 1,
-        max_peers,
-        max_outstanding,
-        reply_cache_octets,
+        bounds: of_n4(&config.limits),
         allowed: allowed(&config.n4.peers),
         ..base
     }

@@ -30,7 +30,7 @@ use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid};
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::*;
 use pfcp::message_type::MessageType;
-use pfcp::node::{NodeConfig, Role};
+use pfcp::node::{Bounds, NodeConfig, Role};
 use pfcp::{Cause, Seid};
 use session::config::{Ipv4Range, LocalAddresses, PoolConfig};
 use session::store::{DirectoryChange, Store};
@@ -146,14 +146,14 @@ impl Bench {
             },
             ..session::config::Config::default()
         };
+        let base = NodeConfig::new(Role::Up, NodeId::Fqdn("upf.test".into()), RecoveryTimeStamp(7));
         let node = NodeConfig {
             features: control::n4::FEATURES,
             heartbeat_interval: limits.heartbeat,
             t1: SECOND,
             n1: 3,
-            max_peers: limits.peers,
-            max_outstanding: limits.outstanding,
-            ..NodeConfig::new(Role::Up, NodeId::Fqdn("upf.test".into()), RecoveryTimeStamp(7))
+            bounds: Bounds { peers: limits.peers, outstanding: limits.outstanding, ..base.bounds },
+            ..base
         };
         let now = Nanos(SECOND);
         let store = Store::new(config).unwrap();

@@ -21,6 +21,17 @@ pub enum RequestPort {
     Source,
 }
 
+/// The most that there may be; they can change while the node runs ([`limit`](super::Node::limit)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Peers with an association.
+    pub peers: usize,
+    /// Own requests that wait for a response.
+    pub outstanding: usize,
+    /// Octets of replies kept for repeated requests. The oldest go first, of the peer that has most.
+    pub reply_octets: usize,
+}
+
 /// Identity, timers and limits.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -40,12 +51,8 @@ pub struct NodeConfig {
     pub t1: u64,
     /// N1: how often a request is sent in all.
     pub n1: u32,
-    /// Most peers with an association.
-    pub max_peers: usize,
-    /// Most own requests that wait for a response.
-    pub max_outstanding: usize,
-    /// Most octets of replies kept for repeated requests. The oldest go first, of the peer that has most.
-    pub reply_cache_octets: usize,
+    /// What may grow, and how far.
+    pub bounds: Bounds,
     /// Nanoseconds that a reply is kept.
     pub reply_cache_age: u64,
     /// Who may speak to us: address and prefix length. Empty: anybody.
@@ -64,9 +71,7 @@ impl NodeConfig {
             heartbeat_interval: 10_000_000_000,
             t1: 3_000_000_000,
             n1: 3,
-            max_peers: 64,
-            max_outstanding: 65_536,
-            reply_cache_octets: 160 << 20,
+            bounds: Bounds { peers: 64, outstanding: 65_536, reply_octets: 160 << 20 },
             reply_cache_age: 30_000_000_000,
             allowed: Vec::new(),
         }

@@ -117,7 +117,7 @@ impl Node {
             }
             return Verdict::Stands;
         }
-        if self.peers.len() >= self.config.max_peers {
+        if self.peers.len() >= self.config.bounds.peers {
             self.counters.too_many_peers += 1;
             return Verdict::Refused(Cause::NO_RESOURCES);
         }

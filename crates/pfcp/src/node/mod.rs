@@ -23,7 +23,7 @@ mod replies;
 mod requests;
 mod transactions;
 
-pub use config::{NodeConfig, RequestPort, Role};
+pub use config::{Bounds, NodeConfig, RequestPort, Role};
 pub use counters::NodeCounters;
 pub use output::{Event, Output, TurnedAway};
 pub use peer::{Peer, PeerId};
@@ -107,7 +107,7 @@ impl Node {
     /// A node without peers.
     pub fn new(config: NodeConfig) -> Self {
         Self {
-            replies: Replies::new(config.reply_cache_octets, config.reply_cache_age),
+            replies: Replies::new(config.bounds.reply_octets, config.reply_cache_age),
             config,
             peers: Peers::default(),
             transactions: Transactions::default(),
@@ -126,13 +126,10 @@ impl Node {
         self.config.allowed = allowed;
     }
 
-    /// Changes how many peers may have an association, how many own requests may wait for a response, and how many octets of replies are
-    /// kept. Peers and requests beyond lower limits stay; replies go, the oldest first.
-    pub fn limit(&mut self, peers: usize, outstanding: usize, reply_octets: usize) {
-        self.config.max_peers = peers;
-        self.config.max_outstanding = outstanding;
-        self.config.reply_cache_octets = reply_octets;
-        self.replies.limit(reply_octets);
+    /// Changes [what may grow](NodeConfig::bounds). Peers and requests beyond lower bounds stay; replies go, the oldest first.
+    pub fn limit(&mut self, bounds: Bounds) {
+        self.config.bounds = bounds;
+        self.replies.limit(bounds.reply_octets);
     }
 
     /// What was counted.

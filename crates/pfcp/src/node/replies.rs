@@ -353,7 +353,7 @@ mod tests {
             crate::ie::RecoveryTimeStamp(1),
         );
         let seconds = config.t1 / SECOND * u64::from(config.n1);
-        let mut replies = Replies::new(config.reply_cache_octets, config.reply_cache_age);
+        let mut replies = Replies::new(config.bounds.reply_octets, config.reply_cache_age);
         // Header, Node ID, Cause, F-SEID and a Created PDR with F-TEID and UE address.
         let response = [1; 79];
         for sequence in 0..RATE * seconds as u32 {

@@ -78,7 +78,7 @@ impl Node {
         encode: impl FnOnce(&mut Vec<u8>),
         out: &mut Output,
     ) -> Result<SequenceNumber, Refused> {
-        if self.transactions.len() >= self.config.max_outstanding {
+        if self.transactions.len() >= self.config.bounds.outstanding {
             self.counters.too_many_outstanding += 1;
             return Err(Refused::TooManyOutstanding);
         }
