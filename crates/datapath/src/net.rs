@@ -450,8 +450,8 @@ impl Net {
         };
         let serving = (0..count)
             .flat_map(|instance| (0..self.interfaces.len()).map(move |interface| (instance, interface)));
-        // A prefix needs a node for each octet behind the first two, and there are no others: no insertion is refused.
-        let (mut routes4, mut routes6) = (Lpm4::new(2 * table.len()), Lpm6::new(14 * table.len()));
+        // A prefix needs at most two nodes, and there are no others: no insertion is refused.
+        let (mut routes4, mut routes6) = (Lpm4::new(2 * table.len()), Lpm6::new(2 * table.len()));
         for (prefix, HopId(hop)) in table {
             let inserted = match prefix {
                 IpNet::V4(prefix) => routes4.insert(prefix.network(), prefix.prefix_len(), hop),

@@ -5,17 +5,21 @@
 //!
 //! **Layout.** A multibit trie: a root indexed by the first 16 bits, below it nodes of 256 entries indexed by one octet
 //! each. Routes are *pushed to the leaves*: an entry says either the answer or the next node, so a lookup never backtracks. An
-//! IPv4 lookup reads one to three entries (routes to /16, to /24, longer), an IPv6 lookup of a /48 five. Entries carry
-//! the length of the route they came from, which makes insertion and removal touch just the range of the route. The default
-//! route is kept aside: a table with nothing else reads one page of zeros that the operating system shares.
+//! IPv4 lookup reads one to three entries (routes to /16, to /24, longer). Entries carry the length of the route they came from,
+//! which makes insertion and removal touch just the range of the route. The default route is kept aside: a table with nothing else
+//! reads one page of zeros that the operating system shares.
+//!
+//! **IPv6 skips.** An interface's own address is a /128 in its own /64: with a node for each octet, a packet to a host beside
+//! it would read fourteen entries. So a node stands only where routes end or part ways, as in a Patricia trie (Morrison, 1968). Whoever
+//! gets to one over a gap compares the octets between; where they differ, the node has the answer for that too.
 //!
 //! **Why not DIR-24-8.** Its flat table of the first 24 bits saves a dependent read, and has 32 MiB: traffic to random
 //! destinations misses cache and TLB even with one route, and it is there once per view of the network. Measured in one run
 //! (`examples/cycles.rs`, 105 MiB of third-level cache): with a default route alone 3 cycles here and 11 to 14 there, with ten routes 6
 //! and 3, with 10,000 equal, with a million 15 and 10. A UPF's table is of the first kind, and shares its cache with sessions.
 //!
-//! **Cost.** 256 KiB of address space (touched where routes are) and 1 KiB per node. A /24 needs at most one node, an
-//! IPv6 /48 four, a /64 six, a /128 fourteen; the number of nodes is limited when the table is made.
+//! **Cost.** 256 KiB of address space (touched where routes are) and 1 KiB per node. A route needs at most two nodes of its
+//! own; their number is limited when the table is made.
 //!
 //! **When not to use it.** For millions of IPv6 host routes: those are exact matches, for [`crate::BulkMap`].
 
@@ -47,15 +51,20 @@ impl std::error::Error for LpmError {}
 pub trait Address: Copy + Ord + std::fmt::Debug {
     /// Length in bits.
     const BITS: u8;
+    /// Whether there are enough octets to skip some.
+    const SKIPS: bool;
     /// The octet at `index`; zero past the end.
     fn octet(self, index: usize) -> u8;
     /// The address with all but its first `len` bits cleared.
     #[must_use]
     fn masked(self, len: u8) -> Self;
+    /// How many bits at the beginning are the same.
+    fn common(self, other: Self) -> u8;
 }
 
 impl Address for Ipv4Addr {
     const BITS: u8 = 32;
+    const SKIPS: bool = false;
 
     #[inline(always)]
     fn octet(self, index: usize) -> u8 {
@@ -66,10 +75,16 @@ impl Address for Ipv4Addr {
         let mask = u32::MAX.checked_shl(32_u32.saturating_sub(len.into())).unwrap_or(0);
         Self::from_bits(self.to_bits() & mask)
     }
+
+    #[inline(always)]
+    fn common(self, other: Self) -> u8 {
+        (self.to_bits() ^ other.to_bits()).leading_zeros() as u8
+    }
 }
 
 impl Address for Ipv6Addr {
     const BITS: u8 = 128;
+    const SKIPS: bool = true;
 
     #[inline(always)]
     fn octet(self, index: usize) -> u8 {
@@ -80,9 +95,15 @@ impl Address for Ipv6Addr {
         let mask = u128::MAX.checked_shl(128_u32.saturating_sub(len.into())).unwrap_or(0);
         Self::from_bits(self.to_bits() & mask)
     }
+
+    #[inline(always)]
+    fn common(self, other: Self) -> u8 {
+        (self.to_bits() ^ other.to_bits()).leading_zeros() as u8
+    }
 }
 
-/// A table entry: nothing, `1 << 24 | route length << 16 | value`, or `1 << 31 | node`.
+/// A table entry: nothing, `1 << 24 | route length << 16 | value`, or `1 << 31 | node`, with `1 << 30` where octets between are
+/// still to be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry(u32);
 
@@ -90,18 +111,29 @@ impl Entry {
     const NOTHING: Self = Self(0);
     const LEAF: u32 = 1 << 24;
     const NODE: u32 = 1 << 31;
+    const GAP: u32 = 1 << 30;
 
     const fn leaf(len: u8, value: u16) -> Self {
         Self(Self::LEAF | (len as u32) << 16 | value as u32)
     }
 
-    const fn to_node(node: usize) -> Self {
-        Self(Self::NODE | node as u32)
+    const fn to_node(node: usize, gap: bool) -> Self {
+        Self(Self::NODE | if gap { Self::GAP } else { 0 } | node as u32)
     }
 
     #[inline(always)]
     const fn node(self) -> Option<usize> {
-        if self.0 & Self::NODE != 0 { Some((self.0 & !Self::NODE) as usize) } else { None }
+        if self.0 & Self::NODE != 0 { Some((self.0 & !(Self::NODE | Self::GAP)) as usize) } else { None }
+    }
+
+    #[inline(always)]
+    const fn has_gap(self) -> bool {
+        self.0 & Self::GAP != 0
+    }
+
+    /// The gap was crossed.
+    const fn crossed(self) -> Self {
+        Self(self.0 & !Self::GAP)
     }
 
     #[inline(always)]
@@ -118,6 +150,16 @@ impl Entry {
 #[derive(Clone)]
 #[repr(align(64))]
 struct Node([u32; 256]);
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug)]
+struct Place<A> {
+    /// What the addresses below it begin with, and so many bits of it.
+    prefix: A,
+    decided: u8,
+    /// What the entry that leads here would say without it: the answer for addresses that begin differently.
+    otherwise: Entry,
+}
 
 /// Where a table of entries is: the root, or a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -151,6 +193,8 @@ pub struct Lpm<A> {
     /// Entries by the first 16 bits; zeroed lazily by the operating system.
     root: Vec<u32>,
     nodes: Vec<Node>,
+    /// Of each node.
+    places: Vec<Place<A>>,
     /// Nodes not in use.
     free: Vec<usize>,
     max_nodes: usize,
@@ -164,8 +208,9 @@ impl<A: Address> Lpm<A> {
         Self {
             root: vec![0; 1 << ROOT_BITS],
             nodes: Vec::new(),
+            places: Vec::new(),
             free: Vec::new(),
-            max_nodes: max_nodes.min(Entry::NODE as usize),
+            max_nodes: max_nodes.min(Entry::GAP as usize),
             default: None,
             routes: BTreeMap::new(),
         }
@@ -215,40 +260,38 @@ impl<A: Address> Lpm<A> {
         }
     }
 
-    /// Bulk look-up level by level over groups of 32, so that the accesses of a level overlap.
+    /// Bulk look-up step by step over groups of 32, so that the accesses of a step overlap.
     fn lookup_phased(&self, addresses: &[A], out: &mut [Option<u16>]) {
         const GROUP: usize = 32;
         for (addresses, out) in addresses.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
             // The look-ups that aren't at a leaf yet, and how many they are: all at first.
-            let mut pending = [(0_u8, Entry::NOTHING); GROUP];
+            let mut pending = [(0_u8, Entry::NOTHING, 2); GROUP];
             let mut count = 0;
             for (position, (address, out)) in addresses.iter().zip(out.iter_mut()).enumerate() {
                 let entry = self.root_entry(*address);
                 *out = entry.value().or(self.default);
                 if let Some(place) = pending.get_mut(count) {
-                    *place = (position as u8, entry);
+                    *place = (position as u8, entry, 2);
                     count += usize::from(self.prefetch_next(entry, address.octet(2)));
                 }
             }
-            let mut octet = 2;
             while count > 0 {
                 let mut left = 0;
                 for next in 0..count {
-                    let Some((position, entry)) = pending.get(next).copied() else { break };
+                    let Some((position, entry, octet)) = pending.get(next).copied() else { break };
                     let (Some(address), Some(out)) =
                         (addresses.get(position as usize), out.get_mut(position as usize))
                     else {
                         break;
                     };
-                    let entry = self.node_entry(entry.node().unwrap_or(0), address.octet(octet));
+                    let (entry, octet) = self.step(entry, entry.node().unwrap_or(0), octet, *address);
                     *out = entry.value().or(self.default);
                     if let Some(place) = pending.get_mut(left) {
-                        *place = (position, entry);
-                        left += usize::from(self.prefetch_next(entry, address.octet(octet + 1)));
+                        *place = (position, entry, octet);
+                        left += usize::from(self.prefetch_next(entry, address.octet(octet)));
                     }
                 }
                 count = left;
-                octet += 1;
             }
         }
     }
@@ -262,10 +305,7 @@ impl<A: Address> Lpm<A> {
         if len == 0 {
             self.default = Some(value);
         } else {
-            if self.nodes() + self.missing(prefix, len) > self.max_nodes {
-                return Err(LpmError::Full);
-            }
-            let table = self.open(prefix, len);
+            let table = self.open(prefix, len).ok_or(LpmError::Full)?;
             let (first, count) = Self::range(table, prefix, len);
             self.paint(table, first, count, Entry::leaf(len, value), |leaf| leaf.len() <= len);
         }
@@ -284,10 +324,10 @@ impl<A: Address> Lpm<A> {
             self.routes.get(&(prefix.masked(shorter), shorter)).map(|value| Entry::leaf(shorter, *value))
         });
         let path = self.path(prefix, len);
-        let table = path.last().map_or(Table::Root, |(node, _)| Table::Node(*node));
+        let table = path.last().map_or(Table::Root, |node| Table::Node(*node));
         let (first, count) = Self::range(table, prefix, len);
         self.paint(table, first, count, covering.unwrap_or(Entry::NOTHING), |leaf| leaf.len() == len);
-        self.prune(prefix, &path);
+        self.prune(&path);
         Some(value)
     }
 
@@ -306,11 +346,13 @@ impl<A: Address> Lpm<A> {
         Entry(self.nodes.get(node).map_or(0, |node| node.0[octet as usize]))
     }
 
-    /// Prefetches what `entry` leads to; whether it leads anywhere. Without a branch on that: it can't be predicted.
+    /// Prefetches what the next step from `entry` reads; whether it leads anywhere. Without a branch on that: it can't be predicted.
     #[inline(always)]
     fn prefetch_next(&self, entry: Entry, octet: u8) -> bool {
-        let node = (entry.0 & !Entry::NODE) as usize;
-        if let Some(node) = self.nodes.get(node) {
+        let node = (entry.0 & !(Entry::NODE | Entry::GAP)) as usize;
+        if A::SKIPS && entry.has_gap() {
+            prefetch_slice_at(&self.places, node);
+        } else if let Some(node) = self.nodes.get(node) {
             prefetch_slice_at(&node.0, octet as usize);
         }
         entry.node().is_some()
@@ -321,10 +363,23 @@ impl<A: Address> Lpm<A> {
     fn descend(&self, mut entry: Entry, address: A) -> Option<u16> {
         let mut octet = 2;
         while let Some(node) = entry.node() {
-            entry = self.node_entry(node, address.octet(octet));
-            octet += 1;
+            (entry, octet) = self.step(entry, node, octet, address);
         }
         entry.value().or(self.default)
+    }
+
+    /// Over the gap before a node, or through it by the address's octet: what is there, and which octet decides then.
+    #[inline(always)]
+    fn step(&self, entry: Entry, node: usize, octet: usize, address: A) -> (Entry, usize) {
+        if !A::SKIPS || !entry.has_gap() {
+            return (self.node_entry(node, address.octet(octet)), octet + 1);
+        }
+        match self.places.get(node) {
+            Some(place) if address.common(place.prefix) >= place.decided => {
+                (entry.crossed(), place.decided as usize / 8)
+            }
+            place => (place.map_or(Entry::NOTHING, |place| place.otherwise), octet),
+        }
     }
 
     fn entries_mut(&mut self, table: Table) -> &mut [u32] {
@@ -334,53 +389,112 @@ impl<A: Address> Lpm<A> {
         }
     }
 
-    /// The nodes above which routes of this length lie, with the bits decided before each: none for up to /16.
-    fn path(&self, prefix: A, len: u8) -> Vec<(usize, u8)> {
+    /// Bits that are decided when one of a table's entries is chosen.
+    fn decides(&self, table: Table) -> u8 {
+        match table {
+            Table::Root => ROOT_BITS,
+            Table::Node(node) => self.places.get(node).map_or(A::BITS, |place| place.decided + 8),
+        }
+    }
+
+    /// Bits that a table decides whose entries are routes of this length.
+    const fn level(len: u8) -> u8 {
+        if len <= ROOT_BITS { ROOT_BITS } else { len.div_ceil(8) * 8 }
+    }
+
+    /// Which of a table's entries is an address's.
+    fn index(&self, table: Table, address: A) -> usize {
+        match table {
+            Table::Root => Self::root_index(address),
+            Table::Node(_) => address.octet(self.decides(table) as usize / 8 - 1) as usize,
+        }
+    }
+
+    /// The nodes on the way to the table that holds routes of this length, itself included, as far as they are there: none for up
+    /// to /16.
+    fn path(&self, prefix: A, len: u8) -> Vec<usize> {
         let mut path = Vec::new();
         let mut entry = self.root_entry(prefix);
-        let mut decided = ROOT_BITS;
-        while len > decided
-            && let Some(node) = entry.node()
+        while let Some(node) = entry.node()
+            && let Some(place) = self.places.get(node)
+            && place.decided < Self::level(len)
+            && prefix.common(place.prefix) >= place.decided
         {
-            path.push((node, decided));
-            entry = self.node_entry(node, prefix.octet(decided as usize / 8));
-            decided += 8;
+            path.push(node);
+            entry = self.node_entry(node, prefix.octet(place.decided as usize / 8));
         }
         path
     }
 
-    /// How many nodes a route still needs.
-    fn missing(&self, prefix: A, len: u8) -> usize {
-        (len.saturating_sub(ROOT_BITS) as usize).div_ceil(8) - self.path(prefix, len).len()
+    /// The table that holds a route's last bit, made where it isn't there yet; `None`, and nothing changed, if there are too many.
+    fn open(&mut self, prefix: A, len: u8) -> Option<Table> {
+        let level = Self::level(len);
+        let mut table = self.path(prefix, len).last().map_or(Table::Root, |node| Table::Node(*node));
+        if self.nodes() + self.missing(table, prefix, level) > self.max_nodes {
+            return None;
+        }
+        while self.decides(table) < level {
+            let (decided, otherwise, below) = self.next(table, prefix, level);
+            let fresh = self.add(Place { prefix: prefix.masked(decided), decided, otherwise });
+            if let Some(node) = below {
+                self.lead(Table::Node(fresh), node);
+            }
+            self.lead(table, fresh);
+            table = Table::Node(fresh);
+        }
+        Some(table)
     }
 
-    /// The table that holds a route's last bit, made where it isn't there yet.
-    fn open(&mut self, prefix: A, len: u8) -> Table {
-        let mut table = Table::Root;
-        let mut index = Self::root_index(prefix);
-        let mut decided = ROOT_BITS;
-        while len > decided {
-            let entry = Entry(self.entries_mut(table).get(index).copied().unwrap_or(0));
-            let node = entry.node().unwrap_or_else(|| {
-                // The new node answers as the entry did that it replaces.
-                let fresh = Node([entry.0; 256]);
-                let node = self.free.pop().unwrap_or_else(|| {
-                    self.nodes.push(Node([0; 256]));
-                    self.nodes.len() - 1
-                });
-                if let Some(place) = self.nodes.get_mut(node) {
-                    *place = fresh;
-                }
-                if let Some(entry) = self.entries_mut(table).get_mut(index) {
-                    *entry = Entry::to_node(node).0;
-                }
-                node
-            });
-            table = Table::Node(node);
-            index = prefix.octet(decided as usize / 8) as usize;
-            decided += 8;
+    /// The node that is missing below a table on the way to a level: the bits decided before it, what its entry says without it,
+    /// and which node comes below it from now on.
+    fn next(&self, table: Table, prefix: A, level: u8) -> (u8, Entry, Option<usize>) {
+        let index = self.index(table, prefix);
+        let entry = match table {
+            Table::Root => self.root_entry(prefix),
+            Table::Node(node) => self.node_entry(node, index as u8),
+        };
+        let below = entry.node();
+        match below.and_then(|node| self.places.get(node)) {
+            // Where their ways part, unless the route ends before.
+            Some(place) => {
+                let parts = place.prefix.common(prefix) / 8 * 8;
+                (parts.min(place.decided).min(level - 8), place.otherwise, below)
+            }
+            None if A::SKIPS => (level - 8, entry, None),
+            None => (self.decides(table), entry, None),
         }
-        table
+    }
+
+    /// How many nodes are missing below a table on the way to a level.
+    fn missing(&self, table: Table, prefix: A, level: u8) -> usize {
+        if self.decides(table) >= level {
+            return 0;
+        }
+        let (decided, ..) = self.next(table, prefix, level);
+        let rest = (level - 8 - decided) as usize / 8;
+        1 + if A::SKIPS { rest.min(1) } else { rest }
+    }
+
+    /// A node all of whose entries say what its own would say without it.
+    fn add(&mut self, place: Place<A>) -> usize {
+        let fresh = Node([place.otherwise.0; 256]);
+        let node = self.free.pop().unwrap_or(self.nodes.len());
+        if let (Some(old), Some(there)) = (self.nodes.get_mut(node), self.places.get_mut(node)) {
+            (*old, *there) = (fresh, place);
+        } else {
+            self.nodes.push(fresh);
+            self.places.push(place);
+        }
+        node
+    }
+
+    /// Makes a table's entry lead to a node.
+    fn lead(&mut self, table: Table, node: usize) {
+        let Some(Place { prefix, decided, .. }) = self.places.get(node).copied() else { return };
+        let (index, gap) = (self.index(table, prefix), decided > self.decides(table));
+        if let Some(entry) = self.entries_mut(table).get_mut(index) {
+            *entry = Entry::to_node(node, gap).0;
+        }
     }
 
     /// The entries of its table that a route covers: first and count.
@@ -412,28 +526,40 @@ impl<A: Address> Lpm<A> {
             }
         }
         for node in below {
+            if let Some(place) = self.places.get_mut(node).filter(|place| which(place.otherwise)) {
+                place.otherwise = new;
+            }
             self.paint(Table::Node(node), 0, 256, new, which);
         }
     }
 
-    /// Frees the nodes of a path, from the deepest on, that no longer hold a route of their own.
-    fn prune(&mut self, prefix: A, path: &[(usize, u8)]) {
-        for (position, (node, decided)) in path.iter().enumerate().rev() {
-            let Some(entries) = self.nodes.get(*node) else { return };
-            if entries.0.iter().any(|entry| Entry(*entry).node().is_some() || Entry(*entry).len() > *decided)
-            {
+    /// Frees the nodes of a path, from the deepest on, that no longer hold a route of their own, nor a parting of ways.
+    fn prune(&mut self, path: &[usize]) {
+        for (position, node) in path.iter().enumerate().rev() {
+            let (Some(entries), Some(place)) = (self.nodes.get(*node), self.places.get(*node).copied())
+            else {
                 return;
-            }
-            // Only routes that cover the whole node are left in it, so all of its entries are the same.
-            let answer = entries.0[0];
-            let (table, index) = match position.checked_sub(1).and_then(|above| path.get(above)) {
-                Some((parent, decided)) => {
-                    (Table::Node(*parent), prefix.octet(*decided as usize / 8) as usize)
-                }
-                None => (Table::Root, Self::root_index(prefix)),
             };
-            if let Some(entry) = self.entries_mut(table).get_mut(index) {
-                *entry = answer;
+            let mut below = None;
+            for entry in entries.0.map(Entry) {
+                let child = entry.node().and_then(|child| self.places.get(child));
+                // Where a route covers a node below, that one knows it.
+                if child.map_or(entry, |place| place.otherwise).len() > place.decided {
+                    return;
+                }
+                if child.is_some() && (!A::SKIPS || below.replace(entry).is_some()) {
+                    return;
+                }
+            }
+            let parent = position.checked_sub(1).and_then(|above| path.get(above));
+            let parent = parent.map_or(Table::Root, |node| Table::Node(*node));
+            if let Some(child) = below.and_then(Entry::node) {
+                self.lead(parent, child);
+            } else {
+                let index = self.index(parent, place.prefix);
+                if let Some(entry) = self.entries_mut(parent).get_mut(index) {
+                    *entry = place.otherwise.0;
+                }
             }
             self.free.push(*node);
         }
@@ -537,6 +663,25 @@ mod tests {
             run(ops, addresses, near6);
         }
 
+        /// Likewise, where nodes are skipped: hosts beside each other, their links, and what is shorter.
+        #[test]
+        fn ipv6_survives_churn(
+            ops in prop::collection::vec(
+                (
+                    0_u128..3, 0_u128..3, 0_u128..4,
+                    prop::sample::select(vec![0_u8, 16, 17, 24, 40, 48, 56, 63, 64, 65, 72, 120, 127, 128]),
+                    prop::option::of(0_u16..9),
+                ),
+                0..200,
+            ),
+        ) {
+            let ops = ops.into_iter().map(|(site, link, host, len, value)| {
+                let address = 0x2001_0db8 << 96 | site << 87 | link << 64 | (host * 0x81);
+                (Ipv6Addr::from_bits(address), len, value)
+            });
+            run(ops.collect(), Vec::new(), near6);
+        }
+
         /// Removals that hit: prefixes of few addresses, few lengths.
         #[test]
         fn ipv4_survives_churn(
@@ -570,19 +715,28 @@ mod tests {
 
     #[test]
     fn limits_are_kept_and_refusals_change_nothing() {
-        let mut table = Lpm6::new(6);
-        let a = "2001:db8::".parse().unwrap();
-        assert_eq!(table.insert(a, 129, 1), Err(LpmError::PrefixLength));
-        assert_eq!(table.insert(a, 72, 1), Err(LpmError::Full));
+        let mut table = Lpm6::new(2);
+        let [link, host, other, beside]: [Ipv6Addr; 4] =
+            ["2001:db8::", "2001:db8::1", "2001:db8:1:1::", "2001:db8::2"]
+                .map(|address| address.parse().unwrap());
+        assert_eq!(table.insert(link, 129, 1), Err(LpmError::PrefixLength));
         assert_eq!(table.nodes(), 0);
-        assert_eq!(table.insert(a, 64, 1), Ok(None));
-        assert_eq!(table.nodes(), 6);
-        assert_eq!(table.insert("2001:db9::".parse().unwrap(), 40, 2), Err(LpmError::Full));
-        assert_eq!(table.insert("2001:db9::".parse().unwrap(), 32, 2), Ok(None));
-        assert_eq!(table.insert(a, 64, u16::MAX), Ok(Some(1)));
-        assert_eq!(table.lookup("2001:db8::1".parse().unwrap()), Some(u16::MAX));
-        assert_eq!(table.remove(a, 60), None);
-        assert_eq!(table.remove(a, 64), Some(u16::MAX));
-        assert_eq!(table.nodes(), 2, "the /32 keeps the nodes that its neighbour shares");
+        assert_eq!(table.insert(link, 64, 1), Ok(None));
+        assert_eq!(table.insert(host, 128, 2), Ok(None));
+        assert_eq!(table.nodes(), 2, "one for the link, one for the host, however far from each other");
+        assert_eq!(table.insert(beside, 128, 3), Ok(None), "in the host's node");
+        assert_eq!(table.insert(other, 64, 4), Err(LpmError::Full));
+        assert_eq!(table.insert(link, 64, u16::MAX), Ok(Some(1)), "what is there needs no room");
+        let found = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::1:1", "2001:db8:1:1::"];
+        let found = found.map(|address| table.lookup(address.parse().unwrap()));
+        assert_eq!(found, [Some(2), Some(3), Some(u16::MAX), Some(u16::MAX), None]);
+        assert_eq!(table.remove(link, 60), None);
+        assert_eq!(table.remove(link, 64), Some(u16::MAX));
+        assert_eq!(table.nodes(), 1);
+        assert_eq!(table.insert(other, 64, 4), Err(LpmError::Full), "its own, and one where their ways part");
+        assert_eq!((table.remove(host, 128), table.nodes()), (Some(2), 1));
+        assert_eq!((table.remove(beside, 128), table.nodes()), (Some(3), 0));
+        assert_eq!(table.insert(other, 64, 4), Ok(None));
+        assert_eq!(table.lookup(other), Some(4));
     }
 }
