@@ -175,6 +175,16 @@ impl Side {
         self.poll();
     }
 
+    /// From N3, by way of another worker.
+    fn take_over(&mut self, packet: &[u8]) {
+        let mut frames = vec![(0, MemFrame::copy_of(packet).unwrap())];
+        if let Some(offload) = &mut self.offload {
+            offload.sight_handed_off(self.now, &self.datapath, &frames);
+        }
+        self.datapath.process_handed_off(self.now, &mut frames, &mut self.out, &mut self.pool);
+        self.flush();
+    }
+
     /// What has left the wires, without what may differ: in no order, for a flow that changes hands overtakes itself.
     fn collect(&mut self) -> Vec<(usize, Vec<u8>)> {
         let mut all = Vec::new();
@@ -708,11 +718,7 @@ fn partial_offload_steers() {
     for _ in 0..20 {
         // What arrives here is steered well already.
         side.send(0, &[Packet { ports: (5, 5), ..PLAIN }.uplink()]);
-        let mut frames = vec![(0, MemFrame::copy_of(&PLAIN.uplink()).unwrap())];
-        let Side { offload, datapath, out, pool, now, .. } = &mut side;
-        offload.as_mut().unwrap().sight_handed_off(*now, datapath, &frames);
-        datapath.process_handed_off(*now, &mut frames, out, pool);
-        side.flush();
+        side.take_over(&PLAIN.uplink());
         side.tick(MILLI);
     }
     assert_eq!(side.switch.len(), 1);
@@ -734,11 +740,7 @@ fn a_mark_tells_that_a_steered_flow_lives() {
         let mut side = Side::new(Some(&table), policy.clone());
         side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
         for _ in 0..20 {
-            let mut frames = vec![(0, MemFrame::copy_of(&PLAIN.uplink()).unwrap())];
-            let Side { offload, datapath, out, pool, now, .. } = &mut side;
-            offload.as_mut().unwrap().sight_handed_off(*now, datapath, &frames);
-            datapath.process_handed_off(*now, &mut frames, out, pool);
-            side.flush();
+            side.take_over(&PLAIN.uplink());
             side.tick(MILLI);
         }
         assert_eq!(side.switch.len(), 1);
