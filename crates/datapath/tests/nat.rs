@@ -12,6 +12,7 @@ use datapath::{Config, Datapath, Reason};
 use io::mem::MemFrame;
 use packet::checksum::{self, Sum};
 use packet::icmpv4::Echo;
+use packet::ipv4::Ipv4Header;
 use packet::{
     ArpView, GtpuView, Icmpv4View, IpProtocol, Ipv4View, Ipv6View, PacketBuilder, Teid, UdpView, arp, icmpv6,
 };
@@ -233,12 +234,7 @@ fn ping_and_tcp_have_endpoints_of_their_own() {
     let (address, port, ..) = ends(&worker.up(UE, &tcp((UE, 500), (HOST, 80), 2)).unwrap());
     let (_, packet) = worker.down(&tcp((HOST, 80), (address, port), 0x12)).unwrap();
     assert_eq!(ends(&packet), (HOST, 80, UE, 500));
-    let gre = packet::ipv4::Ipv4Header {
-        source: UE,
-        destination: HOST,
-        protocol: IpProtocol(47),
-        ..Default::default()
-    };
+    let gre = Ipv4Header { source: UE, destination: HOST, protocol: IpProtocol(47), ..Default::default() };
     assert_eq!(worker.up(UE, &PacketBuilder::new().ipv4_header(gre).build(&[0; 8])), None);
     assert_eq!(worker.dropped(Reason::NatUnsupported), 1);
 }
@@ -255,7 +251,7 @@ fn ues_meet_by_their_public_endpoints() {
     let (teid, packet) = worker.received().unwrap();
     assert_eq!((teid, ends(&packet)), (Teid(77), (a2, p2, UE, 4000)));
     // The TTL is used up: the error is about the packet as the UE sent it.
-    let header = packet::ipv4::Ipv4Header { source: UE, destination: a2, ttl: 1, ..Default::default() };
+    let header = Ipv4Header { source: UE, destination: a2, ttl: 1, ..Default::default() };
     worker.up(UE, &PacketBuilder::new().ipv4_header(header).udp(4000, p2).build(b"short lived"));
     let (teid, packet) = worker.received().unwrap();
     assert_eq!((teid, Ipv4View::parse(&packet).unwrap().destination()), (Teid(77), UE));
@@ -334,8 +330,7 @@ fn errors_tell_of_packets_as_their_senders_know_them() {
     assert_eq!(worker.up(UE2, &forged), None, "about another UE's packet");
     assert_eq!(ends(&sent[28..]), (HOST, 53, address, port));
     // Our own error about a packet to a UE.
-    let header =
-        packet::ipv4::Ipv4Header { source: HOST, destination: address, ttl: 1, ..Default::default() };
+    let header = Ipv4Header { source: HOST, destination: address, ttl: 1, ..Default::default() };
     let dying = PacketBuilder::new().ipv4_header(header).udp(53, port).build(b"too far");
     assert_eq!(worker.down(&dying), None);
     let sent = worker.sent(1);
@@ -346,7 +341,11 @@ fn errors_tell_of_packets_as_their_senders_know_them() {
 #[test]
 fn fragments_follow_the_first() {
     let mut worker = Worker::ready();
-    let whole = PacketBuilder::new().ipv4(UE, HOST).udp(4000, 53).build(&[7; 2000]);
+    let long = |source, destination| {
+        let header = Ipv4Header { source, destination, identification: 77, ..Ipv4Header::default() };
+        PacketBuilder::new().ipv4_header(header)
+    };
+    let whole = long(UE, HOST).udp(4000, 53).build(&[7; 2000]);
     // Too long for N6: translated, then cut.
     let mut frames = Vec::new();
     for burst in 0..2 {
@@ -358,29 +357,19 @@ fn fragments_follow_the_first() {
     let (address, port, ..) = ends(pieces[0]);
     assert_eq!(Ipv4View::parse(pieces[1]).unwrap().source(), address);
     // The UE cuts by itself.
-    let cut = |packet: &[u8], at: usize, more: bool| {
-        let mut piece = packet[..20].to_vec();
-        let end = if more { at + 800 } else { packet.len() - 20 };
-        piece.extend_from_slice(&packet[20 + at..20 + end]);
-        let (total, field) = (piece.len() as u16, (at / 8) as u16 | if more { 0x2000 } else { 0 });
-        piece[2..4].copy_from_slice(&total.to_be_bytes());
-        piece[4..8].copy_from_slice(&[0, 77, (field >> 8) as u8, field as u8]);
-        let sum = checksum::ipv4_header(&piece[..20]);
-        piece[10..12].copy_from_slice(&sum.to_be_bytes());
-        piece
-    };
-    assert_eq!(worker.up(UE, &cut(&whole, 1600, false)), None);
+    let end = whole.len() - 20;
+    assert_eq!(worker.up(UE, &cut(&whole, 1600..end)), None);
     assert_eq!(worker.dropped(Reason::FragmentWithoutFirst), 1);
-    assert_eq!(ends(&worker.up(UE, &cut(&whole, 0, true)).unwrap()), (address, port, HOST, 53));
-    for (at, more) in [(800, true), (1600, false)] {
-        let sent = worker.up(UE, &cut(&whole, at, more)).unwrap();
+    assert_eq!(ends(&worker.up(UE, &cut(&whole, 0..800)).unwrap()), (address, port, HOST, 53));
+    for octets in [800..1600, 1600..end] {
+        let sent = worker.up(UE, &cut(&whole, octets)).unwrap();
         assert_eq!(Ipv4View::parse(&sent).unwrap().source(), address);
     }
     // And so from the other side.
-    let whole = PacketBuilder::new().ipv4(HOST, address).udp(53, port).build(&[7; 2000]);
-    assert_eq!(worker.down(&cut(&whole, 800, true)), None);
-    assert_eq!(ends(&worker.down(&cut(&whole, 0, true)).unwrap().1), (HOST, 53, UE, 4000));
-    let (teid, packet) = worker.down(&cut(&whole, 800, true)).unwrap();
+    let whole = long(HOST, address).udp(53, port).build(&[7; 2000]);
+    assert_eq!(worker.down(&cut(&whole, 800..1600)), None);
+    assert_eq!(ends(&worker.down(&cut(&whole, 0..800)).unwrap().1), (HOST, 53, UE, 4000));
+    let (teid, packet) = worker.down(&cut(&whole, 800..1600)).unwrap();
     assert_eq!((teid, Ipv4View::parse(&packet).unwrap().destination()), (Teid(77), UE));
 }
 
@@ -391,12 +380,8 @@ fn static_entries_lead_both_ways() {
     let (teid, packet) = worker.down(&udp((HOST, 1), (PUBLIC, 2))).unwrap();
     assert_eq!((teid, ends(&packet)), (Teid(79), (HOST, 1, SERVER, 2)));
     assert_eq!(ends(&worker.up(SERVER, &udp((SERVER, 2), (HOST, 1))).unwrap()), (PUBLIC, 2, HOST, 1));
-    let gre = packet::ipv4::Ipv4Header {
-        source: HOST,
-        destination: PUBLIC,
-        protocol: IpProtocol(47),
-        ..Default::default()
-    };
+    let gre =
+        Ipv4Header { source: HOST, destination: PUBLIC, protocol: IpProtocol(47), ..Default::default() };
     assert!(worker.down(&PacketBuilder::new().ipv4_header(gre).build(&[0; 8])).is_some());
     // One port.
     let (teid, packet) = worker.down(&tcp((HOST, 4), (FORWARDED, 8080), 2)).unwrap();

@@ -522,18 +522,9 @@ fn outer_fragments_are_put_together() {
     let mut worker = Worker::new(net(true), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     let whole = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 1400));
-    let (header, data) = whole[14..].split_at(20);
-    let piece = |from: usize, to: usize, last: bool| {
-        let mut ip = header.to_vec();
-        ip[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
-        let field = ((from / 8) as u16) | if last { 0 } else { 0x2000 };
-        ip[6..8].copy_from_slice(&field.to_be_bytes());
-        ip[10..12].fill(0);
-        let sum = packet::checksum::ipv4_header(&ip);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        [&whole[..14], &ip, &data[from..to]].concat()
-    };
-    let (a, b, c) = (piece(0, 800, false), piece(800, 1200, false), piece(1200, data.len(), true));
+    let (link, packet) = whole.split_at(14);
+    let piece = |octets| [link, &cut(packet, octets)].concat();
+    let (a, b, c) = (piece(0..800), piece(800..1200), piece(1200..packet.len() - 20));
     worker.process(0, &[c.clone(), a.clone()]);
     assert_eq!(worker.datapath.counters().held, 2);
     worker.process(0, std::slice::from_ref(&b));
@@ -542,7 +533,7 @@ fn outer_fragments_are_put_together() {
     assert_eq!(&sent[0][12..16], [0x81, 0, 0, 100], "N6 has a VLAN");
     assert_eq!(Ipv4View::parse(&sent[0][18..]).unwrap().total_len(), 1428);
     // Overlapping ones spoil the packet; lonely ones expire.
-    worker.process(0, &[a.clone(), piece(400, 1200, false)]);
+    worker.process(0, &[a.clone(), piece(400..1200)]);
     assert_eq!(worker.dropped(Reason::FragmentOverlap), 2);
     worker.process(0, &[a]);
     worker.tick(5);
@@ -557,18 +548,12 @@ fn later_fragments_of_a_filtered_session_follow_the_first() {
     filtered.pdrs[1].filters =
         [SdfFilter { protocol: Some(17), source_ports: [(1, 1)].into(), ..SdfFilter::default() }].into();
     worker.install(&Arc::new(filtered), Transition::default());
-    let fragment = |offset: u16, more: bool| {
-        let mut frame = downlink(64);
-        let field = (offset / 8) | if more { 0x2000 } else { 0 };
-        frame[24..26].copy_from_slice(&field.to_be_bytes());
-        frame[28..30].fill(0);
-        let sum = packet::checksum::ipv4_header(&frame[18..38]);
-        frame[28..30].copy_from_slice(&sum.to_be_bytes());
-        frame
-    };
-    worker.process(1, &[fragment(72, false)]);
+    let whole = downlink(136);
+    let (link, packet) = whole.split_at(18);
+    let fragment = |octets| [link, &cut(packet, octets)].concat();
+    worker.process(1, &[fragment(72..144)]);
     assert_eq!(worker.dropped(Reason::FragmentWithoutFirst), 1);
-    worker.process(1, &[fragment(0, true), fragment(72, false)]);
+    worker.process(1, &[fragment(0..72), fragment(72..144)]);
     assert_eq!(worker.sent(0).len(), 2);
 }
 

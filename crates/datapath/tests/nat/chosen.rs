@@ -131,8 +131,7 @@ fn an_error_speaks_of_the_packet_that_came_whatever_its_own_rule_says() {
     assert_eq!(ends(&sent[28..]), (HOST, 1, address, port));
     // The same endpoint has a mapping in the other pool, too; our own error is about the one that the packet came to.
     worker.up(UE, &udp((UE, 4000), (HOST, 2))).unwrap();
-    let header =
-        packet::ipv4::Ipv4Header { source: HOST, destination: address, ttl: 1, ..Default::default() };
+    let header = Ipv4Header { source: HOST, destination: address, ttl: 1, ..Default::default() };
     let dying = PacketBuilder::new().ipv4_header(header).udp(53, port).build(b"too far");
     assert_eq!(worker.down(&dying), None);
     assert_eq!(ends(&worker.sent(1)[0][14 + 28..]), (HOST, 53, address, port));

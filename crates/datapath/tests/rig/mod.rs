@@ -6,11 +6,13 @@ use datapath::net::{Interface, Net, Roles};
 use datapath::{Config, Datapath, Outbox, Reason};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
-use packet::{MacAddr, Teid};
+use packet::ipv4::Ipv4Header;
+use packet::{Ipv4View, MacAddr, PacketBuilder, Teid};
 use pfcp::{FarId, PdrId};
 use session::rules::*;
 use session::{SessionRef, ShardId, TeidRef};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::sync::Arc;
 use tables::Nanos;
 
@@ -147,4 +149,21 @@ pub fn session_at(place: SessionRef, ue_ipv4: Option<Ipv4Addr>, downlink: Action
         pdrs,
         [Far { id: FarId(1), action: uplink }, Far { id: FarId(2), action: downlink }],
     )
+}
+
+/// The piece of an IPv4 packet without options that has these octets of its payload.
+pub fn cut(packet: &[u8], octets: Range<usize>) -> Vec<u8> {
+    let whole = Ipv4View::parse(packet).unwrap();
+    let header = Ipv4Header {
+        source: whole.source(),
+        destination: whole.destination(),
+        protocol: whole.protocol(),
+        tos: whole.tos(),
+        ttl: whole.ttl(),
+        identification: whole.identification(),
+        more_fragments: octets.end < whole.payload().len(),
+        fragment_offset: (octets.start / 8) as u16,
+        ..Ipv4Header::default()
+    };
+    PacketBuilder::new().ipv4_header(header).build(&whole.payload()[octets])
 }

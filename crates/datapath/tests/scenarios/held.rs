@@ -7,7 +7,8 @@ use datapath::{Config, Reason};
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
 use packet::gtpu::MessageType;
-use packet::{MacAddr, PacketBuilder, VlanTag};
+use packet::ipv4::Ipv4Header;
+use packet::{Fragment, MacAddr, PacketBuilder, VlanTag};
 use std::net::IpAddr;
 use tables::Nanos;
 
@@ -58,22 +59,20 @@ pub(super) fn piece(port: u16, v6: bool, identification: u32, n: u16) -> Vec<u8>
         Some(tag) => builder.vlan(tag),
         None => builder,
     };
-    let l3 = if port == 1 { 18 } else { 14 };
-    let mut frame = builder.ip(from, to).udp(1, 2).build(&[0x5a; 16]);
-    if v6 {
-        // What the builder made a UDP header becomes a fragment header: 16 octets each, and more to come.
-        frame[l3 + 6] = 44;
-        frame[l3 + 40..l3 + 44].copy_from_slice(&[17, 0, 0, (16 * n) as u8 | 1]);
-        frame[l3 + 44..l3 + 48].copy_from_slice(&identification.to_be_bytes());
+    let builder = if let (IpAddr::V4(source), IpAddr::V4(destination)) = (from, to) {
+        builder.ipv4_header(Ipv4Header {
+            source,
+            destination,
+            identification: identification as u16,
+            more_fragments: true,
+            fragment_offset: 3 * n,
+            ..Ipv4Header::default()
+        })
     } else {
-        let ip = &mut frame[l3..l3 + 20];
-        ip[4..6].copy_from_slice(&(identification as u16).to_be_bytes());
-        ip[6..8].copy_from_slice(&(0x2000 | (3 * n)).to_be_bytes());
-        ip[10..12].fill(0);
-        let sum = packet::checksum::ipv4_header(ip);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    }
-    frame
+        let fragment = Fragment { offset: 24 * u32::from(n), more: true, identification };
+        builder.ip(from, to).ipv6_fragment(fragment)
+    };
+    builder.udp(1, 2).build(&[0x5a; 16])
 }
 
 /// A user's packets pass both ways, whatever else came just before.
@@ -122,23 +121,15 @@ fn a_flood_of_fragments_takes_no_more_than_its_share_of_the_pool() {
 fn in_a_flood_of_fragments_a_tunnels_are_put_together() {
     let mut worker = worker();
     let whole = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 1200));
-    let (header, data) = whole[14..].split_at(20);
-    let part = |from: usize, to: usize, last: bool| {
-        let mut ip = header.to_vec();
-        ip[2..4].copy_from_slice(&((20 + to - from) as u16).to_be_bytes());
-        ip[6..8].copy_from_slice(&((from / 8) as u16 | if last { 0 } else { 0x2000 }).to_be_bytes());
-        ip[10..12].fill(0);
-        let sum = packet::checksum::ipv4_header(&ip);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        [&whole[..14], &ip, &data[from..to]].concat()
-    };
+    let (link, packet) = whole.split_at(14);
+    let part = |octets| [link, &cut(packet, octets)].concat();
     let mut pieces = (1u32..).flat_map(|id| (0..7).map(move |n| piece(0, false, id, n)));
     for _ in 0..100 {
         arrive(&mut worker, 0, &pieces.by_ref().take(100).collect::<Vec<_>>());
-        arrive(&mut worker, 0, &[part(0, 800, false)]);
+        arrive(&mut worker, 0, &[part(0..800)]);
         // Those that came before it are older.
         arrive(&mut worker, 0, &pieces.by_ref().take(BUDGET / 2).collect::<Vec<_>>());
-        arrive(&mut worker, 0, &[part(800, data.len(), true)]);
+        arrive(&mut worker, 0, &[part(800..packet.len() - 20)]);
         assert_eq!(worker.sent(1).len(), 1);
     }
 }
