@@ -61,33 +61,38 @@ impl Filter {
 pub(crate) struct Sources {
     /// Where UEs' and public addresses are: by an IPv4 address's first 16 bits.
     ues4: Filter,
-    /// By a hash of an IPv6 address's first 32 bits.
+    /// By a hash of an IPv6 address's first bits: as many as the shortest prefix has. A network's hosts share more with its UEs than 32.
     ues6: Filter,
+    /// How far an address's first half is shifted until only those are left.
+    beyond6: u32,
     /// Where our own addresses are, and those of everybody on our links, by a hash.
     own: Filter,
 }
 
 impl Default for Sources {
     fn default() -> Self {
-        Self { ues4: Filter::new(PREFIXES), ues6: Filter::new(PREFIXES), own: Filter::new(OWN) }
+        Self { ues4: Filter::new(PREFIXES), ues6: Filter::new(PREFIXES), beyond6: 0, own: Filter::new(OWN) }
     }
 }
 
 impl Sources {
     pub fn new(view: &NetView) -> Self {
         let mut sources = Self::default();
+        let lengths =
+            view.ues().iter().filter(|prefix| matches!(prefix, IpNet::V6(_))).map(IpNet::prefix_len);
+        let shortest = lengths.min().unwrap_or(64).min(64);
+        sources.beyond6 = 64_u32.saturating_sub(shortest.into()).min(63);
         for prefix in view.ues() {
             match prefix {
                 IpNet::V4(net) => {
                     let (first, last) = (u32::from(net.network()), u32::from(net.broadcast()));
                     (first >> 16..=last >> 16).for_each(|bit| sources.ues4.set(bit as usize));
                 }
-                // So short a prefix is most of what there is.
-                IpNet::V6(net) if net.prefix_len() < 16 => sources.ues6.0.fill(u64::MAX),
+                // All that there is.
+                IpNet::V6(net) if net.prefix_len() == 0 => sources.ues6.0.fill(u64::MAX),
                 IpNet::V6(net) => {
-                    let (first, last) = (u128::from(net.network()), u128::from(net.broadcast()));
-                    let halves = (first >> 96) as u32..=(last >> 96) as u32;
-                    halves.for_each(|half| sources.ues6.set(by_prefix(half)));
+                    let bit = sources.by_prefix(net.network().to_bits());
+                    sources.ues6.set(bit);
                 }
             }
         }
@@ -119,8 +124,13 @@ impl Sources {
     pub fn outside6(&self, view: &NetView, source: u128) -> Option<Reason> {
         let suspicious = is_odd6(source)
             | self.own.has(by_address(folded(source)))
-            | self.ues6.has(by_prefix((source >> 96) as u32));
+            | self.ues6.has(self.by_prefix(source));
         if suspicious { judge(view, Ipv6Addr::from_bits(source).into()) } else { None }
+    }
+
+    #[inline(always)]
+    const fn by_prefix(&self, address: u128) -> usize {
+        by_hash::<16>((address >> 64) as u64 >> self.beyond6)
     }
 
     /// Whether this may be no tunnel's far end: ask [`is_no_far_end`].
@@ -150,7 +160,8 @@ pub(crate) fn is_no_far_end(view: &NetView, source: IpAddr) -> bool {
 #[inline(never)]
 fn judge(view: &NetView, source: IpAddr) -> Option<Reason> {
     match view.route(source) {
-        _ if is_nobody(view, source) => Some(Reason::MartianSource),
+        _ if is_nobodys(source) => Some(Reason::MartianSource),
+        HopId::MARTIAN if source.is_ipv4() => Some(Reason::MartianSource),
         HopId::OWN => Some(Reason::MartianSource),
         HopId::UE => Some(Reason::UeSourceOutside),
         _ => None,
@@ -187,18 +198,19 @@ const fn is_odd6(address: u128) -> bool {
 }
 
 #[inline(always)]
-const fn by_prefix(half: u32) -> usize {
-    (half.wrapping_mul(0x9e37_79b1) >> 16) as usize
-}
-
-#[inline(always)]
 const fn folded(address: u128) -> u64 {
     (address >> 64) as u64 ^ (address as u64).rotate_left(31)
 }
 
 #[inline(always)]
 const fn by_address(address: u64) -> usize {
-    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
+    by_hash::<12>(address)
+}
+
+/// So many bits.
+#[inline(always)]
+const fn by_hash<const BITS: u32>(value: u64) -> usize {
+    (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize
 }
 
 #[cfg(test)]
@@ -250,5 +262,24 @@ mod tests {
             let found = sources.outside6(&view, address.parse::<Ipv6Addr>().unwrap().to_bits());
             assert_eq!(found, inside.then_some(Reason::UeSourceOutside), "{address}");
         }
+    }
+    /// A network's hosts and its UEs have addresses of one allocation: who is no UE isn't looked at more closely for that.
+    #[test]
+    fn a_pools_neighbours_are_beyond_suspicion() {
+        let mut net = Net::new();
+        for pool in ["2001:db8:a00::/40", "2001:db8:4500::/48", "2001:db8:4600:7::/64"] {
+            net.add_ue_pool(pool.parse().unwrap());
+        }
+        let sources = Sources::new(&net.view());
+        let suspects = |address: &str| {
+            let address = address.parse::<Ipv6Addr>().unwrap().to_bits();
+            sources.ues6.has(sources.by_prefix(address))
+        };
+        assert!(
+            suspects("2001:db8:aff::1") && suspects("2001:db8:4500::1") && suspects("2001:db8:4600:7::1")
+        );
+        assert!(
+            !suspects("2001:db8:600::1") && !suspects("2001:db9:4500::1") && !suspects("2001:db8:b00::1")
+        );
     }
 }
