@@ -25,7 +25,8 @@ pub struct Args {
     /// Fewer and shorter runs: a few seconds to two minutes, by scenario; `seeds` takes a few minutes.
     #[arg(long)]
     quick: bool,
-    /// Numbers of sessions, instead of the scenario's own (`forward`, `n4` and `control`).
+    /// Numbers of sessions, instead of the scenario's own (`forward`, `n4`, `meters`; the first one: `control`,
+    /// `offload`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
     /// Numbers of flows, instead of the scenario's own (`flow-table`, `flow-insert`;
@@ -33,10 +34,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     flows: Vec<u32>,
     /// One gNB, router and server, and few buffers that stay in the core's cache, as figures were until 2026-11-22 (`forward`,
-    /// `flow-table`, `profiles`, `ndr`).
+    /// `flow-table`, `flow-insert`, `profiles`, `ndr`; all others always).
     #[arg(long)]
     simple: bool,
-    /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`, `profiles`, `ndr`).
+    /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`, `flow-insert`, `profiles`, `ndr`).
     #[arg(long)]
     on_link: bool,
     /// Write the result as JSON (`-`: to standard output, instead of the table).

@@ -64,7 +64,7 @@ fn pictures(scenario: &str) -> Vec<Picture> {
         "flow-insert" => vec![
             Picture::new("operations_per_second", "flows a second", ("operation", "operation"))
                 .panels(&["flows"])
-                .series(&["memory", "forwarding"]),
+                .series(&["memory", "forwarding", "ip"]),
         ],
         "control" => vec![
             Picture::new("latency_us", "microseconds", ("percentile", "percentile of echoes"))

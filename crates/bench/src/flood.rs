@@ -201,8 +201,7 @@ impl Rig {
         path::shuffle(&mut packets);
         let established = path::stream(true, packets.into_iter())?;
         let all = flows as u64;
-        let rx = ReplayRx::new(established.clone()).limited(all);
-        path.once(rx, 0, &mut |done| progress.part(done, all))?;
+        path.once(&established, 0, all, &mut |done| progress.part(done, all))?;
         let (expected, found) = (flows as u64, path.datapath.counters().flows.live());
         if expected == found {
             Ok(Self { path, clock, established, trace: Trace::default() })

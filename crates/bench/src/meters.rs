@@ -1,6 +1,6 @@
 //! `meters`: what a rule's meters add to a packet, by their kind and number, from one session to a million meters.
 //!
-//! Sessions are those of [`crate::forward`] with other QERs: none, or up to three that each rule draws on, with a maximum bit
+//! Sessions are those of [`crate::forward`], in the simple scene, with other QERs: none, or up to three that each rule draws on, with a maximum bit
 //! rate alone (one bucket) or with a guaranteed one beside it (RFC 2698, two buckets); and one slice that all sessions share.
 
 use crate::forward::rules;

@@ -1,6 +1,6 @@
 //! `mirror`: what copies of packets cost, by target and sampling, and what they cost packets that aren't copied.
 //!
-//! Sessions and packets are those of [`crate::forward`]. In every round each case is measured once, so that all meet the same
+//! Sessions and packets are those of [`crate::forward`], in the simple scene. In every round each case is measured once, so that all meet the same
 //! neighbours on the machine: no mirror at all, mirrors on one of a thousand sessions, and a mirror of all sessions to each
 //! kind of target. A capture is read by another thread, which throws it away: the disk is not what is measured.
 

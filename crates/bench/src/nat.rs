@@ -1,6 +1,6 @@
 //! `nat`: what translation on N6 adds to the packet path, by direction and number of mappings, and how fast mappings are made.
 //!
-//! The sessions are those of `forward`, each with up to sixteen UDP endpoints. With and without a NAT the same packets of the same
+//! The sessions are those of `forward --simple`, each with up to sixteen UDP endpoints. With and without a NAT the same packets of the same
 //! sessions are forwarded in the same order; they carry no UDP checksum. A mapping is made by the first packet of an endpoint,
 //! which takes the slow path.
 
@@ -156,8 +156,7 @@ impl Bench {
     fn open(&mut self, clock: Tsc, progress: &mut dyn Progress) -> Result<f64, NatError> {
         let stream = path::stream(true, self.endpoints.iter().copied())?;
         let all = self.endpoints.len() as u64;
-        let (ticks, _) =
-            self.path.once(ReplayRx::new(stream).limited(all), 0, &mut |done| progress.part(done, all))?;
+        let (ticks, _) = self.path.once(&stream, 0, all, &mut |done| progress.part(done, all))?;
         Ok(self.endpoints.len() as f64 * clock.hz() as f64 / ticks as f64)
     }
 

@@ -1,6 +1,6 @@
 //! `offload`: what a NIC with a flow table takes off a worker's hands, on the in-memory switch.
 //!
-//! Sessions are those of [`crate::forward`], each with an AMBR of 1 Gbit/s and four flows, whose packets come by Zipf's law; all shipped
+//! Sessions are those of [`crate::forward`], in the simple scene, each with an AMBR of 1 Gbit/s and four flows, whose packets come by Zipf's law; all shipped
 //! settings ([`Policy::new`]). Time is simulated, a millisecond a round, so that how long a flow takes until it is in the device doesn't
 //! depend on the machine; cycles are the worker's alone: receiving, looking, processing, sending, timers, and the management of
 //! the device. What the model of the NIC costs is not ours to measure.

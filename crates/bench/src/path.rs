@@ -257,9 +257,9 @@ impl Path {
         self.out.events.clear();
     }
 
-    /// One burst through the datapath; says of how many packets.
-    fn burst(&mut self, rx: &mut ReplayRx, port: u16, burst: &mut Vec<MemFrame>) -> usize {
-        let received = rx.rx_burst(burst, BURST);
+    /// One burst of so many packets at most through the datapath; says of how many.
+    fn burst(&mut self, rx: &mut ReplayRx, port: u16, most: usize, burst: &mut Vec<MemFrame>) -> usize {
+        let received = rx.rx_burst(burst, most);
         self.process(port, rx.quarters(), burst);
         received
     }
@@ -303,7 +303,7 @@ impl Path {
             let begin = self.clock.ticks();
             for _ in 0..SLICE / BURST {
                 if let Some((rx, port)) = mix.turn() {
-                    self.burst(rx, *port, &mut burst);
+                    self.burst(rx, *port, BURST, &mut burst);
                 }
             }
             let end = self.clock.ticks();
@@ -318,19 +318,24 @@ impl Path {
         Cost { median: median(taken), mean: all as f64 / (slices * SLICE) as f64 }
     }
 
-    /// All packets of a limited source: the ticks that they took, and those that the longest burst took. `told` is told now and then how
-    /// many have gone through; the time that it takes doesn't count.
+    /// So many packets of a stream, received as the scene has it: the ticks that they took, and those that the longest burst took. `told` is
+    /// told now and then how many have gone through; the time that it takes doesn't count, and neither does what the port did before the
+    /// first packet.
     pub fn once(
         &mut self,
-        mut rx: ReplayRx,
+        stream: &Stream,
         port: u16,
+        packets: u64,
         told: &mut dyn FnMut(u64),
     ) -> Result<(u64, u64), PathError> {
+        let mut rx = self.scene.receive(stream);
+        rx.fill();
         let mut burst = Vec::with_capacity(BURST);
         let (mut done, mut next) = (0, TOLD_EVERY);
         let (mut last, mut taken, mut worst) = (self.clock.ticks(), 0, 0);
         for number in 0_u64.. {
-            let came = self.burst(&mut rx, port, &mut burst) as u64;
+            let most = packets.saturating_sub(done).min(BURST as u64) as usize;
+            let came = self.burst(&mut rx, port, most, &mut burst) as u64;
             if came == 0 {
                 break;
             }

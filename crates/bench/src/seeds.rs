@@ -20,6 +20,7 @@ use tables::clock::Tsc;
 const LEFT_OUT: &[&str] = &[
     "Each receive queue replays packets from memory on the thread that polls it, and sending throws them away: no PCIe, no DMA, no \
      descriptor rings of a device, no interrupts, no link that fills up.",
+    "One gNB, router and server, IPv4, and few buffers, which stay in the core's cache: what many of them cost is in bench forward.",
     "A packet's bytes beyond its headers are not written or read, as a core would not; a NIC would take memory bandwidth for them.",
     "Packets of a step arrive at even distances; a network's come in bursts.",
     "Rates are of this machine's threads, which may be two of one core, and share it with what else runs.",

@@ -215,6 +215,20 @@ impl ReplayRx {
 }
 
 impl ReplayRx {
+    /// Fills the ring, as one is before the first packet is asked for: else that one waits for all.
+    #[inline]
+    pub fn fill(&mut self) {
+        while self.ring.len() < self.depth {
+            let mut ring = std::mem::take(&mut self.ring);
+            let more = (self.depth - ring.len()).min(BURST);
+            let more = self.make(&mut ring, more);
+            self.ring = ring;
+            if more == 0 {
+                break;
+            }
+        }
+    }
+
     /// Writes so many packets, as far as there are any.
     #[inline]
     fn make(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
@@ -268,15 +282,7 @@ impl RxQueue for ReplayRx {
         if self.depth == 0 {
             return self.make(into, max);
         }
-        while self.ring.len() < self.depth {
-            let mut ring = std::mem::take(&mut self.ring);
-            let more = (self.depth - ring.len()).min(BURST);
-            let more = self.make(&mut ring, more);
-            self.ring = ring;
-            if more == 0 {
-                break;
-            }
-        }
+        self.fill();
         // Each takes the place of the one that has waited for longest, as a driver refills its ring.
         let before = into.len();
         let made = self.make(into, max);
@@ -508,6 +514,10 @@ mod tests {
         let patches: Vec<_> = (0..1_000).map(|number| patch(number, 0)).collect();
         let stream = Stream::new(&[0; 60], &[0], patches).unwrap();
         let mut rx = ReplayRx::new(stream).limited(1_000).cold(300);
+        // Whether it is filled before or when the first packet is asked for.
+        rx.fill();
+        assert_eq!((rx.ring.len(), rx.left), (300, Some(700)));
+        rx.fill();
         let (mut frames, mut buffers) = (Vec::new(), std::collections::HashSet::new());
         let mut next = 0;
         while rx.rx_burst(&mut frames, 64) > 0 {
