@@ -4,8 +4,10 @@
 
 mod export;
 mod feeder;
+mod flows;
 mod held;
 mod limits;
+mod neighbours;
 mod room;
 mod walls;
 
@@ -13,10 +15,10 @@ use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
 use datapath::{Config, Places, Reason, Refusal};
+use flows::with_flows;
 use packet::gtpu::MessageType;
 use packet::{
-    ArpView, EthernetView, GtpuView, Icmpv6View, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi,
-    Teid, UdpView, arp, ndp, pdu_session,
+    EthernetView, GtpuView, Ipv4View, MacAddr, PacketBuilder, PduSession, Qfi, Teid, UdpView, pdu_session,
 };
 use pfcp::{FarId, PdrId, UrrId};
 use session::ShardId;
@@ -79,90 +81,6 @@ fn tunnelled(frame: &[u8]) -> (Ipv4Addr, Teid, MessageType, Vec<u8>) {
     let udp = UdpView::parse(ip.payload()).unwrap();
     let gtpu = GtpuView::parse(udp.payload()).unwrap();
     (ip.destination(), gtpu.teid(), gtpu.message_type(), gtpu.payload().to_vec())
-}
-
-#[test]
-fn arp_is_answered_and_learned_from() {
-    let mut worker = Worker::new(net(false), |_| true);
-    let mut request = [0; arp::LEN];
-    arp::emit_request(&mut request, GNB, GNB_IP, N3_IP);
-    let frame = [&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat();
-    worker.process(0, std::slice::from_ref(&frame));
-    let sent = worker.sent(0);
-    let ethernet = EthernetView::parse(&sent[0]).unwrap();
-    assert_eq!((ethernet.destination(), ethernet.source()), (GNB, N3));
-    let reply = ArpView::parse(ethernet.payload()).unwrap();
-    assert_eq!(reply.operation(), arp::Operation::Reply);
-    assert_eq!((reply.sender_mac(), reply.sender_ip(), reply.target_ip()), (N3, N3_IP, GNB_IP));
-    let events = worker.events();
-    assert!(events.is_empty(), "nobody asked for it: {events:?}");
-    worker.install(&rules(UE, to_gnb(77)), Transition::default());
-    worker.process(1, &[downlink(10)]);
-    assert_eq!(tunnelled(&worker.sent(0)[0]).0, GNB_IP, "known");
-    // Somebody else's business.
-    arp::emit_request(&mut request, GNB, GNB_IP, Ipv4Addr::new(192, 0, 2, 99));
-    worker.process(0, &[[&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat()]);
-    assert!(worker.sent(0).is_empty());
-    assert_eq!(worker.datapath.counters().consumed, 1);
-    // Who is not on the link is no neighbour, and hears nothing; nor is who claims an address of another link.
-    for stranger in [HOST, ROUTER_IP] {
-        arp::emit_request(&mut request, GNB, stranger, N3_IP);
-        worker.process(0, &[[&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat()]);
-    }
-    assert!(worker.sent(0).is_empty());
-    assert_eq!(worker.dropped(Reason::ForeignNeighbour), 2);
-}
-
-/// The ARP frame in which a station answers us.
-fn arp_answer(mac: MacAddr, address: Ipv4Addr, own: (MacAddr, Ipv4Addr)) -> Vec<u8> {
-    let (mut request, mut answer) = ([0; arp::LEN], [0; arp::LEN]);
-    arp::emit_request(&mut request, own.0, own.1, address);
-    arp::emit_reply(&mut answer, mac, &ArpView::parse(&request).unwrap());
-    [&own.0.0[..], &mac.0, &[8, 6], &answer].concat()
-}
-
-/// A tunnel's far end and the router are asked whether they are still there, and what is sent follows them.
-#[test]
-fn who_moves_without_a_word_is_found_again() {
-    let mut worker = Worker::new(network(None), |_| true);
-    worker.install(&rules(UE, to_gnb(77)), Transition::default());
-    let plain = PacketBuilder::new().ethernet(N6, ROUTER).ipv4(HOST, UE).udp(1, 2).build(&[7; 9]);
-    let up = uplink(&inner(UE, HOST, 8), UE);
-    worker.process(1, std::slice::from_ref(&plain));
-    worker.process(0, std::slice::from_ref(&up));
-    let moved = MacAddr([2, 9, 0, 0, 0, 0x55]);
-    for mac in [(GNB, ROUTER), (moved, moved)] {
-        // Asked alone at the old place, then on the whole link: a minute at most.
-        let mut questions = [0; 2];
-        for _ in 0..70 {
-            for port in [0, 1] {
-                let asked = worker.sent(port).iter().filter(|frame| frame[12..14] == [8, 6]).count();
-                questions[port] += asked;
-                let here = if port == 0 { mac.0 } else { mac.1 };
-                let (address, own) = if port == 0 {
-                    (GNB_IP, (N3, N3_IP))
-                } else {
-                    (ROUTER_IP, (N6, [203, 0, 113, 1].into()))
-                };
-                if asked > 0 && (mac.0 == GNB || questions[port] > 3) {
-                    worker.process(port as u16, &[arp_answer(here, address, own)]);
-                }
-            }
-            worker.tick(1);
-        }
-        assert!(questions.iter().all(|asked| (1..=8).contains(asked)), "{questions:?}");
-        for port in [0, 1] {
-            worker.sent(port);
-        }
-        worker.process(1, std::slice::from_ref(&plain));
-        worker.process(0, std::slice::from_ref(&up));
-        let to = |frames: Vec<Vec<u8>>| EthernetView::parse(&frames[0]).unwrap().destination();
-        assert_eq!((to(worker.sent(0)), to(worker.sent(1))), mac);
-    }
-    assert_eq!(worker.datapath.counters().held, 0);
-    assert_eq!(worker.dropped(Reason::NeighbourUnreachable), 0);
-    // Nobody was told but by who answered.
-    assert!(worker.events().iter().all(|event| !matches!(event, Event::NeighbourMoved { .. })));
 }
 
 /// What a UE sends, in its session's tunnel.
@@ -285,140 +203,6 @@ fn a_users_packet_leaves_into_the_network_instance_that_its_far_names() {
     }
 }
 
-/// A server on N6's own link: its flows are served like others', follow it to another MAC address, and wait when it is gone.
-#[test]
-fn a_host_on_the_link_is_served_like_one_behind_a_router() {
-    let mut net = network(None);
-    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
-    net.fix(0, GNB_IP.into(), GNB);
-    let mut worker = Worker::new(net, |_| true);
-    let mut rules = (*rules(UE, to_gnb(77))).clone();
-    rules.ue_ipv6 = Some("2001:db8:45::/64".parse().unwrap());
-    // Looked up flow by flow, so that it is counted what a record served.
-    rules.pdrs[0].filters = [SdfFilter { source_ports: [(1, 9)].into(), ..SdfFilter::default() }].into();
-    worker.install(&Arc::new(rules), Transition::default());
-    let server = Ipv4Addr::new(203, 0, 113, 77);
-    let (server6, ue6): (Ipv6Addr, Ipv6Addr) =
-        ("2001:db8:6::77".parse().unwrap(), "2001:db8:45::5".parse().unwrap());
-    let up4 = uplink(&inner(UE, server, 8), UE);
-    let up6 = uplink(&PacketBuilder::new().ipv6(ue6, server6).udp(1, 2).build(&[7; 8]), UE);
-    worker.process(0, &[up4.clone(), up6.clone()]);
-    assert_eq!(worker.sent(1).len(), 2, "two questions");
-    let mac = MacAddr([2, 9, 0, 0, 0, 0x77]);
-    let mut advertisement = Vec::new();
-    let told = ndp::NeighbourAdvertisement { target: server6, router: false, solicited: true, replace: true };
-    ndp::emit_neighbour_advertisement(&mut advertisement, "2001:db8:6::1".parse().unwrap(), mac, &told);
-    let answer6 = [&N6.0[..], &mac.0, &[0x86, 0xdd], &advertisement].concat();
-    let own = (N6, Ipv4Addr::new(203, 0, 113, 1));
-    worker.process(1, &[arp_answer(mac, server, own), answer6]);
-    assert_eq!(worker.sent(1).len(), 2);
-    let to = |worker: &mut Worker, packet: &Vec<u8>| {
-        worker.process(0, std::slice::from_ref(packet));
-        let sent = worker.sent(1);
-        assert_eq!(sent.len(), 1);
-        EthernetView::parse(&sent[0]).unwrap().destination()
-    };
-    for _ in 0..10 {
-        assert_eq!([&up4, &up6].map(|packet| to(&mut worker, packet)), [mac; 2]);
-    }
-    assert_eq!(worker.datapath.counters().flows.served, 20);
-    // Both at the same address; it moves.
-    worker.tick(2);
-    worker.sent(1);
-    let moved = MacAddr([2, 9, 0, 0, 0, 0x78]);
-    worker.process(1, &[arp_answer(moved, server, own)]);
-    assert_eq!([&up4, &up6].map(|packet| to(&mut worker, packet)), [moved, mac]);
-    assert_eq!(worker.datapath.counters().flows.served, 22);
-    // It is sent to all the time, by records alone, and so it is asked, and at last given up.
-    let mut asked = 0;
-    for _ in 0..60 {
-        worker.process(0, std::slice::from_ref(&up4));
-        worker.tick(1);
-        asked += worker.sent(1).iter().filter(|frame| frame[12..14] == [8, 6]).count();
-    }
-    assert!(asked >= 4, "asked alone, then looked for: {asked}");
-    worker.sent(1);
-    worker.process(0, std::slice::from_ref(&up4));
-    assert!(worker.sent(1).iter().all(|frame| frame[12..14] == [8, 6]));
-}
-
-#[test]
-fn packets_wait_for_an_unknown_neighbour() {
-    let mut worker = Worker::new(net(false), |_| true);
-    worker.install(&rules(UE, to_gnb(77)), Transition::default());
-    worker.process(1, &[downlink(10), downlink(11)]);
-    assert!(worker.events().iter().any(|e| matches!(e, Event::Unresolved { interface: 0, .. })));
-    let asked = worker.sent(0);
-    assert_eq!(asked.len(), 1, "one question for two packets");
-    let question = ArpView::parse(&asked[0][14..]).unwrap();
-    assert_eq!((question.target_ip(), question.sender_mac()), (GNB_IP, N3));
-    assert_eq!(worker.datapath.counters().held, 2);
-    // Nobody is at a group's address, at none, or at our own.
-    for nobody in [MacAddr([0xff; 6]), MacAddr([1, 0, 0x5e, 0, 0, 1]), MacAddr::ZERO, N3] {
-        worker.process(0, &[arp_answer(nobody, GNB_IP, (N3, N3_IP))]);
-        assert!(worker.sent(0).is_empty(), "{nobody} was believed");
-    }
-    worker.process(0, &[arp_answer(GNB, GNB_IP, (N3, N3_IP))]);
-    let sent = worker.sent(0);
-    assert_eq!(sent.len(), 2);
-    for (frame, size) in sent.iter().zip([10, 11]) {
-        assert_eq!(EthernetView::parse(frame).unwrap().destination(), GNB);
-        let (to, teid, kind, packet) = tunnelled(frame);
-        assert_eq!((to, teid, kind, packet.len()), (GNB_IP, Teid(77), MessageType::G_PDU, 28 + size));
-    }
-    worker.process(1, &[downlink(12)]);
-    assert_eq!(worker.sent(0).len(), 1, "known from now on");
-}
-
-#[test]
-fn silence_drops_what_waited() {
-    let mut worker = Worker::new(net(false), |_| true);
-    worker.install(&rules(UE, to_gnb(77)), Transition::default());
-    worker.process(1, &vec![downlink(10); 40]);
-    assert_eq!(worker.dropped(Reason::NeighbourPending), 37);
-    for _ in 0..8 {
-        worker.tick(1);
-    }
-    assert_eq!(worker.sent(0).len(), 3, "three questions");
-    assert_eq!(worker.dropped(Reason::NeighbourUnreachable), 3);
-    assert_eq!(worker.datapath.counters().held, 0);
-}
-
-#[test]
-fn neighbour_solicitations_and_pings_are_answered() {
-    let mut worker = Worker::new(net(true), |_| true);
-    let own: Ipv6Addr = "2001:db8:3::1".parse().unwrap();
-    let asker: Ipv6Addr = "2001:db8:3::7".parse().unwrap();
-    let mut solicitation = Vec::new();
-    ndp::emit_neighbour_solicitation(&mut solicitation, asker, GNB, own);
-    let group = ndp::multicast_mac(ndp::solicited_node(own));
-    worker.process(0, &[[&group.0[..], &GNB.0, &[0x86, 0xdd], &solicitation].concat()]);
-    let sent = worker.sent(0);
-    let ip = Ipv6View::parse(&sent[0][14..]).unwrap();
-    let icmp = Icmpv6View::parse(ip.payload()).unwrap();
-    assert!(icmp.checksum_ok(&ip));
-    let Ok(Some(ndp::Message::NeighbourAdvertisement { neighbour, options })) = ndp::parse(&ip, &icmp) else {
-        panic!("not an advertisement")
-    };
-    assert_eq!((neighbour.target, options.target_mac()), (own, Some(N3)));
-    assert!(worker.events().is_empty(), "nobody asked");
-    // From beyond the link nobody asks here.
-    solicitation.clear();
-    ndp::emit_neighbour_solicitation(&mut solicitation, "2001:db8:77::1".parse().unwrap(), GNB, own);
-    worker.process(0, &[[&group.0[..], &GNB.0, &[0x86, 0xdd], &solicitation].concat()]);
-    assert_eq!((worker.sent(0).len(), worker.dropped(Reason::ForeignNeighbour)), (0, 1));
-
-    let echo = packet::icmpv4::Echo { request: true, identifier: 5, sequence: 6 };
-    let ping = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).icmpv4_echo(echo).build(b"hello");
-    worker.process(0, &[ping]);
-    let sent = worker.sent(0);
-    let ip = Ipv4View::parse(&sent[0][14..]).unwrap();
-    assert_eq!((ip.source(), ip.destination()), (N3_IP, GNB_IP));
-    let icmp = packet::Icmpv4View::parse(ip.payload()).unwrap();
-    assert!(icmp.checksum_ok());
-    assert_eq!(icmp.echo(), Some(packet::icmpv4::Echo { request: false, ..echo }));
-}
-
 #[test]
 fn gtpu_control_messages() {
     let mut worker = Worker::new(net(true), |_| true);
@@ -515,46 +299,6 @@ fn buffered_packets_leave_in_order_and_the_smf_is_told_once() {
     let sizes: Vec<usize> = worker.sent(0).iter().map(|f| tunnelled(f).3.len() - 28).collect();
     assert_eq!(sizes, [1, 2, 3]);
     assert_eq!(worker.datapath.counters().buffered, 0);
-}
-
-#[test]
-fn outer_fragments_are_put_together() {
-    let mut worker = Worker::new(net(true), |_| true);
-    worker.install(&rules(UE, to_gnb(77)), Transition::default());
-    let whole = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 1400));
-    let (link, packet) = whole.split_at(14);
-    let piece = |octets| [link, &cut(packet, octets)].concat();
-    let (a, b, c) = (piece(0..800), piece(800..1200), piece(1200..packet.len() - 20));
-    worker.process(0, &[c.clone(), a.clone()]);
-    assert_eq!(worker.datapath.counters().held, 2);
-    worker.process(0, std::slice::from_ref(&b));
-    let sent = worker.sent(1);
-    assert_eq!(sent.len(), 1);
-    assert_eq!(&sent[0][12..16], [0x81, 0, 0, 100], "N6 has a VLAN");
-    assert_eq!(Ipv4View::parse(&sent[0][18..]).unwrap().total_len(), 1428);
-    // Overlapping ones spoil the packet; lonely ones expire.
-    worker.process(0, &[a.clone(), piece(400..1200)]);
-    assert_eq!(worker.dropped(Reason::FragmentOverlap), 2);
-    worker.process(0, &[a]);
-    worker.tick(5);
-    assert_eq!(worker.dropped(Reason::FragmentTimeout), 1);
-    assert_eq!(worker.datapath.counters().held, 0);
-}
-
-#[test]
-fn later_fragments_of_a_filtered_session_follow_the_first() {
-    let mut worker = Worker::new(net(true), |_| true);
-    let mut filtered = (*rules(UE, to_gnb(77))).clone();
-    filtered.pdrs[1].filters =
-        [SdfFilter { protocol: Some(17), source_ports: [(1, 1)].into(), ..SdfFilter::default() }].into();
-    worker.install(&Arc::new(filtered), Transition::default());
-    let whole = downlink(136);
-    let (link, packet) = whole.split_at(18);
-    let fragment = |octets| [link, &cut(packet, octets)].concat();
-    worker.process(1, &[fragment(72..144)]);
-    assert_eq!(worker.dropped(Reason::FragmentWithoutFirst), 1);
-    worker.process(1, &[fragment(0..72), fragment(72..144)]);
-    assert_eq!(worker.sent(0).len(), 2);
 }
 
 #[test]
@@ -727,115 +471,6 @@ fn nobody_who_calls_himself_us_is_answered() {
         assert_eq!(worker.sent(1).len(), answers, "{source}");
     }
     assert_eq!((worker.dropped(Reason::TtlExpired), worker.dropped(Reason::MartianSource)), (1, 2));
-}
-
-#[test]
-fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
-    let mut worker = Worker::new(net(true), |_| true);
-    let with_filter = |protocol: u8, teid: u32| {
-        let mut rules = (*rules(UE, to_gnb(teid))).clone();
-        let filter = SdfFilter { protocol: Some(protocol), ..SdfFilter::default() };
-        for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none()) {
-            pdr.filters = [filter.clone()].into();
-        }
-        Arc::new(rules)
-    };
-    let flows = |worker: &Worker| {
-        let flows = worker.datapath.counters().flows;
-        (flows.learned, flows.served, flows.revised)
-    };
-    let into = |worker: &mut Worker| worker.sent(0).iter().map(|f| tunnelled(f).1.0).collect::<Vec<_>>();
-    worker.install(&with_filter(17, 77), Transition::default());
-    worker.process(1, &[downlink(64)]);
-    assert_eq!((flows(&worker), into(&mut worker)), ((1, 0, 0), vec![77]));
-    worker.process(1, &[downlink(64), downlink(64)]);
-    assert_eq!((flows(&worker), into(&mut worker)), ((1, 2, 0), vec![77, 77]));
-    // A path switch touches no flow.
-    worker.install(&with_filter(17, 78), Transition::default());
-    worker.process(1, &[downlink(64)]);
-    assert_eq!((flows(&worker), into(&mut worker)), ((1, 3, 0), vec![78]));
-    // Now the filter asks for TCP: no rule is left for the packet, whatever its flow was.
-    worker.install(&with_filter(6, 78), Transition::default());
-    worker.process(1, &[downlink(64)]);
-    assert_eq!((flows(&worker), into(&mut worker)), ((1, 3, 0), vec![]));
-    assert_eq!(worker.dropped(Reason::NoRule), 1);
-    // And for UDP again: the flow is found where it was.
-    worker.install(&with_filter(17, 79), Transition::default());
-    worker.process(1, &[downlink(64)]);
-    worker.process(1, &[downlink(64)]);
-    assert_eq!((flows(&worker), into(&mut worker)), ((1, 4, 1), vec![79, 79]));
-    // Silence ends it; another session in the same place begins with nothing.
-    for _ in 0..40 {
-        worker.tick(2);
-    }
-    assert_eq!(worker.datapath.counters().flows.live(), 0);
-}
-
-/// A worker whose UE's downlink packets are classified flow by flow, with these limits; and the packets of its flows.
-fn with_flows(limits: impl FnOnce(&mut Config)) -> (Worker, impl Fn(u16) -> Vec<u8>) {
-    let mut config = Config::new(net(true).view());
-    limits(&mut config);
-    let mut worker = Worker::of(config, 2, |_| true);
-    let mut filtered = (*rules(UE, to_gnb(77))).clone();
-    for pdr in filtered.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_none()) {
-        pdr.qfis = Box::default();
-        pdr.filters = [SdfFilter { protocol: Some(17), ..SdfFilter::default() }].into();
-    }
-    worker.install(&Arc::new(filtered), Transition::default());
-    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
-    let flow = move |port: u16| {
-        PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, UE).udp(port, 2).build(&[7; 64])
-    };
-    (worker, flow)
-}
-
-#[test]
-fn known_flows_go_on_in_a_flood_of_new_ones() {
-    let (mut worker, flow) = with_flows(|_| ());
-    worker.process(1, &[flow(1)]);
-    assert_eq!(worker.sent(0).len(), 1);
-    // Every burst is full: 62 new flows, and twice the known one.
-    let mut next = 2;
-    let mut full = |worker: &mut Worker, quarters| {
-        let mut burst: Vec<_> = (next..next + 62).map(&flow).collect();
-        next += 62;
-        burst.extend([flow(1), flow(1)]);
-        worker.datapath.queue_fills(1, quarters);
-        worker.process(1, &burst);
-        worker.sent(0).len()
-    };
-    // A worker that keeps up, however busy, takes all new flows: nobody loses by it.
-    let forwarded: Vec<_> = (0..40).map(|_| full(&mut worker, Some(0))).collect();
-    assert_eq!(forwarded, [64; 40], "full bursts are no overload");
-    // The fuller the queue, the fewer; the known flow always goes on.
-    let forwarded = [1, 2, 3, 4, 0].map(|quarters| full(&mut worker, Some(quarters)));
-    assert_eq!(forwarded, [32 + 2, 8 + 2, 1 + 2, 1 + 2, 64]);
-    assert_eq!(worker.dropped(Reason::NewFlowInOverload), 30 + 54 + 61 + 61);
-    // The queue was emptied: whoever comes is welcome, and a burst of load is no overload.
-    worker.process(1, &[flow(60_000), flow(60_001)]);
-    assert_eq!(worker.sent(0).len(), 2);
-    let forwarded: Vec<_> = (0..7).map(|_| full(&mut worker, Some(4))).collect();
-    assert_eq!(forwarded, [64; 7]);
-    // Nothing is known of the queue: it is taken as full when it was not emptied for long.
-    worker.process(1, &[flow(1)]);
-    worker.sent(0);
-    let forwarded: Vec<_> = (0..40).map(|_| full(&mut worker, None)).collect();
-    assert_eq!((&forwarded[..31], &forwarded[31..]), (&[64; 31][..], &[16 + 2; 9][..]));
-    assert_eq!(worker.datapath.counters().balance(), 0);
-}
-
-#[test]
-fn flows_have_limits_and_packets_beyond_them_are_forwarded_all_the_same() {
-    let (mut worker, flow) = with_flows(|config| {
-        (config.flows, config.flows_per_session) = (8, 6);
-    });
-    let all: Vec<_> = (1..=10).map(flow).collect();
-    for (burst, (learned, refused)) in [(6, 4), (6, 8), (6, 12)].into_iter().enumerate() {
-        worker.process(1, &all);
-        assert_eq!(worker.sent(0).len(), 10, "burst {burst}");
-        let flows = worker.datapath.counters().flows;
-        assert_eq!((flows.learned, flows.refused), (learned, refused), "burst {burst}");
-    }
 }
 
 /// Ten thousand changes in a second of traffic: each packet meets the rules that were in force when it came, whole, and

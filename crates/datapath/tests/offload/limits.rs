@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::reference::bucket::Maximum;
-use datapath::Reason;
+use datapath::{Reason, SessionSnapshot};
 use io::offload::{Feature, Features};
 
 /// Nanoseconds: the depth of a worker's buckets, and what its meters gain by rounding each packet to the 64th part of one.

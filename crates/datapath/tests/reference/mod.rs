@@ -1,10 +1,15 @@
 //! The same user plane once more, as plainly as it can be said: one packet at a time, hash maps, the `packet` crate's
 //! views and builders, nothing shared with the fast one but the contract (rules, reasons, colours) and the parsers of single headers.
 
+mod books;
 pub mod bucket;
+mod bytes;
 mod mouths;
+mod orders;
 
+use books::Measured;
 use bucket::{Maximum, Slice, TwoRate, burst};
+use bytes::{Five, addresses, cut, filter_matches, is_no_host, lesser, tos, ttl, whole};
 use datapath::{CheckSource, Reason};
 use mouths::Mouths;
 use packet::gtpu_message::{self, ErrorIndication};
@@ -14,10 +19,10 @@ use packet::{
     EtherType, EthernetView, GtpuView, Ipv4View, Ipv6View, MacAddr, PacketBuilder, PduSession, Qfi, Teid,
     UdpView, pdu_session,
 };
-use pfcp::{FarId, PdrId, QerId, Seid, UrrId};
+use pfcp::{PdrId, QerId, Seid, UrrId};
 use session::SessionRef;
 use session::rules::*;
-use session::usage::{Trigger, Usage, Volume};
+use session::usage::Usage;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -65,17 +70,6 @@ pub type Rates = [(u64, u32); 2];
 pub enum Said {
     Usage(Seid, Vec<Usage>),
     DownlinkData(Seid, PdrId, Option<Qfi>, u8),
-}
-
-#[derive(Default)]
-struct Measured {
-    since_report: Volume,
-    since_quota: Volume,
-    first: Option<Nanos>,
-    last: Nanos,
-    exhausted: bool,
-    told: bool,
-    started: bool,
 }
 
 struct Subscriber {
@@ -173,144 +167,6 @@ impl Reference {
             *s.drops.entry(reason).or_default() += 1;
         }
     }
-
-    // --- control ---
-
-    pub fn install(
-        &mut self,
-        now: Nanos,
-        rules: &Arc<Rules>,
-        end_markers: &[FarId],
-        discard: bool,
-    ) -> Vec<Usage> {
-        self.now = now;
-        let key = (rules.place.shard.index(), rules.place.slot);
-        let before = self.subscribers.remove(&key);
-        self.mouths.change(now, before.as_ref().map(|before| &*before.rules), rules);
-        let mut usage = Vec::new();
-        let mut next = Subscriber {
-            rules: Arc::clone(rules),
-            pdrs: HashMap::new(),
-            meters: HashMap::new(),
-            markers: HashMap::new(),
-            urrs: HashMap::new(),
-            waiting: VecDeque::new(),
-            notified: Vec::new(),
-            drops: BTreeMap::new(),
-        };
-        for qer in &rules.qers {
-            for (uplink, rate) in [(true, qer.uplink_mbr), (false, qer.downlink_mbr)] {
-                let depth = self.world.meter_burst;
-                let old = before.as_ref().and_then(|b| b.meters.get(&(qer.id, uplink)));
-                let meter =
-                    old.map_or_else(|| Maximum::new(rate, depth, now), |old| old.changed(rate, depth, now));
-                next.meters.insert((qer.id, uplink), meter);
-            }
-        }
-        for qer in &rules.qers {
-            for (uplink, promise) in [(true, promise(qer, true)), (false, promise(qer, false))] {
-                let Some((gbr, mbr)) = promise else { continue };
-                let burst = |rate| burst(rate, self.world.meter_burst, 10_000);
-                let full = TwoRate::new(burst(gbr), burst(mbr), now);
-                let old = before.as_ref().and_then(|b| b.markers.get(&(qer.id, uplink)));
-                next.markers.insert((qer.id, uplink), old.map_or(full, |old| old.changed(full, now)));
-            }
-        }
-        for urr in &rules.urrs {
-            let exhausted = over(&urr.quota, &Volume::default());
-            next.urrs.insert(urr.id, Measured { exhausted, ..Measured::default() });
-        }
-        let mut left = Vec::new();
-        if let Some(mut before) = before {
-            for pdr in &rules.pdrs {
-                if let Some(counts) = before.pdrs.get(&pdr.id) {
-                    next.pdrs.insert(pdr.id, *counts);
-                }
-            }
-            for old in &before.rules.urrs {
-                let Some(mut measured) = before.urrs.remove(&old.id) else { continue };
-                match rules.urrs.iter().find(|u| u.id == old.id) {
-                    None => usage.push(report(old.id, &mut measured, Trigger::Termination)),
-                    Some(new) => {
-                        if new.quota_generation != old.quota_generation {
-                            measured.since_quota = Volume::default();
-                            measured.exhausted = over(&new.quota, &Volume::default());
-                            measured.told = false;
-                        } else if new.quota != old.quota {
-                            measured.exhausted = over(&new.quota, &measured.since_quota);
-                            measured.told = measured.told && measured.exhausted;
-                        }
-                        if !old.start_of_traffic {
-                            measured.started = false;
-                        }
-                        next.urrs.insert(new.id, measured);
-                    }
-                }
-            }
-            for old in &before.rules.fars {
-                let Action::Forward(Forward {
-                    outer_header: Some(tunnel),
-                    destination: Destination::Access,
-                    ..
-                }) = old.action
-                else {
-                    continue;
-                };
-                let new = rules.fars.iter().find(|f| f.id == old.id).map(|f| f.action);
-                if let Some(Action::Forward(Forward { outer_header: Some(new), .. })) = new
-                    && new != tunnel
-                    && end_markers.contains(&old.id)
-                    && !left.contains(&tunnel)
-                {
-                    left.push(tunnel);
-                }
-            }
-            next.drops = before.drops;
-            next.waiting = before.waiting;
-        }
-        let waiting = std::mem::take(&mut next.waiting);
-        self.subscribers.insert(key, next);
-        for tunnel in left {
-            let own = self.own(tunnel.peer);
-            let packet = PacketBuilder::new()
-                .ip(own, tunnel.peer)
-                .udp(2152, 2152)
-                .gtpu_message(packet::gtpu::MessageType::END_MARKER, tunnel.teid)
-                .build(&[]);
-            self.emit(0, self.world.peers[&tunnel.peer], &packet);
-        }
-        for arrival in waiting {
-            let there = arrival
-                .tunnel
-                .as_ref()
-                .is_none_or(|(teid, _)| rules.pdrs.iter().any(|p| p.tunnel.is_some_and(|t| t.teid == *teid)));
-            if discard || !there {
-                self.drop(Some(key), Reason::BufferDiscarded);
-            } else {
-                self.user_packet(arrival, Some(key), false);
-            }
-        }
-        self.settle();
-        usage
-    }
-
-    pub fn remove(&mut self, place: SessionRef) -> Option<Vec<Usage>> {
-        let mut s = self.subscribers.remove(&(place.shard.index(), place.slot))?;
-        self.mouths.forget(&s.rules);
-        for _ in &s.waiting {
-            *self.drops.entry(Reason::BufferDiscarded).or_default() += 1;
-        }
-        let urrs = s.rules.urrs.iter().map(|u| u.id).collect::<Vec<_>>();
-        Some(urrs.iter().map(|id| report(*id, s.urrs.get_mut(id).unwrap(), Trigger::Termination)).collect())
-    }
-
-    pub fn query(&mut self, place: SessionRef, trigger: Trigger) -> Option<Vec<Usage>> {
-        let s = self.subscribers.get_mut(&(place.shard.index(), place.slot))?;
-        let urrs = s.rules.urrs.iter().map(|u| u.id).collect::<Vec<_>>();
-        Some(urrs.iter().map(|id| report(*id, s.urrs.get_mut(id).unwrap(), trigger)).collect())
-    }
-
-    // --- packets ---
 
     pub fn burst(&mut self, now: Nanos, port: usize, frames: &[Vec<u8>]) {
         self.now = now;
@@ -676,106 +532,6 @@ impl Reference {
         }
     }
 
-    fn enforce(&mut self, id: (usize, u32), pdr: &Pdr, bytes: u64) -> Result<Colour, Reason> {
-        let now = self.now;
-        let subscriber = self.subscribers.get_mut(&id).unwrap();
-        let rules = Arc::clone(&subscriber.rules);
-        let uplink = pdr.source == Source::Access;
-        for urr in pdr.urrs.iter().map(|u| &rules.urrs[*u as usize]) {
-            let measured = subscriber.urrs.get_mut(&urr.id).unwrap();
-            if urr.blocked || measured.exhausted {
-                if measured.exhausted && !measured.told {
-                    measured.told = true;
-                    let usage = vec![report(urr.id, measured, Trigger::VolumeQuota)];
-                    self.said.push(Said::Usage(rules.seid, usage));
-                }
-                return Err(Reason::QuotaExhausted);
-            }
-        }
-        let qers: Vec<&Qer> = pdr.qers.iter().map(|q| &rules.qers[*q as usize]).collect();
-        let open = qers.iter().all(|q| if uplink { q.uplink_open } else { q.downlink_open });
-        let limited: Vec<QerId> = qers
-            .iter()
-            .filter(|q| if uplink { q.uplink_mbr.is_some() } else { q.downlink_mbr.is_some() })
-            .map(|q| q.id)
-            .collect();
-        // Each marker sees what the one before it made of the packet; a plain meter only says yes or no.
-        let mut colour = Colour::Green;
-        let mut given = Vec::new();
-        for qer in &limited {
-            colour = match subscriber.markers.get_mut(&(*qer, uplink)) {
-                Some(marker) => marker.colour(now, bytes, colour),
-                None if subscriber.meters.get_mut(&(*qer, uplink)).unwrap().conforms(now) => colour,
-                None => Colour::Red,
-            };
-            given.push(colour);
-        }
-        // The slice is asked last, and only about what is let through so far.
-        if let Some(slice) = rules.slice
-            && open
-            && colour != Colour::Red
-        {
-            let (slice, counts) = self.slices.get_mut(&(slice, uplink)).unwrap();
-            colour = slice.as_mut().map_or(colour, |slice| slice.spend(now, bytes, colour));
-            counts[colour as usize] += 1;
-        }
-        let mut verdict = Ok(colour);
-        if !open {
-            verdict = Err(Reason::GateClosed);
-        } else if colour == Colour::Red {
-            verdict = Err(Reason::RateExceeded);
-        } else {
-            for (qer, colour) in limited.iter().zip(given) {
-                match subscriber.markers.get_mut(&(*qer, uplink)) {
-                    Some(marker) => marker.charge(bytes, colour),
-                    None => subscriber.meters.get_mut(&(*qer, uplink)).unwrap().take(bytes),
-                }
-            }
-            let counts = subscriber.pdrs.entry(pdr.id).or_default();
-            counts.0 += 1;
-            counts.1 += bytes;
-        }
-        let mut usage = Vec::new();
-        for urr in pdr.urrs.iter().map(|u| &rules.urrs[*u as usize]) {
-            if urr.inactive || (verdict.is_err() && !urr.before_enforcement) {
-                continue;
-            }
-            let measured = subscriber.urrs.get_mut(&urr.id).unwrap();
-            for volume in [&mut measured.since_report, &mut measured.since_quota] {
-                if uplink {
-                    volume.uplink_packets += 1;
-                    volume.uplink_bytes += bytes;
-                } else {
-                    volume.downlink_packets += 1;
-                    volume.downlink_bytes += bytes;
-                }
-            }
-            let first = *measured.first.get_or_insert(now);
-            // The last packet's time is known to 2^24 ns.
-            measured.last = measured.last.max(Nanos(now.0 >> 24 << 24)).max(first);
-            if urr.start_of_traffic && !measured.started {
-                measured.started = true;
-                usage.push(Usage {
-                    urr: urr.id,
-                    trigger: Trigger::StartOfTraffic,
-                    volume: Volume::default(),
-                    packets_seen: Some((first, measured.last)),
-                });
-            }
-            if !measured.exhausted && over(&urr.quota, &measured.since_quota) {
-                measured.exhausted = true;
-                measured.told = true;
-                usage.push(report(urr.id, measured, Trigger::VolumeQuota));
-            } else if over(&urr.threshold, &measured.since_report) {
-                usage.push(report(urr.id, measured, Trigger::VolumeThreshold));
-            }
-        }
-        if !usage.is_empty() {
-            self.said.push(Said::Usage(rules.seid, usage));
-        }
-        verdict
-    }
-
     fn complain(&mut self, arrival: &Arrival, too_big: Option<usize>) {
         let (source, _) = addresses(&arrival.packet);
         let to_ue = arrival.from.is_none() || arrival.tunnel.is_some();
@@ -840,30 +596,6 @@ impl Reference {
     }
 }
 
-fn report(id: UrrId, measured: &mut Measured, trigger: Trigger) -> Usage {
-    let usage = Usage {
-        urr: id,
-        trigger,
-        volume: measured.since_report,
-        packets_seen: measured.first.map(|first| (first, measured.last)),
-    };
-    measured.since_report = Volume::default();
-    measured.first = None;
-    measured.last = Nanos(0);
-    usage
-}
-
-/// Guaranteed and maximum rate of a QER that has both.
-fn promise(qer: &Qer, uplink: bool) -> Option<(u64, u64)> {
-    if uplink { qer.uplink_gbr.zip(qer.uplink_mbr) } else { qer.downlink_gbr.zip(qer.downlink_mbr) }
-}
-
-fn over(limit: &VolumeLimit, used: &Volume) -> bool {
-    limit.total.is_some_and(|l| used.uplink_bytes + used.downlink_bytes >= l)
-        || limit.uplink.is_some_and(|l| used.uplink_bytes >= l)
-        || limit.downlink.is_some_and(|l| used.downlink_bytes >= l)
-}
-
 /// The QFI to mark with: of the rule's QERs that name a QoS flow, the one that the fewest rules of the session name, else
 /// the first of those.
 fn mark(rules: &Rules, pdr: &Pdr) -> Option<Qfi> {
@@ -871,120 +603,4 @@ fn mark(rules: &Rules, pdr: &Pdr) -> Option<Qfi> {
     let flows = pdr.qers.iter().filter_map(|qer| Some((*qer, rules.qers[*qer as usize].qfi?)));
     let (_, qfi) = flows.filter(|(_, qfi)| qfi.get() > 0).min_by_key(|(qer, _)| users(*qer))?;
     Some(qfi)
-}
-
-/// What filters look at.
-struct Five {
-    protocol: u8,
-    source: IpAddr,
-    destination: IpAddr,
-    ports: Option<(u16, u16)>,
-    tos: u8,
-}
-
-impl Five {
-    /// Of a packet without options, extension headers or fragments. `None`: it lacks ports that it should have.
-    fn of(packet: &[u8]) -> Option<Self> {
-        let (protocol, transport) =
-            if packet[0] >> 4 == 4 { (packet[9], &packet[20..]) } else { (packet[6], &packet[40..]) };
-        let mut ports = None;
-        if matches!(protocol, 6 | 17) {
-            let [s0, s1, d0, d1] = *transport.first_chunk::<4>()?;
-            ports = Some((u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1])));
-        }
-        let (source, destination) = addresses(packet);
-        Some(Self { protocol, source, destination, ports, tos: tos(packet) })
-    }
-}
-
-fn filter_matches(filter: &SdfFilter, ip: &Five) -> bool {
-    let ranges = |ranges: &[(u16, u16)], port: Option<u16>| {
-        ranges.is_empty() || port.is_some_and(|port| ranges.iter().any(|r| r.0 <= port && port <= r.1))
-    };
-    filter.protocol.is_none_or(|p| p == ip.protocol)
-        && filter.source.is_none_or(|p| p.contains(ip.source))
-        && filter.destination.is_none_or(|p| p.contains(ip.destination))
-        && ranges(&filter.source_ports, ip.ports.map(|p| p.0))
-        && ranges(&filter.destination_ports, ip.ports.map(|p| p.1))
-        && filter.tos.is_none_or(|(value, mask)| ip.tos & mask == value & mask)
-}
-
-fn addresses(packet: &[u8]) -> (IpAddr, IpAddr) {
-    if packet[0] >> 4 == 4 {
-        let ip = Ipv4View::parse(packet).unwrap();
-        (ip.source().into(), ip.destination().into())
-    } else {
-        let ip = Ipv6View::parse(packet).unwrap();
-        (ip.source().into(), ip.destination().into())
-    }
-}
-
-/// Addresses that no host has and no router sends on.
-fn is_no_host(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => {
-            // RFC 1122 §3.2.1.3 (a) and (b), (g), (c); class D; RFC 6890 §2.2.2, 240.0.0.0/4.
-            let [first, ..] = address.octets();
-            first == 0
-                || address.is_loopback()
-                || address.is_broadcast()
-                || address.is_multicast()
-                || first >= 240
-        }
-        IpAddr::V6(address) => {
-            // RFC 4291 §2.5.2, §2.5.3, §2.7, §2.5.6, §2.5.5.
-            address.is_unspecified()
-                || address.is_loopback()
-                || address.is_multicast()
-                || address.segments()[0] & 0xffc0 == 0xfe80
-                || address.to_ipv4().is_some()
-        }
-    }
-}
-
-fn ttl(packet: &[u8]) -> u8 {
-    if packet[0] >> 4 == 4 { packet[8] } else { packet[7] }
-}
-
-fn tos(packet: &[u8]) -> u8 {
-    if packet[0] >> 4 == 4 { packet[1] } else { packet[0] << 4 | packet[1] >> 4 }
-}
-
-/// AF11, AF21, AF31 and AF41 become AF12, AF22, AF32 and AF42 (RFC 2597).
-fn lesser(tos: u8) -> u8 {
-    match tos >> 2 {
-        dscp @ (10 | 18 | 26 | 34) => (dscp + 2) << 2 | tos & 3,
-        _ => tos,
-    }
-}
-
-/// The packet without what is behind it.
-fn whole(data: &[u8]) -> Vec<u8> {
-    let length = if data[0] >> 4 == 4 {
-        Ipv4View::parse(data).unwrap().total_len()
-    } else {
-        Ipv6View::parse(data).unwrap().total_len()
-    };
-    data[..length].to_vec()
-}
-
-/// Fragments of a packet without options.
-fn cut(packet: &[u8], room: usize) -> Vec<Vec<u8>> {
-    let step = (room - 20) / 8 * 8;
-    let (header, payload) = packet.split_at(20);
-    let chunks: Vec<&[u8]> = payload.chunks(step).collect();
-    let count = chunks.len();
-    let fragment = |(i, chunk): (usize, &&[u8])| {
-        let mut fragment = header.to_vec();
-        fragment.extend_from_slice(chunk);
-        let total = fragment.len() as u16;
-        fragment[2..4].copy_from_slice(&total.to_be_bytes());
-        let more = if i + 1 < count { 0x2000 } else { 0 };
-        fragment[6..8].copy_from_slice(&((i * step / 8) as u16 | more).to_be_bytes());
-        fragment[10..12].fill(0);
-        let sum = packet::checksum::ipv4_header(&fragment[..20]);
-        fragment[10..12].copy_from_slice(&sum.to_be_bytes());
-        fragment
-    };
-    chunks.iter().enumerate().map(fragment).collect()
 }

@@ -1,4 +1,4 @@
-//! Frames that strangers make a worker hold: never so many that users' packets find no buffer.
+//! Fragments, and all frames that strangers make a worker hold: never so many that users' packets find no buffer.
 
 use super::{downlink, gtpu, inner, net, rules};
 use crate::rig::*;
@@ -8,8 +8,10 @@ use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
 use packet::gtpu::MessageType;
 use packet::ipv4::Ipv4Header;
-use packet::{Fragment, MacAddr, PacketBuilder, VlanTag};
+use packet::{Fragment, Ipv4View, MacAddr, PacketBuilder, VlanTag};
+use session::rules::SdfFilter;
 use std::net::IpAddr;
+use std::sync::Arc;
 use tables::Nanos;
 
 /// Buffers that there are.
@@ -84,6 +86,46 @@ fn serves(worker: &mut Worker) {
     assert_eq!(arrive(worker, 0, &[uplink]), 0, "no buffer for the user's packet");
     assert_eq!(arrive(worker, 1, &[downlink(30)]), 0, "no buffer for the user's packet");
     assert_eq!((worker.sent(0).len(), worker.sent(1).len()), (1, 1));
+}
+
+#[test]
+fn outer_fragments_are_put_together() {
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let whole = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 1400));
+    let (link, packet) = whole.split_at(14);
+    let piece = |octets| [link, &cut(packet, octets)].concat();
+    let (a, b, c) = (piece(0..800), piece(800..1200), piece(1200..packet.len() - 20));
+    worker.process(0, &[c.clone(), a.clone()]);
+    assert_eq!(worker.datapath.counters().held, 2);
+    worker.process(0, std::slice::from_ref(&b));
+    let sent = worker.sent(1);
+    assert_eq!(sent.len(), 1);
+    assert_eq!(&sent[0][12..16], [0x81, 0, 0, 100], "N6 has a VLAN");
+    assert_eq!(Ipv4View::parse(&sent[0][18..]).unwrap().total_len(), 1428);
+    // Overlapping ones spoil the packet; lonely ones expire.
+    worker.process(0, &[a.clone(), piece(400..1200)]);
+    assert_eq!(worker.dropped(Reason::FragmentOverlap), 2);
+    worker.process(0, &[a]);
+    worker.tick(5);
+    assert_eq!(worker.dropped(Reason::FragmentTimeout), 1);
+    assert_eq!(worker.datapath.counters().held, 0);
+}
+
+#[test]
+fn later_fragments_of_a_filtered_session_follow_the_first() {
+    let mut worker = Worker::new(net(true), |_| true);
+    let mut filtered = (*rules(UE, to_gnb(77))).clone();
+    filtered.pdrs[1].filters =
+        [SdfFilter { protocol: Some(17), source_ports: [(1, 1)].into(), ..SdfFilter::default() }].into();
+    worker.install(&Arc::new(filtered), Transition::default());
+    let whole = downlink(136);
+    let (link, packet) = whole.split_at(18);
+    let fragment = |octets| [link, &cut(packet, octets)].concat();
+    worker.process(1, &[fragment(72..144)]);
+    assert_eq!(worker.dropped(Reason::FragmentWithoutFirst), 1);
+    worker.process(1, &[fragment(0..72), fragment(72..144)]);
+    assert_eq!(worker.sent(0).len(), 2);
 }
 
 #[test]
@@ -162,7 +204,7 @@ fn scanning_worker() -> Worker {
     let mut worker = worker();
     let mut both = (*rules(UE, to_gnb(77))).clone();
     both.ue_ipv6 = Some("2001:db8:45:1::/64".parse().unwrap());
-    worker.install(&std::sync::Arc::new(both), Transition::default());
+    worker.install(&Arc::new(both), Transition::default());
     worker
 }
 
