@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::bench::{Established, Smf, measured, threshold, urr};
+use control::config::nat::Nat;
 use control::config::{self, Config};
 use control::ctl::{CtlBackend, SessionQuery};
-use control::upf::{Backend, Options, Upf, UpfError};
+use control::upf::{Backend, Options, Reloaded, Upf, UpfError};
 use engine::WorkerReport;
 use io::mem::{MemConfig, MemFrame, MemNic, MemPool, MemRx, MemTx, MemWire};
 use io::{Frame, Port, PortInfo, PortStats, RxQueue};
@@ -151,6 +152,21 @@ impl Rig {
         rig.smf.associate(Nanos(0));
         rig.until("an association", |rig| rig.smf.node.peers().next().is_some());
         rig
+    }
+
+    /// Has this file read, and says what came of it. Read again, it changes nothing, and what waits for a restart goes on waiting.
+    #[track_caller]
+    fn reload(&self, file: &str) -> Reloaded {
+        let told = self.backend.reload(parse(file)).unwrap();
+        let again = self.backend.reload(parse(file)).unwrap();
+        assert_eq!(again, Reloaded { changed: Vec::new(), ..told.clone() });
+        told
+    }
+
+    /// What is in force, read as a file.
+    #[track_caller]
+    fn in_force(&self) -> Config {
+        parse(&self.backend.config().unwrap())
     }
 
     /// Carries datagrams once.
@@ -333,7 +349,7 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     assert_eq!(rig.up(&session), ROUTERS[0]);
     // Another router.
     let other = FILE.replace("via = \"203.0.113.254\"", "via = \"203.0.113.253\"");
-    let told = rig.backend.reload(parse(&other)).unwrap();
+    let told = rig.reload(&other);
     assert_eq!((told.changed, told.restart.len()), (vec!["route"], 0));
     assert_eq!(rig.up(&session), ROUTERS[1]);
     // The router has another MAC address; its old entry is gone.
@@ -341,12 +357,12 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
         "address = \"203.0.113.254\"\nmac = \"02:09:00:00:00:02\"",
         "address = \"203.0.113.200\"\nmac = \"02:09:00:00:00:77\"",
     );
-    assert_eq!(rig.backend.reload(parse(&moved)).unwrap().changed, ["neighbour"]);
+    assert_eq!(rig.reload(&moved).changed, ["neighbour"]);
     assert_eq!(rig.up(&session), ROUTERS[0]);
     // What needs a restart is named, and routes that lead through other interfaces than there are wait for it too.
     let file = FILE.replace("name = \"n6\"\n", "name = \"n6\"\nmtu = 1400\n")
         + "[limits]\nsessions = 5\nflows-reserved = 512\n";
-    let told = rig.backend.reload(parse(&file)).unwrap();
+    let told = rig.reload(&file);
     // What was not written down follows what it is a part of.
     let follows = ["limits.sessions", "limits.sessions-per-peer"];
     assert_eq!(
@@ -355,14 +371,14 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     );
     assert_eq!(rig.up(&session), ROUTERS[0]);
     // What is told to be in force is what could be, and can be read.
-    let (told, in_force) = (parse(&rig.backend.config().unwrap()), parse(&moved));
+    let (told, in_force) = (rig.in_force(), parse(&moved));
     assert_eq!((&told.routes, &told.neighbours), (&in_force.routes, &in_force.neighbours));
     assert_eq!(told.interfaces, in_force.interfaces);
     assert_eq!((told.limits.sessions, told.limits.flows_reserved), (5, in_force.limits.flows_reserved));
     // The SMF is no longer among the peers.
     let file =
         moved.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\npeers = [\"127.0.0.7/32\"]");
-    let told = rig.backend.reload(parse(&file)).unwrap();
+    let told = rig.reload(&file);
     assert_eq!(
         (told.changed, told.shut_out),
         ([&["n4.peers"], &follows[..]].concat(), vec!["198.51.100.100".to_owned()])
@@ -377,8 +393,13 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
         rig.backend.sessions(&SessionQuery { limit: 10, ..SessionQuery::default() }).unwrap().total,
         1
     );
+    // So is what is told last, and what is logged.
+    let file = file.replace("peers = ", "last-reports = \"1s\"\npeers = ") + "[log]\nfilter = \"warn\"\n";
+    assert_eq!(rig.reload(&file).changed, ["n4.last-reports", "log"]);
+    let (told, file) = (rig.in_force(), parse(&file));
+    assert_eq!((told.n4.last_reports, told.log), (file.n4.last_reports, file.log));
     // And back.
-    assert_eq!(rig.backend.reload(parse(&moved)).unwrap().changed, ["n4.peers"]);
+    assert_eq!(rig.reload(&moved).changed, ["n4.peers", "n4.last-reports", "log"]);
     rig.stop.store(true, Ordering::Relaxed);
     let (ended, _, usage) = rig.end();
     assert!(ended.is_ok());
@@ -413,27 +434,24 @@ fn limits_are_read_anew_and_those_that_need_a_restart_are_named() {
     let mut rig = Rig::start(2, None);
     let file = |limits: &[(&str, u32, bool)]| {
         let lines: Vec<_> = limits.iter().map(|(name, value, _)| format!("{name} = {value}")).collect();
-        parse(&format!("{FILE}[workers]\ncount = 2\n[limits]\n{}", lines.join("\n")))
+        format!("{FILE}[workers]\ncount = 2\n[limits]\n{}", lines.join("\n"))
     };
     let named = |live: bool| {
         let of = LIMITS.iter().filter(|limit| limit.2 == live);
         of.map(|limit| format!("limits.{}", limit.0)).collect::<Vec<_>>()
     };
     let first = rig.establish(1);
-    let told = rig.backend.reload(file(&LIMITS)).unwrap();
+    let told = rig.reload(&file(&LIMITS));
     let told_before = told.changed.clone();
     assert_eq!(told.changed, named(true));
     assert_eq!(told.restart, named(false));
-    // What waits for a restart goes on waiting; the rest is in force.
-    let told = rig.backend.reload(file(&LIMITS)).unwrap();
-    assert_eq!((told.changed.len(), told.restart), (0, vec!["limits.flows-reserved", "limits.nat-mappings"]));
     rig.establish(2);
     let refused = SessionEstablishmentResponse::decode(&rig.ask_for_session(3)).unwrap();
     assert_eq!(refused.cause, Cause::NO_RESOURCES);
     assert_eq!(rig.up(&first), ROUTERS[0]);
     // Workers have heard of theirs: nobody is answered.
     assert_eq!(rig.answers_to_strangers(50), 0);
-    let told = rig.backend.reload(file(&[])).unwrap();
+    let told = rig.reload(&file(&[]));
     assert_eq!((told.changed, told.restart.len()), (told_before, 0));
     rig.establish(4);
     assert_eq!(rig.answers_to_strangers(50), 50);
@@ -448,15 +466,29 @@ fn limits_are_read_anew_and_those_that_need_a_restart_are_named() {
         ([20_000, 64], &[], &names[..1], [100, 64]),
         ([16_384, 64], &names[..1], &[], [16_384, 64]),
     ] {
-        let told = rig.backend.reload(file(&buffered(asked[0], asked[1]))).unwrap();
+        let told = rig.reload(&file(&buffered(asked[0], asked[1])));
         assert_eq!((&*told.changed, &*told.restart), (changed, restart), "{asked:?}");
-        let limits = parse(&rig.backend.config().unwrap()).limits;
+        let limits = rig.in_force().limits;
         assert_eq!([limits.buffered_packets, limits.buffered_packets_per_session], in_force, "{asked:?}");
     }
     rig.stop.store(true, Ordering::Relaxed);
     let (ended, _, usage) = rig.end();
     assert!(ended.is_ok());
     assert_eq!(usage.len(), 3);
+}
+
+#[test]
+fn a_limit_below_what_was_taken_of_it_can_be_told_and_raised_again() {
+    let flows =
+        |flows: u32| format!("{FILE}[limits]\nflows = {flows}\nflows-reserved = {}\n", flows.min(4_096));
+    let rig = Rig::start_with(&flows(8_192), 1, None);
+    for (limit, restart) in [(1_024, &["limits.flows-reserved"][..]), (8_192, &[])] {
+        let told = rig.reload(&flows(limit));
+        assert_eq!((&*told.changed, &*told.restart), (&["limits.flows"][..], restart));
+        assert_eq!(rig.in_force().limits, parse(&flows(limit)).limits);
+    }
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
 }
 
 #[test]
@@ -470,8 +502,9 @@ fn tunnels_are_fed_from_where_the_configuration_says() {
     rig.until("a drop", |rig| dropped(rig));
     rig.up(&session);
     // Without the check a stranger's packet passes as the gNB's do.
-    let told = rig.backend.reload(parse(FILE)).unwrap();
+    let told = rig.reload(FILE);
     assert_eq!((told.changed, told.restart.len()), (vec!["n3.check-source"], 0));
+    assert_eq!(rig.in_force().n3, parse(FILE).n3);
     let stranger = Ipv4Addr::new(192, 0, 2, 66);
     assert_eq!(rig.up_from(stranger, &session), ROUTERS[0]);
     rig.stop.store(true, Ordering::Relaxed);
@@ -491,8 +524,10 @@ fn what_is_translated_changes_while_it_runs() {
         format!("[[nat]]\nname = \"{name}\"\ninside = [\"10.45.0.0/16\"]\noutside = [\"{outside}\"]\n")
     };
     for (name, outside) in [("first", "198.18.0.0/24"), ("second", "198.18.1.0/24")] {
-        let told = rig.backend.reload(parse(&format!("{with_log}{}", pool(name, outside)))).unwrap();
+        let file = format!("{with_log}{}", pool(name, outside));
+        let told = rig.reload(&file);
         assert_eq!((told.changed, told.restart.len()), (vec!["nat"], 0));
+        assert_eq!(rig.in_force().nat, parse(&file).nat);
         assert_eq!(
             rig.public(&session).octets()[..3],
             outside.parse::<ipnet::Ipv4Net>().unwrap().addr().octets()[..3]
@@ -502,9 +537,13 @@ fn what_is_translated_changes_while_it_runs() {
         assert_eq!(pools, [(name.to_owned(), 1)]);
     }
     // A policy that SMFs may name now, and the log that needs a restart.
-    let policy = "[[nat]]\nname = \"direct\"\nforwarding-policy = \"direct\"\n";
-    let told = rig.backend.reload(parse(&format!("{FILE}{policy}"))).unwrap();
+    let policy = "[[nat]]\nname = \"direct\"\nforwarding-policy = \"direct\"\n\
+                  [[nat-static]]\noutside = \"198.18.9.1\"\ninside = \"10.45.200.1\"\n\
+                  [[nptv6]]\ninside = \"fd00:45::/48\"\noutside = \"2001:db8:46::/48\"\n";
+    let file = parse(&format!("{FILE}{policy}")).nat;
+    let told = rig.reload(&format!("{FILE}{policy}"));
     assert_eq!((told.changed, told.restart), (vec!["nat"], vec!["nat-log.file"]));
+    assert_eq!(rig.in_force().nat, Nat { log: Some(log.clone()), ..file });
     assert_eq!(rig.public(&session), session.ue);
     rig.until("the end of what the last pool gave", |rig| {
         rig.backend.nat().unwrap().pools.len() == 1

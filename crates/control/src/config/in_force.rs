@@ -8,19 +8,14 @@ use super::typed::{Config, Placement};
 pub struct Written(pub(super) Box<File>);
 
 impl Written {
-    /// Takes over what a running UPF takes over from a file that is read anew.
-    pub(crate) fn reload(&mut self, new: &Self, same_interfaces: bool) {
+    /// Takes over the sections that a running UPF takes over whole from a file that is read anew.
+    pub(crate) fn reload(&mut self, new: &Self) {
         let (old, new) = (&mut *self.0, &*new.0);
-        old.n4.peers.clone_from(&new.n4.peers);
-        old.n4.last_reports = new.n4.last_reports;
-        old.log.clone_from(&new.log);
-        if same_interfaces {
-            old.route.clone_from(&new.route);
-            old.neighbour.clone_from(&new.neighbour);
-            old.nat.clone_from(&new.nat);
-            old.nat_static.clone_from(&new.nat_static);
-            old.nptv6.clone_from(&new.nptv6);
-        }
+        old.route.clone_from(&new.route);
+        old.neighbour.clone_from(&new.neighbour);
+        old.nat.clone_from(&new.nat);
+        old.nat_static.clone_from(&new.nat_static);
+        old.nptv6.clone_from(&new.nptv6);
     }
 }
 
@@ -31,8 +26,11 @@ impl Config {
         let mut file = (*self.written.0).clone();
         file.node = NodeSection { id: Some(self.node_id.clone()), name: Some(self.name.clone()) };
         file.n4.peers = Some(self.n4.peers.clone());
+        file.n4.last_reports = self.n4.last_reports;
         file.ctl.socket = Some(self.socket.clone());
-        (file.n3, file.limits) = (self.n3, self.limits);
+        // A limit that was lowered can be below what it was that was taken of it at the start.
+        (file.n3, file.limits) = (self.n3, self.limits.consistent());
+        file.log.clone_from(&self.log);
         for (section, port) in file.port.iter_mut().zip(&self.ports) {
             section.queues = Some(port.queues);
         }

@@ -94,13 +94,13 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
         let _ = super::describe::counters(upf);
     }
     let Config { n3, n4, log, limits, routes, neighbours, nat, written, .. } = config;
-    upf.config.written.reload(&written, same_interfaces);
     upf.n4.allow(assemble::allowed(&n4.peers));
     let node = upf.n4.node();
     let shut_out = node.peers().filter(|peer| !n4.allows(peer.address.ip()));
     told.shut_out = shut_out.map(|peer| peer.node_id.to_string()).collect();
     (upf.config.n4.peers, upf.config.n4.last_reports, upf.config.log) = (n4.peers, n4.last_reports, log);
     if same_interfaces {
+        upf.config.written.reload(&written);
         (upf.config.routes, upf.config.neighbours) = (routes, neighbours);
         upf.config.nat = Nat { log: upf.config.nat.log.take(), ..nat };
     }
