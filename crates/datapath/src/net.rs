@@ -337,6 +337,11 @@ impl Net {
         self.changed();
     }
 
+    /// Likewise, for whoever has no workers' view at hand: the plan that there is.
+    pub const fn nat(&self) -> Option<&Arc<Plan>> {
+        self.nat.as_ref()
+    }
+
     /// An address beside the interfaces' that UEs must not reach: the N4 address. Whether they could before.
     pub fn protect(&mut self, address: IpAddr) -> bool {
         let new = !self.protected.contains(&address);

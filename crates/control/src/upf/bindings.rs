@@ -1,7 +1,7 @@
 //! The log of bindings: who had which public ports at which time, as lines of JSON in a [journal](super::journal).
 
 use super::journal::{Journal, Lines, line};
-use datapath::nat::{Protocol, Told};
+use datapath::nat::{Plan, Protocol, Told};
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -41,8 +41,8 @@ struct Mapping<'a> {
 /// The lines that events make.
 pub(super) struct BindingLines;
 
-/// An event, and what pools are called by their places in the plan that it is about.
-pub(super) type Named = (Arc<[String]>, Told);
+/// An event, and the plan in which its pool has a place: the one that the worker had, or one after it.
+pub(super) type Named = (Arc<Plan>, Told);
 
 /// See the module's documentation.
 pub(super) type Bindings = Journal<BindingLines>;
@@ -59,8 +59,8 @@ impl Lines for BindingLines {
         1
     }
 
-    fn write(&self, time: SystemTime, (pools, told): &Named, text: &mut Vec<u8>) {
-        let name = |pool: u8| pools.get(usize::from(pool)).map_or("", String::as_str);
+    fn write(&self, time: SystemTime, (plan, told): &Named, text: &mut Vec<u8>) {
+        let name = |pool: u8| plan.names().nth(usize::from(pool)).unwrap_or_default();
         let mapping = |pool, protocol: Protocol, ue, public| Mapping {
             pool: name(pool),
             protocol: protocol.label(),
@@ -88,10 +88,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::journal::LOOK;
     use super::*;
+    use datapath::nat::Settings;
     use std::time::{Duration, Instant};
 
     fn named(told: Told) -> Named {
-        ([String::from("internet")].into(), told)
+        let outside = vec!["203.0.113.128/26".parse().unwrap()];
+        let pool = Settings::new("internet", vec!["10.45.0.0/16".parse().unwrap()], outside);
+        (Arc::new(Plan::new(&[pool], &[], &[]).unwrap()), told)
     }
 
     fn block(taken: bool) -> Named {

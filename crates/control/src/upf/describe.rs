@@ -73,7 +73,7 @@ pub(super) fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
 
 pub(super) fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
     let counters = counters(upf)?;
-    let plan = upf.net.view().nat().cloned().unwrap_or_default();
+    let plan = upf.net.nat().cloned().unwrap_or_default();
     let line = |(at, settings): (usize, &datapath::nat::Settings)| {
         let counted = counters.nat.get(at).copied().unwrap_or_default();
         NatPoolLine {

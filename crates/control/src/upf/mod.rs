@@ -170,8 +170,6 @@ pub struct Upf {
     started: Instant,
     /// The log of the translation on N6.
     bindings: Option<Bindings>,
-    /// What pools of public addresses are called, by their places in the plan that workers have.
-    public_pools: Arc<[String]>,
     flow_log: Option<FlowLog>,
     snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
     /// What workers told of their neighbours, and where each goes on.
@@ -254,7 +252,6 @@ impl Upf {
             time_of_day,
             started: Instant::now(),
             bindings,
-            public_pools: config.nat.pools.iter().map(|pool| pool.name.clone()).collect(),
             flow_log,
             snapshot: None,
             sights: Vec::new(),
@@ -303,9 +300,9 @@ impl Upf {
         self.take_leave();
         let (lost, wall) = (self.engine.lost(), self.n4.wall());
         let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
-        let pools = Arc::clone(&self.public_pools);
+        let plan = self.net.nat();
         let reports = self.engine.stop_with(|_, event| match (event, &bindings, &flow_log) {
-            (Event::Nat(told), Some(bindings), _) => bindings.tell((Arc::clone(&pools), told)),
+            (Event::Nat(told), Some(bindings), _) => bindings.tell((plan.cloned().unwrap_or_default(), told)),
             // Nobody waits for control any more.
             (Event::Flows(records), _, Some(log)) => log.tell_patiently((wall, records)),
             _ => {}
@@ -372,7 +369,6 @@ impl Upf {
         let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
         let sights = &mut self.sights;
         let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
-        let pools = &self.public_pools;
         self.engine.drain(|_, event| {
             events += 1;
             match event {
@@ -393,7 +389,7 @@ impl Upf {
                 Event::MirrorsEnded { mut numbers } => ended.append(&mut numbers),
                 Event::Nat(told) => {
                     if let Some(bindings) = bindings {
-                        bindings.tell((Arc::clone(pools), told));
+                        bindings.tell((net.nat().cloned().unwrap_or_default(), told));
                     }
                 }
                 Event::Flows(records) => {

@@ -73,25 +73,22 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
     if pools_are_too_small {
         told.restart.push("limits.buffered-packets");
     }
-    if told.changed.iter().any(|name| OF_WORKERS.contains(name)) {
+    let routed = told.changed.iter().any(|name| OF_WORKERS.contains(name));
+    let limited = told.changed.iter().any(|name| name.starts_with("limits.") || *name == "n3.check-source");
+    if routed {
         let refused = |why| CtlError::new(ErrorCode::BadRequest, why);
         let mut net = upf.net.clone();
         exchange(&mut net, old, &config).map_err(refused)?;
         if told.changed.contains(&"nat") {
             let policies = assemble::policies(&config, &upf.n4.store().config().policies);
-            let before = net.view().nat().cloned().unwrap_or_default();
+            let before = net.nat().cloned().unwrap_or_default();
             let plan = assemble::plan(&config, &policies, &before).map_err(|why| refused(why.to_string()))?;
-            // News of what ends are about pools that keep their places.
-            upf.public_pools = plan.names().map(str::to_owned).collect();
             upf.n4.set_policies(policies);
             net.translate(Arc::new(plan));
         }
         upf.net = net;
         let view = upf.net.view();
         upf.engine.broadcast(|| Command::Net(view.clone()));
-        upf.engine.flush();
-        // Reports come behind orders: what arrives after the answer goes the new way. A worker that doesn't answer is told elsewhere.
-        let _ = super::describe::counters(upf);
     }
     let Config { n3, n4, log, limits, routes, neighbours, nat, written, .. } = config;
     upf.n4.allow(assemble::allowed(&n4.peers));
@@ -107,8 +104,14 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
     // What is taken or made at the start stays what it was.
     let Limits { flows_reserved, nat_mappings, .. } = upf.config.limits;
     (upf.config.n3, upf.config.limits) = (n3, Limits { flows_reserved, nat_mappings, ..limits });
-    if told.changed.iter().any(|name| name.starts_with("limits.") || *name == "n3.check-source") {
+    if limited {
         limit(upf);
+    }
+    if routed || limited {
+        upf.engine.flush();
+        // Reports come behind orders: what arrives after the answer goes the new way, within the new limits. A worker that doesn't answer is
+        // told elsewhere.
+        let _ = super::describe::counters(upf);
     }
     Ok(told)
 }
@@ -118,9 +121,6 @@ fn limit(upf: &mut Upf) {
     upf.n4.limit(assemble::of_sessions(&upf.config.limits), assemble::of_n4(&upf.config.limits));
     let limits = Arc::new(assemble::datapath(&upf.config, upf.net.view(), 0, None));
     upf.engine.broadcast(|| Command::Limits(limits.clone()));
-    upf.engine.flush();
-    // Reports come behind orders: after the answer the limits hold everywhere.
-    let _ = super::describe::counters(upf);
 }
 
 /// Static routes and neighbours as the new configuration has them. What was learned stays.

@@ -22,7 +22,7 @@ impl Changing {
     }
 
     fn change(&mut self, pools: &[Settings], statics: &[Static]) {
-        let before = self.net.view().nat().cloned().unwrap_or_default();
+        let before = self.net.nat().cloned().unwrap_or_default();
         self.net.translate(Arc::new(before.succeeded_by(pools, statics, &[]).unwrap()));
         self.worker.apply(Command::Net(self.net.view()));
     }
