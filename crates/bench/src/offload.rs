@@ -101,11 +101,24 @@ pub fn run(config: &OffloadConfig, clock: Tsc, progress: &mut dyn Progress) -> R
             };
             add("offloaded_percent", "%", &shares);
             add("rules", "rules", &rules);
-            if entries > 0 {
-                add("offloaded_after_ms", "ms", &heaviest);
-                add("filled_after_ms", "ms", &filled);
+            // Of runs in which it didn't come to that there is no time, and the middle of the others would flatter.
+            let mut notes = Vec::new();
+            for (name, what, runs) in [
+                ("offloaded_after_ms", "the heaviest flow was not offloaded", heaviest),
+                ("filled_after_ms", "nothing was offloaded", filled),
+            ] {
+                let without = config.runs - runs.len();
+                if entries > 0 && without == 0 {
+                    add(name, "ms", &runs);
+                } else if entries > 0 {
+                    notes.push(format!(
+                        "{direction}, {entries} rules: {what} within {} ms in {without} of {} runs",
+                        config.before, config.runs
+                    ));
+                }
             }
             add("cycles_per_offered_packet", "cycles", &offered);
+            report.notes.extend(notes);
             cycles.report(&mut report, &params);
             progress.keep(&report);
         }
@@ -361,11 +374,32 @@ mod tests {
             };
             assert_eq!((of("offloaded_percent", 0), of("rules", 0)), (Some(0.0), Some(0.0)));
             assert_eq!(of("offloaded_after_ms", 0), None);
+            assert!(!report.notes.iter().any(|note| note.contains("not offloaded")), "{report}");
             assert_eq!(of("rules", 4), Some(4.0));
             assert!(of("offloaded_percent", 4).unwrap() > 25.0, "{report}");
             // Two windows, and the second that a flow must have lived.
             let after = of("offloaded_after_ms", 4).unwrap();
             assert!((1_000.0..1_300.0).contains(&after), "{after}");
         }
+    }
+
+    #[test]
+    fn what_never_got_in_took_no_time_and_is_told() {
+        // Less than the second that a flow must have lived.
+        let config = OffloadConfig {
+            sessions: 16,
+            entries: vec![0, 4],
+            packets: 100,
+            before: 200,
+            measured: 50,
+            runs: 2,
+        };
+        let report = run(&config, Tsc::process(), &mut Silent).unwrap();
+        for name in ["offloaded_after_ms", "filled_after_ms"] {
+            assert_eq!(report.find(name, &[]), None, "{report}");
+        }
+        let note = "uplink, 4 rules: the heaviest flow was not offloaded within 200 ms in 2 of 2 runs";
+        assert!(report.notes.iter().any(|told| told == note), "{report}");
+        assert!(!report.notes.iter().any(|told| told.contains(" 0 rules")), "{report}");
     }
 }
