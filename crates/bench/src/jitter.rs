@@ -3,7 +3,7 @@
 //! A loop that does nothing but read the clock is interrupted by the host as any other. The gaps between its readings say what a
 //! packet would have waited if serving it took no time at all: one that comes at a random moment comes into a gap with a
 //! likelihood that is proportional to its length, and waits for the rest of it. Latencies of a shared machine mean
-//! little without this. [`kept_waiting`] is the part of it that this machine's own kernel knows of.
+//! little without this. [`Away`] is the part of it that this machine's own kernel knows of, and that a host tells.
 
 use engine::placement::{available_cores, pin};
 use serde::Serialize;
@@ -160,16 +160,38 @@ impl Fitness {
     }
 }
 
-/// Seconds for which this thread could have run and did not, because the kernel had others run on its core.
-pub fn waited_here() -> Option<f64> {
-    waited(Path::new("/proc/thread-self"))
+/// Whom somebody else's work may keep from running.
+#[derive(Clone, Copy, Debug)]
+pub enum Whom<'a> {
+    /// This thread, by the kernel, which had others run on its core.
+    Here,
+    /// Threads of this process whose names begin like this, likewise: all of them together.
+    Named(&'a str),
+    /// Whatever would run on this core, by the host of this virtual machine, as far as it says.
+    Core(usize),
 }
 
-/// Seconds for which a host kept processors of this virtual machine from running, all of them together, as far as it says.
-pub fn stolen() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let ticks: f64 = stat.lines().next()?.split_whitespace().nth(8)?.parse().ok()?;
-    Some(ticks / rustix::param::clock_ticks_per_second() as f64)
+impl Whom<'_> {
+    /// For how long they could have run and did not, in seconds, all their time. `None`: nobody counts.
+    fn waited(self) -> Option<f64> {
+        match self {
+            Self::Here => waited(Path::new("/proc/thread-self")),
+            Self::Named(name) => {
+                let named = |thread: &Path| {
+                    std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.starts_with(name))
+                };
+                let threads =
+                    std::fs::read_dir("/proc/self/task").ok()?.flatten().map(|thread| thread.path());
+                let all: Vec<f64> =
+                    threads.filter(|thread| named(thread)).filter_map(|thread| waited(&thread)).collect();
+                (!all.is_empty()).then(|| all.iter().sum())
+            }
+            Self::Core(core) => {
+                let ticks = stolen_ticks(&std::fs::read_to_string("/proc/stat").ok()?, core)?;
+                Some(ticks / rustix::param::clock_ticks_per_second() as f64)
+            }
+        }
+    }
 }
 
 /// What the kernel says of a thread.
@@ -178,14 +200,31 @@ fn waited(thread: &Path) -> Option<f64> {
     Some(text.split_whitespace().nth(1)?.parse::<f64>().ok()? / 1e9)
 }
 
-/// Seconds for which threads of this process with such a name could have run and did not, because the kernel had other threads run
-/// on their cores. Nothing is said of a virtual machine's host, and nothing (`None`) where the kernel doesn't count.
-pub fn kept_waiting(name: &str) -> Option<f64> {
-    let named =
-        |thread: &Path| std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.starts_with(name));
-    let threads = std::fs::read_dir("/proc/self/task").ok()?.flatten().map(|thread| thread.path());
-    let all: Vec<f64> = threads.filter(|thread| named(thread)).filter_map(|thread| waited(&thread)).collect();
-    (!all.is_empty()).then(|| all.iter().sum::<f64>())
+/// What a host has taken of one processor's time, by `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal (proc(5)).
+fn stolen_ticks(stat: &str, core: usize) -> Option<f64> {
+    let own = format!("cpu{core}");
+    let mut words = stat.lines().map(str::split_whitespace).find_map(|mut words| {
+        let first = words.next()?;
+        (first == own).then_some(words)
+    })?;
+    words.nth(7)?.parse().ok()
+}
+
+/// For how long somebody is kept from running from now on, in all.
+#[derive(Debug)]
+pub struct Away<'a>(Vec<(Whom<'a>, Option<f64>)>);
+
+impl<'a> Away<'a> {
+    /// Of any of these.
+    pub fn begin(whom: impl IntoIterator<Item = Whom<'a>>) -> Self {
+        Self(whom.into_iter().map(|whom| (whom, whom.waited())).collect())
+    }
+
+    /// In seconds, of the one of them that waited for longest; nothing where nobody counts.
+    pub fn seconds(&self) -> Option<f64> {
+        let since = |(whom, before): &(Whom<'_>, Option<f64>)| Some((whom.waited()? - (*before)?).max(0.0));
+        self.0.iter().filter_map(since).max_by(f64::total_cmp)
+    }
 }
 
 #[cfg(test)]
@@ -233,5 +272,22 @@ mod tests {
         assert!(total >= (0.002 * clock.hz() as f64).floor(), "{total}");
         assert!(jitter.percentile(0.5) <= jitter.percentile(0.999));
         assert!(jitter.percentile(0.999) <= jitter.longest() as f64);
+    }
+
+    #[test]
+    fn a_host_takes_time_of_the_cores_in_use() {
+        let stat = "cpu  40 0 9 999 1 0 3 700 0 0\ncpu1 10 0 2 99 0 0 1 100 0 0\ncpu10 30 0 7 9 1 0 2 600 0 0\nintr 5\n";
+        assert_eq!([0, 1, 10].map(|core| stolen_ticks(stat, core)), [None, Some(100.0), Some(600.0)]);
+    }
+
+    #[test]
+    fn whoever_waits_is_heard_and_who_is_not_there_says_nothing() {
+        assert_eq!(Away::begin([Whom::Named("nobody-of-this-name")]).seconds(), None);
+        assert_eq!(Away::begin([]).seconds(), None);
+        // What went on before doesn't count.
+        let both = Away(vec![(Whom::Here, Some(0.0)), (Whom::Here, Whom::Here.waited())]);
+        let now = Away::begin([Whom::Here, Whom::Named("nobody-of-this-name")]);
+        assert_eq!(both.seconds().is_some(), Whom::Here.waited().is_some());
+        assert!(both.seconds() >= now.seconds());
     }
 }

@@ -16,7 +16,7 @@
 use crate::axis::grouped;
 use crate::chart::{Figure, Illustrated, Panel, Series};
 use crate::crew::{CrewError, Member, Model, Team, drops};
-use crate::jitter::{Jitter, kept_waiting};
+use crate::jitter::{Away, Jitter, Whom};
 use crate::path::Numbering;
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
@@ -240,17 +240,17 @@ fn watch(
         timeline = timeline.tended_every(interval(pace.per_second).min(TEND));
     }
     // What is known at the beginning of the span, and at its end.
-    let mut waited = [None; 2];
+    let (mut away, mut kept_waiting, mut over) = (None, None, false);
     let mut before = None;
     let mut moves = MoveCounters::default();
     let played = timeline.play(&mut |engine, at| {
         let begun = before.get_or_insert_with(|| engine.moves()).moves;
-        let [first, last] = &mut waited;
-        if first.is_none() && at >= span.start {
-            *first = Some(kept_waiting("worker-"));
+        if at >= span.start {
+            away.get_or_insert_with(|| Away::begin([Whom::Named("worker-")]));
         }
-        if last.is_none() && at >= span.end && !engine.is_moving() {
-            *last = Some(kept_waiting("worker-"));
+        if !over && at >= span.end && !engine.is_moving() {
+            over = true;
+            kept_waiting = away.as_ref().and_then(Away::seconds);
             moves = engine.moves();
             // Of moves before the first packet, none had to wait: they are the least pauses.
             moves.moves -= begun;
@@ -258,8 +258,6 @@ fn watch(
         }
         orders.as_mut().map_or(Ok(()), |orders| orders.give(engine, at))
     })?;
-    let [first, last] = waited.map(Option::flatten);
-    let kept_waiting = first.zip(last).map(|(first, last)| last - first);
     Ok(Seen { played, span, moves, kept_waiting, workers: team.workers })
 }
 

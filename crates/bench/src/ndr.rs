@@ -11,8 +11,8 @@
 //! good if no packet was lost in a trial. RFC 2544 asks for trials of 60 seconds; these are shorter, as stated.
 //!
 //! **What the machine did** is not the box's. A receive queue of 4,096 packets lasts for less than a millisecond at five million a second, and a
-//! shared machine takes a core away for longer. A trial with losses in which a thread was kept from running for longer than a queue lasts
-//! (by the kernel's account, by the host's stolen time, by the generator's own clock), or in which the generator did not collect what was
+//! shared machine takes a core away for longer. A trial with losses in which a thread was kept from running, in all, for longer than a queue lasts
+//! (by the kernel's account, by what the host stole of a core in use), in which a round of the generator took as long, or in which the generator did not collect what was
 //! sent to it, says nothing: it is void and repeated, up to [`VOID`] times. One that failed without any of this is repeated once, since a
 //! host doesn't tell everything. All of them are counted, and a rate whose trials were all void is told: it was not found out about.
 //!
@@ -20,7 +20,7 @@
 //! `host_jitter_us` is what packets would have waited in a box that takes no time.
 
 use crate::arrivals::{self, Arrivals, DESCRIPTORS, Lane, Trace};
-use crate::jitter::{Jitter, stolen, waited_here};
+use crate::jitter::{Away, Jitter, Whom};
 use crate::path::{Mix, Path, PathError, Subscriber};
 use crate::profiles::{self, PROFILES, Profile, Sizes};
 use crate::progress::Progress;
@@ -209,7 +209,7 @@ struct Outcome {
     /// Packets a second that were really offered.
     per_second: f64,
     lost: u64,
-    /// The machine kept a thread from running for longer than a receive queue lasts.
+    /// The machine kept a thread from running for longer than a receive queue lasts, in all.
     held_up: bool,
     latency: LatencySummary,
 }
@@ -242,7 +242,7 @@ impl Trials {
         }
         if void > 0 {
             report.notes.push(format!(
-                "{mode}: {void} of {} trials are void, because threads were kept from running for longer than a receive queue lasts",
+                "{mode}: {void} of {} trials are void, because threads were kept from running, in all, over the trial, for longer than a receive queue lasts",
                 passed + failed + void
             ));
         }
@@ -255,7 +255,7 @@ impl Trials {
     }
 }
 
-/// Whether threads that were kept from running for so long may have let a receive queue overflow.
+/// Whether a thread that was kept from running for so long in all, over a trial, may have let a receive queue overflow.
 fn overflows(held_up: f64, point: &Point, per_second: f64) -> bool {
     let busiest = point.rates(per_second).into_iter().fold(0.0, f64::max);
     held_up * busiest >= DESCRIPTORS as f64
@@ -350,6 +350,13 @@ fn measure(
     for load in LOADS {
         tester.rest(config.latency);
         let outcome = tester.offer(point, rate * load as f64 / 100.0, config.latency)?;
+        let lost = outcome.lost as f64;
+        report.results.push(Measured::of(
+            "packets_lost",
+            "packets",
+            &with(&[("load", load.into())]),
+            &[lost],
+        ));
         let latency = outcome.latency;
         for (percentile, ns) in [("50", latency.p50_ns), ("99", latency.p99_ns), ("99.9", latency.p999_ns)] {
             let params = with(&[("load", load.into()), ("percentile", percentile.into())]);
@@ -376,6 +383,7 @@ struct Inside {
     packets: Vec<(Subscriber, u16)>,
     trace: Trace,
     jitter: Jitter,
+    cores: Vec<usize>,
 }
 
 impl Inside {
@@ -387,7 +395,7 @@ impl Inside {
         progress: &mut dyn Progress,
     ) -> Result<Self, PathError> {
         let (path, packets) = profiles::prepare(scene, flows, clock, progress)?;
-        Ok(Self { path, clock, packets, trace: Trace::default(), jitter })
+        Ok(Self { path, clock, packets, trace: Trace::default(), jitter, cores: available_cores() })
     }
 
     /// Packets a second that full bursts forward.
@@ -410,7 +418,8 @@ impl Tester for Inside {
     fn offer(&mut self, point: &Point, per_second: f64, seconds: f64) -> Result<Outcome, WireError> {
         let [uplink, downlink] = point.streams.each_ref().map(|stream| point.scene.receive(stream));
         let [up, down] = point.rates(per_second);
-        let before = [waited_here(), stolen()];
+        // This thread may run on any of them.
+        let away = Away::begin(self.cores.iter().map(|core| Whom::Core(*core)).chain([Whom::Here]));
         let start = self.clock.ticks();
         let lane = |port, rx, rate| {
             let arrivals = Arrivals::new(start, rate, &self.clock, DESCRIPTORS);
@@ -418,8 +427,7 @@ impl Tester for Inside {
         };
         let mut lanes = [lane(0, uplink, up), lane(1, downlink, down)];
         arrivals::serve(&mut self.path, &self.clock, &mut lanes, seconds, &mut self.trace);
-        let since = before.into_iter().zip([waited_here(), stolen()]);
-        let held_up = since.filter_map(|(before, now)| Some(now? - before?)).fold(0.0, f64::max);
+        let held_up = away.seconds().unwrap_or_default();
         let came: u64 = lanes.iter().map(|lane| lane.arrivals.came()).sum();
         Ok(Outcome {
             per_second: came as f64 / seconds,
@@ -544,20 +552,19 @@ mod tests {
         assert!(report.notes.iter().any(|note| note.contains("not the box's limit")), "{report}");
     }
 
-    #[test]
-    fn a_pause_counts_if_a_queue_overflows_in_it() {
+    /// Somebody's packets, three quarters of them downlink.
+    fn point(scene: Scene) -> Point {
         let profile = PROFILES[0];
         let stream = || {
             let packets = [(Subscriber { teid: packet::Teid(1), ue: [10, 0, 0, 1].into() }, 1)];
             path::stream(true, packets.into_iter()).unwrap()
         };
-        let point = Point {
-            scene: Scene::SIMPLE,
-            profile,
-            sizes: profile.sizes[0],
-            streams: [stream(), stream()],
-            most: 0.0,
-        };
+        Point { scene, profile, sizes: profile.sizes[0], streams: [stream(), stream()], most: 0.0 }
+    }
+
+    #[test]
+    fn a_pause_counts_if_a_queue_overflows_in_it() {
+        let point = point(Scene::SIMPLE);
         // Three quarters of four million a second come to the busier queue: it lasts for 1.4 ms.
         assert!(!overflows(0.001, &point, 4e6) && overflows(0.0014, &point, 4e6));
         assert!(!overflows(0.01, &point, 4e5));
@@ -587,5 +594,30 @@ mod tests {
         assert!((outcome.per_second - 40_000.0).abs() < 100.0, "{outcome:?}");
         assert!(up.abs_diff(500) <= 1 && down.abs_diff(1_500) <= 1, "{up} {down}");
         assert!(outcome.latency.packets == up + down && outcome.latency.p50_ns > 0);
+    }
+
+    #[test]
+    fn what_is_lost_below_the_zero_loss_rate_is_told() {
+        /// Loses nothing in short trials, and more the higher the rate in long ones.
+        struct Leaky;
+        impl Tester for Leaky {
+            fn mode(&self) -> &'static str {
+                "box"
+            }
+
+            fn offer(&mut self, _: &Point, per_second: f64, seconds: f64) -> Result<Outcome, WireError> {
+                let lost = if seconds > 1.0 { (per_second / 10.0).round() as u64 } else { 0 };
+                Ok(Outcome { per_second, lost, ..Outcome::default() })
+            }
+        }
+        let config = NdrConfig { trial: 0.1, latency: 2.0, resolution: 0.5, ..NdrConfig::quick() };
+        let point = Point { most: 80.0, ..point(Scene::SIMPLE) };
+        let mut report = Report::new("ndr", &Tsc::process());
+        measure(&mut Leaky, &config, &point, &mut report, &mut Trials::default()).unwrap();
+        let rate = report.median("zero_loss_packets_per_second", &[]).unwrap();
+        for load in LOADS {
+            let lost = report.median("packets_lost", &[("load", load.into()), ("mode", "box".into())]);
+            assert_eq!(lost, Some((rate * load as f64 / 1e3).round()), "{report}");
+        }
     }
 }

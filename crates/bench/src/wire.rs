@@ -10,7 +10,7 @@
 use crate::arrivals::{Arrivals, DESCRIPTORS, nanos};
 use crate::crew::{self, Member, PATIENCE};
 use crate::flows;
-use crate::jitter::{kept_waiting, stolen, waited_here};
+use crate::jitter::{Away, Whom};
 use crate::path::{self, MTU, Numbering, PathError, Subscriber};
 use crate::progress::Progress;
 use crate::scene::Scene;
@@ -65,6 +65,8 @@ pub struct Wire {
     ends: [MemWire; 2],
     /// The generator's core.
     core: Option<usize>,
+    /// What both threads may run on.
+    cores: Vec<usize>,
     numbering: Numbering,
     scene: Scene,
 }
@@ -88,7 +90,8 @@ pub struct Trial {
     pub lost: u64,
     /// Of those, the ones that found the ring to the generator full.
     pub uncollected: u64,
-    /// For how long generator or worker were kept from running, in seconds, as far as this machine tells.
+    /// For how long generator or worker were kept from running, in seconds, as far as this machine tells: of either in all, over the
+    /// trial, and of the generator its longest round.
     pub held_up: f64,
     /// From handing over to collecting.
     pub latencies: Latencies,
@@ -100,8 +103,9 @@ struct Seen {
     late: u64,
     lost: u64,
     /// Its longest round, in ticks.
-    away: u64,
-    waited: Option<f64>,
+    round: u64,
+    /// For how long it was kept from running, in seconds.
+    away: Option<f64>,
     latencies: Latencies,
 }
 
@@ -128,16 +132,17 @@ impl Wire {
         let mut config = Config { teids: path::teids(), ..Config::new(network.view()) };
         flows::room_for(sessions * config.flows_per_session as usize, &mut config);
         let cores = available_cores();
-        let (core, worker) = match cores.as_slice() {
-            [first, .., last] => (Some(*first), Some(*last)),
-            _ => (None, None),
+        let (core, worker, cores) = match cores.as_slice() {
+            [first, .., last] => (Some(*first), Some(*last), vec![*first, *last]),
+            _ => (None, None, cores),
         };
         // On one core a worker that never sleeps would keep the generator from sending.
         let idle = if worker.is_some() { IdlePolicy::Busy } else { IdlePolicy::default() };
         let settings =
             EngineConfig { cores: vec![worker], idle, answer_within: PATIENCE, ..EngineConfig::default() };
         let engine = Engine::start(&mut [n3_port, n6_port], &settings, &config, clock)?;
-        let mut wire = Self { engine, clock, ends: [n3, n6], core, numbering: Numbering::default(), scene };
+        let mut wire =
+            Self { engine, clock, ends: [n3, n6], core, cores, numbering: Numbering::default(), scene };
         let subscribers = wire.establish(sessions, progress)?;
         Ok((wire, subscribers))
     }
@@ -187,16 +192,12 @@ impl Wire {
     /// collect them.
     pub fn offer(&mut self, offers: [Offer; 2], seconds: f64) -> Result<Trial, WireError> {
         let full = uncollected(&self.settled()?)?;
-        let (waited, gone) = (kept_waiting(WORKER), stolen());
+        let cores = self.cores.iter().map(|core| Whom::Core(*core));
+        let away = Away::begin(cores.chain([Whom::Named(WORKER)]));
         let seen = self.apart(|generator| generator.paced(offers, seconds))?;
-        let since = |before: Option<f64>, now: Option<f64>| {
-            before.zip(now).map_or(0.0, |(before, now)| (now - before).max(0.0))
-        };
-        let worker = since(waited, kept_waiting(WORKER));
-        let away = seen.away as f64 / self.clock.hz() as f64;
-        let held_up = [away, worker, seen.waited.unwrap_or_default(), since(gone, stolen())]
-            .into_iter()
-            .fold(0.0, f64::max);
+        let round = seen.round as f64 / self.clock.hz() as f64;
+        let told = away.seconds().into_iter().chain(seen.away);
+        let held_up = told.fold(round, f64::max);
         // Reports that the packets caused.
         self.engine.drain(|_, _| ());
         let Seen { offered, late, lost, latencies, .. } = seen;
@@ -298,7 +299,7 @@ impl Generator<'_> {
     /// Sends both directions at their rates for so long.
     fn paced(&mut self, offers: [Offer; 2], seconds: f64) -> Seen {
         let (mut frames, mut collected) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
-        let waited = waited_here();
+        let away = Away::begin([Whom::Here]);
         let begin = self.clock.ticks();
         let end = begin + (seconds * self.clock.hz() as f64) as u64;
         let mut lanes = offers.map(|offer| {
@@ -308,13 +309,13 @@ impl Generator<'_> {
         let mut numbers = Vec::with_capacity(BURST);
         let mut latencies = Latencies::new();
         let (mut offered, mut back, mut last) = (0, 0, begin);
-        let (mut round, mut away) = (begin, 0);
+        let (mut began, mut round) = (begin, 0);
         loop {
             // Read before anything is taken: who is held up past the end still counts all that was due until then.
             let now = self.clock.ticks();
             let over = now >= end;
-            away = away.max(now - round);
-            round = now;
+            round = round.max(now - began);
+            began = now;
             let mut made = 0;
             for ((rx, arrivals), wire) in lanes.iter_mut().zip(self.ends.iter_mut()) {
                 arrivals.advance(self.clock.ticks().min(end));
@@ -346,8 +347,7 @@ impl Generator<'_> {
             }
         }
         let late = lanes.iter().map(|(_, arrivals)| arrivals.missed()).sum();
-        let waited = waited.zip(waited_here()).map(|(before, now)| now - before);
-        Seen { offered, late, lost: offered - back, away, waited, latencies }
+        Seen { offered, late, lost: offered - back, round, away: away.seconds(), latencies }
     }
 }
 
