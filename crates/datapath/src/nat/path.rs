@@ -78,7 +78,10 @@ pub(crate) fn peek(plan: &Plan, state: &State, said: Choice, packet: &[u8], v6: 
     let source = u32::from_be_bytes(*packet.get(12..)?.first_chunk::<4>()?);
     let pool = plan.pool_of_inside(said, source);
     if pool.is_none() && !plan.is_fixed(source) {
-        return Some(Outward::Untouched);
+        // An error is about a packet that may have come through a pool, whatever its own rule says.
+        let error = *packet.get(9)? == IpProtocol::ICMPV4.0
+            && Head::read(packet).is_none_or(|head| matches!(head.content, Content::Error(_)));
+        return (!error).then_some(Outward::Untouched);
     }
     let head = Head::read(packet).filter(|head| head.content == Content::Transport && !head.fragmented)?;
     let protocol = head.protocol()?;

@@ -137,6 +137,31 @@ fn an_error_speaks_of_the_packet_that_came_whatever_its_own_rule_says() {
     assert_eq!(ends(&worker.sent(1)[0][14 + 28..]), (HOST, 53, address, port));
 }
 
+/// What has no pool by its own rule is left as it is; an error about what came through one is not.
+#[test]
+fn an_error_is_translated_each_time_where_its_own_rule_translates_nothing() {
+    let mut worker = with(&[
+        pool("by-address", says(0, 0), &["10.45.0.0/16"], "203.0.113.64/28"),
+        pool("direct", says(2, 0), &[], ""),
+    ]);
+    worker.install(&session(UE, &[1], &[says(0, 0), says(2, 0)]), Transition::default());
+    let (address, port, ..) = ends(&worker.up(UE, &udp((UE, 4000), (HOST, 1))).unwrap());
+    assert!(is_of(address, "203.0.113.64/28"));
+    let (_, received) = worker.down(&udp((HOST, 1), (address, port))).unwrap();
+    let mut error = Vec::new();
+    packet::icmpv4::emit_error(&mut error, UE, Icmpv4Error::FragmentationNeeded { mtu: 1300 }, &received);
+    let echo = packet::icmpv4::Echo { request: true, identifier: 7, sequence: 1 };
+    let echo = PacketBuilder::new().ipv4(UE, HOST).icmpv4_echo(echo).build(b"direct");
+    // The first packet of a flow is judged by the session, later ones by its flow, which errors and echoes have in common.
+    for _ in 0..3 {
+        let sent = worker.up(UE, &error).unwrap();
+        assert_eq!(Ipv4View::parse(&sent).unwrap().source(), address);
+        assert_eq!(ends(&sent[28..]), (HOST, 1, address, port));
+        let sent = worker.up(UE, &echo).unwrap();
+        assert_eq!(Ipv4View::parse(&sent).unwrap().source(), UE, "left as it was");
+    }
+}
+
 #[test]
 fn a_changed_rule_leads_to_another_pool_at_once() {
     let mut worker = with(&[
