@@ -294,6 +294,58 @@ fn a_public_address_is_no_way_around_being_kept_apart() {
     assert_eq!((worker.received(), worker.dropped(Reason::UeToUe)), (None, 3));
 }
 
+/// A RST lets a mapping end within half a minute: not another UE's, where that one is kept apart.
+#[test]
+fn who_is_kept_apart_loses_no_mapping_to_another_ue() {
+    for isolated in [false, true] {
+        let mut net = net();
+        if isolated {
+            net.isolate(format!("{UE2}/32").parse().unwrap());
+        }
+        let mut worker = Worker::of(Config::new(net.view()), 2, |_| true);
+        for (ue, tunnel) in [(UE, 77), (UE2, 78)] {
+            worker.install(&rules(ue, tunnel), Transition::default());
+        }
+        let (syn, ack, rst) = (2, 16, 4);
+        let (public, port, ..) = ends(&worker.up(UE2, &tcp((UE2, 5000), (HOST, 80), syn)).unwrap());
+        assert!(worker.down(&tcp((HOST, 80), (public, port), syn | ack)).is_some());
+        assert!(worker.up(UE2, &tcp((UE2, 5000), (HOST, 80), ack)).is_some());
+        // He has a mapping of his own.
+        assert!(worker.up(UE, &tcp((UE, 4000), (HOST, 80), syn)).is_some());
+        assert_eq!(worker.up(UE, &tcp((UE, 4000), (public, port), rst)), None);
+        assert_eq!(
+            (worker.received().is_none(), worker.dropped(Reason::UeToUe)),
+            (isolated, isolated.into())
+        );
+        for _ in 0..60 {
+            worker.now = worker.now.plus(Nanos::SECOND);
+            worker.datapath.tick(worker.now, &mut worker.out, &mut worker.pool);
+        }
+        assert_eq!(worker.down(&tcp((HOST, 80), (public, port), ack)).is_some(), isolated);
+    }
+}
+
+#[test]
+fn who_shares_a_public_address_with_a_scanner_is_another_user() {
+    let mut net = net();
+    let settings =
+        Settings::new("one", vec!["10.45.0.0/16".parse().unwrap()], vec!["203.0.113.64/32".parse().unwrap()]);
+    net.translate(Arc::new(Plan::new(&[Settings { block_size: 64, ..settings }], &[], &[]).unwrap()));
+    let mut worker = Worker::of(Config::new(net.view()), 2, |_| true);
+    for (ue, tunnel) in [(UE, 77), (UE2, 78)] {
+        worker.install(&rules(ue, tunnel), Transition::default());
+    }
+    let asks = |worker: &mut Worker, ue, host| {
+        worker.process(0, &[uplink(ue, &udp((ue, 4000), (Ipv4Addr::new(203, 0, 113, host), 53)))]);
+        let sent = worker.sent(1);
+        assert!(sent.iter().all(|frame| frame[12..14] == [8, 6]));
+        sent.len()
+    };
+    let asked: usize = (100..=240).map(|host| asks(&mut worker, UE, host)).sum();
+    assert_eq!(asked, 100, "new ones at once");
+    assert_eq!(asks(&mut worker, UE2, 250), 1);
+}
+
 #[test]
 fn errors_tell_of_packets_as_their_senders_know_them() {
     let mut worker = Worker::ready();

@@ -175,6 +175,14 @@ impl<F: Frame> Datapath<F> {
                         continue;
                     };
                     let to = match head.content {
+                        // Told apart before it leaves a trace: a RST shortens a mapping's life.
+                        Content::Transport
+                            if state
+                                .inside_of(*pool, *place, *protocol)
+                                .is_some_and(|to| apart(meta, Ipv4Addr::from_bits(to.address).into())) =>
+                        {
+                            Err(Reason::UeToUe)
+                        }
                         Content::Transport => state.arrive(*pool, *place, head, now),
                         // What comes behind a first fragment that was let in.
                         _ => state.inside_of(*pool, *place, *protocol).ok_or(Reason::NatNoMapping),
