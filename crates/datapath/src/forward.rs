@@ -438,6 +438,10 @@ impl<F: Frame> Datapath<F> {
         mut frame: F,
         meta: &Meta,
     ) {
+        if !self.network.may_ask(egress, meta.key, cx.now) {
+            self.counters.drop(Reason::NeighbourPending);
+            return;
+        }
         if !strip(&mut frame, meta.inner, meta.len, egress.l2) {
             self.counters.drop(Reason::NoHeadroom);
             return;

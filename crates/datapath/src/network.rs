@@ -212,6 +212,12 @@ impl<F: Frame> Network<F> {
         }
     }
 
+    /// Whether a user's packet may go this way, or make us ask for somebody new. `user`: an address, or the /64.
+    #[inline(always)]
+    pub fn may_ask(&mut self, way: &Egress, user: u64, now: Nanos) -> bool {
+        way.resolved || self.neighbours.knows(way.interface, way.target) || self.askers.may_ask(user, now)
+    }
+
     #[cold]
     #[inline(never)]
     fn wait<P: FramePool<Frame = F>>(
@@ -221,11 +227,6 @@ impl<F: Frame> Network<F> {
         way: &Egress,
         frame: F,
     ) {
-        let packet = frame.bytes().get(usize::from(way.l2)..).unwrap_or_default();
-        if !self.neighbours.knows(way.interface, way.target) && !self.askers.may_ask(packet, cx.now) {
-            counters.drop(Reason::NeighbourPending);
-            return;
-        }
         counters.held += 1;
         match self.neighbours.hold(way, frame, cx.now) {
             Held::Waits => {}
