@@ -326,6 +326,42 @@ fn a_mark_tells_that_a_steered_flow_lives() {
     }
 }
 
+/// On a full device that doesn't count: who is heavier gets the place, is marked as himself, and keeps it from who is lighter.
+#[test]
+fn who_takes_a_place_is_marked_as_himself() {
+    let policy = Policy { mode: Mode::Partial { queue: 0 }, ..eager() };
+    let features = MemSwitch::features().without(Feature::Count);
+    let table = FlowTableConfig { entries: 1, features, ..FlowTableConfig::default() };
+    let mut side = Side::new(Some(&table), policy);
+    side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
+    let flow = |port: u16| Packet { ports: (port, 53), ..PLAIN }.uplink();
+    let round = |side: &mut Side, first: usize, second: usize| {
+        for _ in 0..50 {
+            for (port, times) in [(1, first), (2, second)] {
+                // Once it is steered, it comes here.
+                let here = side.report().some.iter().any(|entry| entry.pattern.ports.unwrap().0 == port);
+                for _ in 0..times {
+                    if here { side.send(0, &[flow(port)]) } else { side.take_over(&flow(port)) }
+                }
+            }
+            side.tick(MILLI);
+            side.collect();
+        }
+    };
+    let steered = |side: &Side| {
+        side.report().some.iter().map(|entry| entry.pattern.ports.unwrap().0).collect::<Vec<_>>()
+    };
+    round(&mut side, 4, 0);
+    assert_eq!(steered(&side), [1]);
+    round(&mut side, 4, 2);
+    assert_eq!((steered(&side), side.taken_back(TakenBack::Lighter)), (vec![1], 0));
+    round(&mut side, 4, 40);
+    assert_eq!((steered(&side), side.taken_back(TakenBack::Lighter)), (vec![2], 1));
+    // For longer than a silence may last.
+    (0..6).for_each(|_| round(&mut side, 0, 40));
+    assert_eq!((steered(&side), side.taken_back(TakenBack::Idle)), (vec![2], 0));
+}
+
 /// Everything at once.
 #[test]
 fn hardware_and_software_agree() {

@@ -80,6 +80,18 @@ use std::net::IpAddr;
 use tables::Nanos;
 use watch::{Candidate, Watch};
 
+/// What became of a rule that a device was asked for.
+enum Proposal {
+    Accepted(Handle),
+    /// The device has no room for another rule.
+    NoRoom,
+    Refused(Refused),
+    /// Not now: too little is saved yet of what it would draw on.
+    Later,
+    /// A limit is too low for being shared.
+    Stays,
+}
+
 /// A rule in a device.
 #[derive(Debug)]
 struct Entry {
@@ -396,30 +408,22 @@ impl Offload {
                 return;
             }
         };
-        let answer = match self.meters_of(now, datapath, sighting.port, &plan, bytes) {
-            Meters::Ready(meters) => match self.counter_for(now, &plan) {
-                Ok(counter) => {
-                    let mut rule = plan.rule_with(counter, &meters);
-                    self.mark(&sighting, &mut rule);
-                    let answer = self.offer(now, &sighting, &rule);
-                    if answer == Some(Err(Refused::Full))
-                        && self.make_room(now, datapath, &sighting, rate, out)
-                    {
-                        self.offer(now, &sighting, &rule)
-                    } else {
-                        answer
-                    }
-                }
-                Err(refused) => Some(Err(refused)),
-            },
+        let mut proposal = self.propose(now, datapath, &sighting, &plan, bytes);
+        if matches!(proposal, Proposal::NoRoom) && self.make_room(now, datapath, &sighting, rate, out) {
+            // Anew: what it would have drawn on, and its place, may have gone with who left.
+            proposal = self.propose(now, datapath, &sighting, &plan, bytes);
+        }
+        let answer = match proposal {
+            Proposal::Accepted(handle) => Some(Ok(handle)),
+            Proposal::NoRoom => Some(Err(Refused::Full)),
+            Proposal::Refused(refused) => Some(Err(refused)),
             // It comes again in the next window, if it's still worth it.
-            Meters::Later => None,
-            Meters::Stays => {
+            Proposal::Later => None,
+            Proposal::Stays => {
                 self.counters.ineligible[Ineligible::Metered as usize] += 1;
                 self.rest(now, name);
                 None
             }
-            Meters::Refused(refused) => Some(Err(refused)),
         };
         if !matches!(answer, Some(Ok(_)))
             && let Some(of) = plan.measured
@@ -451,6 +455,35 @@ impl Offload {
                 }
             }
             None => {}
+        }
+    }
+
+    /// Asks the device for a flow's rule, and before for what the rule draws on.
+    fn propose<F: Frame>(
+        &mut self,
+        now: Nanos,
+        datapath: &mut Datapath<F>,
+        sighting: &Sighting,
+        plan: &Plan,
+        bytes: u64,
+    ) -> Proposal {
+        let meters = match self.meters_of(now, datapath, sighting.port, plan, bytes) {
+            Meters::Ready(meters) => meters,
+            Meters::Later => return Proposal::Later,
+            Meters::Stays => return Proposal::Stays,
+            Meters::Refused(refused) => return Proposal::Refused(refused),
+        };
+        let counter = match self.counter_for(now, plan) {
+            Ok(counter) => counter,
+            Err(refused) => return Proposal::Refused(refused),
+        };
+        let mut rule = plan.rule_with(counter, &meters);
+        self.mark(sighting, &mut rule);
+        match self.offer(now, sighting, &rule) {
+            Some(Ok(handle)) => Proposal::Accepted(handle),
+            Some(Err(Refused::Full)) => Proposal::NoRoom,
+            Some(Err(refused)) => Proposal::Refused(refused),
+            None => Proposal::Later,
         }
     }
 
@@ -665,7 +698,9 @@ impl Offload {
         let bytes = frames.saturating_sub(packets * u64::from(entry.plan.front));
         let since = entry.read;
         let elapsed = now.since(since);
-        if elapsed > 0 {
+        // What isn't counted is as heavy as it was when it was offered.
+        let counts_rules = self.devices.get(entry.sighting.port as usize).is_some_and(|device| device.counts);
+        if elapsed > 0 && counts_rules {
             let per_second =
                 |n: u64| (u128::from(n) * u128::from(Nanos::SECOND) / u128::from(elapsed)) as u64;
             (entry.rate, entry.bytes) = (per_second(packets), per_second(bytes));

@@ -337,6 +337,41 @@ fn a_second_counter_measures_what_came() {
     assert!(world.side.switch.is_empty() && world.side.report().counters.refused[0] > 0);
 }
 
+/// The counter and the meter that a rule draws on may go with the rule that makes room for it.
+#[test]
+fn a_heavier_flow_of_the_same_rules_takes_the_last_ones_place() {
+    let kind = Kind { filters: true, before: Some(2_000_000), ..limited(400 * MBIT) };
+    let mut side = one_session(&kind, &FlowTableConfig { entries: 1, ..FlowTableConfig::default() });
+    let flow = |port: u16| Packet { ports: (port, 53), tos: 0x20, ..PLAIN }.uplink();
+    let mut sent = 0;
+    let mut round = |side: &mut Side, first: usize, second: usize| {
+        for _ in 0..60 {
+            side.send(0, &vec![flow(1); first]);
+            side.send(0, &vec![flow(2); second]);
+            side.tick(MILLI);
+            side.collect();
+            sent += first + second;
+        }
+        sent as u64
+    };
+    round(&mut side, 4, 0);
+    assert_eq!((side.switch.len(), side.switch.counters()), (1, 1));
+    let sent = round(&mut side, 4, 30);
+    let report = side.report();
+    assert_eq!(report.some.iter().map(|entry| entry.pattern.ports.unwrap().0).collect::<Vec<_>>(), [2]);
+    assert_eq!((side.taken_back(TakenBack::Lighter), side.switch.counters()), (1, 1));
+    let [unsupported, _, _, exists, device] = report.counters.refused;
+    assert_eq!((unsupported, exists, device), (0, 0, 0), "asked once more, with what is there");
+    side.apply(Command::Remove { token: Token(3), session: place(1) });
+    let counted: u64 = side
+        .reported()
+        .into_iter()
+        .filter(|(_, urr, ..)| *urr == UrrId(2))
+        .map(|(.., volume)| volume.uplink_packets)
+        .sum();
+    assert_eq!(counted, sent);
+}
+
 #[test]
 fn a_slice_that_is_only_counted_counts_what_the_device_forwards() {
     for mbr in [None, Some(80 * MBIT)] {
