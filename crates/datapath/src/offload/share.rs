@@ -30,6 +30,7 @@ use crate::record::{MeterRate, OVERDRAFT};
 use io::Frame;
 use io::offload::{Counts, Feature, MeterId, Refused};
 use pfcp::{QerId, Seid};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use tables::{MeterConfig, Nanos};
 
@@ -150,6 +151,12 @@ impl Shares {
         self.by_session.get_mut(&place)?.get_mut(at)
     }
 
+    /// A device's share of a limit.
+    fn of_limit(&mut self, limit: &Limit, port: u16) -> Option<&mut Share> {
+        let shares = self.by_session.get_mut(&(limit.shard, limit.session))?;
+        shares.iter_mut().find(|share| share.limit == *limit && share.port == port)
+    }
+
     fn find(&self, limit: &Limit, port: u16) -> Option<usize> {
         let shares = self.of((limit.shard, limit.session));
         shares.iter().position(|share| share.limit == *limit && share.port == port)
@@ -163,28 +170,25 @@ impl Shares {
 
     fn add(&mut self, share: Share) {
         let place = (share.limit.shard, share.limit.session);
-        let shares = self.by_session.entry(place).or_default();
-        if shares.is_empty() {
-            self.turns.push_back(place);
+        match self.by_session.entry(place) {
+            Entry::Occupied(mut shares) => shares.get_mut().push(share),
+            Entry::Vacant(shares) => {
+                shares.insert(vec![share]);
+                self.turns.push_back(place);
+            }
         }
-        shares.push(share);
     }
 
+    /// A session without shares goes when its turn comes.
     fn remove(&mut self, place: Place, at: usize) -> Option<Share> {
         let shares = self.by_session.get_mut(&place)?;
-        let share = (at < shares.len()).then(|| shares.swap_remove(at))?;
-        if shares.is_empty() {
-            self.by_session.remove(&place);
-            self.turns.retain(|known| *known != place);
-        }
-        Some(share)
+        (at < shares.len()).then(|| shares.swap_remove(at))
     }
 
     /// One more rule draws on these limits (or, `leaves`, one less).
     pub fn used(&mut self, limits: &[Limit], port: u16, leaves: bool) {
         for limit in limits {
-            let Some(at) = self.find(limit, port) else { continue };
-            if let Some(share) = self.at((limit.shard, limit.session), at) {
+            if let Some(share) = self.of_limit(limit, port) {
                 share.users = if leaves { share.users.saturating_sub(1) } else { share.users + 1 };
                 share.unused = None;
             }
@@ -194,9 +198,7 @@ impl Shares {
     /// A rule that draws on these limits has let so many bytes pass.
     pub fn passed(&mut self, limits: &[Limit], port: u16, bytes: u64) {
         for limit in limits {
-            if let Some(at) = self.find(limit, port)
-                && let Some(share) = self.at((limit.shard, limit.session), at)
-            {
+            if let Some(share) = self.of_limit(limit, port) {
                 share.passed += bytes;
             }
         }
@@ -512,6 +514,10 @@ impl Offload {
     ) {
         for _ in 0..(self.policy.reads as usize).min(self.shares.turns.len()) {
             let Some(place) = self.shares.turns.pop_front() else { break };
+            if self.shares.of(place).is_empty() {
+                self.shares.by_session.remove(&place);
+                continue;
+            }
             self.shares.turns.push_back(place);
             // One that goes makes way for another one, which comes next time.
             for at in 0..self.shares.of(place).len() {
