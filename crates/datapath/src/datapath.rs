@@ -167,7 +167,7 @@ impl<F: Frame> Datapath<F> {
         }
         let index = shard.id().index();
         if let Some(plan) = self.nat.as_ref().filter(|_| shard.nat.is_none()) {
-            shard.nat = Some(self.translations(plan, shard.id()));
+            shard.nat = Some(Self::translations(&self.config, plan, shard.id()));
         }
         let before = self.release(shard.id());
         self.counters.buffered += shard.buffered() as u64;
@@ -208,14 +208,14 @@ impl<F: Frame> Datapath<F> {
         let Config { sessions_per_shard, flows, meter_burst, .. } = self.config;
         let mut shard = Shard::new(id, sessions_per_shard, flows, meter_burst, seed);
         shard.flows.reserve(self.config.flows_reserved_per_shard);
-        shard.nat = self.nat.as_ref().map(|plan| self.translations(plan, id));
+        shard.nat = self.nat.as_ref().map(|plan| Self::translations(&self.config, plan, id));
         Box::new(shard)
     }
 
     /// A shard's, of which there are none yet.
-    fn translations(&self, plan: &Arc<nat::Plan>, id: ShardId) -> Box<nat::State> {
-        let seed = self.config.seed ^ (id.index() as u64) << 48;
-        let limit = self.config.mappings_per_shard;
+    fn translations(config: &Config, plan: &Arc<nat::Plan>, id: ShardId) -> Box<nat::State> {
+        let seed = config.seed ^ (id.index() as u64) << 48;
+        let limit = config.mappings_per_shard;
         Box::new(nat::State::new(Arc::clone(plan), id.index() as u16, limit, seed.rotate_left(41)))
     }
 
@@ -235,13 +235,13 @@ impl<F: Frame> Datapath<F> {
     /// A shard's translations go by the plan that this worker goes by, if that is not an earlier one than their own: they may come from a
     /// worker that was told sooner or later.
     fn follow_plan(&mut self, now: Nanos, id: ShardId, events: &mut Vec<Event>) {
-        let Some(plan) = self.nat.clone() else { return };
-        let new =
-            self.shard(id).is_some_and(|shard| shard.nat.is_none()).then(|| self.translations(&plan, id));
+        let Some(plan) = &self.nat else { return };
         let Some(Some(shard)) = self.shards.get_mut(id.index()) else { return };
-        shard.nat = new.or_else(|| shard.nat.take());
-        if let Some(state) = shard.nat.as_deref_mut() {
-            state.follow(&plan, &mut nat::Ledger { now, events, counters: &mut self.counters.nat });
+        match &mut shard.nat {
+            Some(state) => {
+                state.follow(plan, &mut nat::Ledger { now, events, counters: &mut self.counters.nat });
+            }
+            none => *none = Some(Self::translations(&self.config, plan, id)),
         }
     }
 

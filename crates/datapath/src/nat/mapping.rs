@@ -173,9 +173,9 @@ impl State {
                 None => self.pools.push(Blocks::new(pool.numbering, self.shard)),
             }
         }
-        // What leads to somebody for good is nobody else's.
+        // What leads to somebody for good is nobody else's; what did so before is reserved, and nobody's mapping.
         let shard = self.shard;
-        for (pool, protocol, place) in plan.newly_reserved(&before).filter(|(.., at)| at.shard == shard) {
+        for (pool, protocol, place) in plan.reserved_places().filter(|(.., at)| at.shard == shard) {
             if let Some(number) = self.mapping_at(pool, place, protocol) {
                 self.end(number, ledger);
             }
@@ -188,6 +188,9 @@ impl State {
 
     /// Ends what so many subscribers of pools have that are left.
     fn end_what_is_left(&mut self, subscribers: usize, ledger: &mut Ledger<'_>) {
+        if matches!(&self.leaving, Leaving::Subscribers(leaving) if leaving.is_empty()) {
+            return;
+        }
         let plan = Arc::clone(&self.plan);
         let is_left = |pool: u8| plan.pools.get(usize::from(pool)).is_some_and(|pool| pool.is_left);
         if matches!(self.leaving, Leaving::Unknown) {

@@ -625,13 +625,9 @@ impl Plan {
         fixed(&self.ports_out, &self.hosts_out, protocol, inside)
     }
 
-    /// Ports of pools' addresses that are forwarded here and were not before: where they are kept.
-    pub(super) fn newly_reserved<'a>(
-        &'a self,
-        before: &'a Self,
-    ) -> impl Iterator<Item = (u8, Protocol, Place)> + 'a {
-        let new = self.statics.iter().filter(|entry| !before.statics.contains(entry));
-        new.filter_map(|entry| {
+    /// Ports of pools' addresses that are forwarded: where they are kept.
+    pub(super) fn reserved_places(&self) -> impl Iterator<Item = (u8, Protocol, Place)> + '_ {
+        self.statics.iter().filter_map(|entry| {
             let (protocol, port, _) = entry.port?;
             let (at, number) = self.pool_of_outside(entry.outside.into())?;
             let place = self.pools.get(usize::from(at))?.numbering.place(number, port)?;
