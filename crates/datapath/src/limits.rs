@@ -49,8 +49,7 @@ impl<F: Frame> Datapath<F> {
         own.flows_per_session = new.flows_per_session;
         own.flow_idle = new.flow_idle;
         own.new_flows_in_overload = new.new_flows_in_overload;
-        (own.flows, own.neighbours) = (new.flows, new.neighbours);
-        (own.reassemblies, own.fragment_flows) = (new.reassemblies, new.fragment_flows);
+        own.flows = new.flows;
         self.room.set_limit(new.flows);
         self.network.neighbours.set_limit(new.neighbours);
         self.reassembly.set_limit(new.reassemblies);

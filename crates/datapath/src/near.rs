@@ -77,7 +77,15 @@ impl Line {
 impl Near {
     /// None, and places for so many, as far as that is reasonable.
     pub fn new(hosts: usize) -> Self {
-        Self(vec![[EMPTY; 2]; hosts.next_power_of_two().min(MOST_PLACES)].into())
+        Self(vec![[EMPTY; 2]; hosts.min(MOST_PLACES).next_power_of_two()].into())
+    }
+
+    /// Places for so many, if there are fewer: then none is in them yet.
+    pub fn make_room(&mut self, hosts: usize) {
+        let roomier = Self::new(hosts);
+        if roomier.0.len() > self.0.len() {
+            *self = roomier;
+        }
     }
 
     #[inline(always)]
@@ -206,6 +214,17 @@ mod tests {
         assert!(near.find(0, key(one.target)).is_none());
         near.clear();
         assert!(hosts.iter().all(|host| near.find(0, key(*host)).is_none()));
+    }
+
+    #[test]
+    fn more_hosts_get_more_places() {
+        let mut near = Near::new(5);
+        near.make_room(3);
+        assert_eq!(near.0.len(), 8);
+        near.make_room(100);
+        assert_eq!(near.0.len(), 128);
+        near.make_room(usize::MAX);
+        assert_eq!(near.0.len(), MOST_PLACES);
     }
 
     #[test]

@@ -296,8 +296,9 @@ impl<F> Neighbours<F> {
     }
 
     /// Another limit for each interface from now on. Beyond a lower one two make room for one that comes.
-    pub const fn set_limit(&mut self, max: usize) {
+    pub fn set_limit(&mut self, max: usize) {
         self.max = max;
+        self.near.make_room(max);
     }
 
     #[inline]
