@@ -79,7 +79,6 @@ impl<F: Frame> Datapath<F> {
     /// Makes packets of tunnels that don't come from the tunnel's other end ones to be dropped.
     #[inline(never)]
     pub(crate) fn check_sources(&mut self, now: Nanos, metas: &mut [Meta], burst: &[F]) {
-        let mode = self.config.check_source;
         for meta in metas.iter().filter(|meta| meta.kind == Kind::Tunnel) {
             if let Some(Some(shard)) = self.shards.get(meta.shard as usize) {
                 prefetch_slice_at(&shard.feeders, meta.slot as usize);
@@ -88,7 +87,7 @@ impl<F: Frame> Datapath<F> {
         for (meta, frame) in metas.iter_mut().zip(burst) {
             if meta.kind == Kind::Tunnel
                 && let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize)
-                && !shard.hears(mode, now, meta, frame.bytes())
+                && !shard.hears(now, meta, frame.bytes())
             {
                 meta.kind = Kind::Bad(Reason::ForeignFarEnd);
             }
@@ -105,31 +104,31 @@ impl<F> Shard<F> {
     }
 
     /// Whether a tunnel's packet comes from the tunnel's other end, as far as that is known. Remembers from where it comes.
-    fn hears(&mut self, mode: CheckSource, now: Nanos, meta: &Meta, frame: &[u8]) -> bool {
+    fn hears(&mut self, now: Nanos, meta: &Meta, frame: &[u8]) -> bool {
         let Some(slot) = self.record(meta).map(|record| u32::from(record.session)) else { return true };
         let source = outer_source(frame, meta);
         if let Some(feeder) = self.feeders.get_mut(meta.slot as usize)
             && feeder.source == source
             && !feeder.former
         {
-            if mode == CheckSource::Learn {
+            if self.check_source == CheckSource::Learn {
                 feeder.last = coarse(now);
             }
             return true;
         }
-        self.hears_another(mode, now, slot, &Arrival { meta, frame, source })
+        self.hears_another(now, slot, &Arrival { meta, frame, source })
     }
 
     /// Somebody else than last time.
     #[cold]
     #[inline(never)]
-    fn hears_another(&mut self, mode: CheckSource, now: Nanos, slot: u32, arrival: &Arrival<'_>) -> bool {
+    fn hears_another(&mut self, now: Nanos, slot: u32, arrival: &Arrival<'_>) -> bool {
         let Some(session) = self.sessions.get_mut(slot as usize).and_then(Option::as_deref_mut) else {
             return true;
         };
         let place = arrival.meta.slot as usize;
         let feeder = self.feeders.get(place).copied().unwrap_or_default();
-        let (passes, stays) = judge(mode, now, &session.rules, &feeder, arrival);
+        let (passes, stays) = judge(self.check_source, now, &session.rules, &feeder, arrival);
         if !passes {
             session.drop(Reason::ForeignFarEnd);
         } else if stays {
@@ -144,14 +143,14 @@ impl<F> Shard<F> {
     }
 
     /// Whether a message that is about a tunnel comes from its other end. Nothing is learned from it.
-    pub(crate) fn would_hear(&self, mode: CheckSource, now: Nanos, meta: &Meta, frame: &[u8]) -> bool {
+    pub(crate) fn would_hear(&self, now: Nanos, meta: &Meta, frame: &[u8]) -> bool {
         let record = self.record(meta);
         let session = record.and_then(|record| self.session(u32::from(record.session)));
-        let Some(session) = session.filter(|_| mode != CheckSource::Off) else { return true };
+        let Some(session) = session.filter(|_| self.check_source != CheckSource::Off) else { return true };
         let feeder = self.feeders.get(meta.slot as usize).copied().unwrap_or_default();
         let source = outer_source(frame, meta);
         let same = feeder.source == source && !feeder.former;
-        same || judge(mode, now, &session.rules, &feeder, &Arrival { meta, frame, source }).0
+        same || judge(self.check_source, now, &session.rules, &feeder, &Arrival { meta, frame, source }).0
     }
 
     /// The session in this slot gets other rules: its tunnels may have other ends from now on, or be new ones.
@@ -198,9 +197,9 @@ fn judge(
     }
     let vacant = feeder.source == 0 || feeder.former || feeder.is_silent(now, SILENCE);
     let late = feeder.former && feeder.source == arrival.source && !feeder.is_silent(now, LATE);
-    // A forger who doesn't know the UE's address leaves no trace.
-    let forged = are_all_uplink(rules, Some(teid.0))
-        && source_of(rules, inner_source(arrival.frame, arrival.meta)) == SourceOf::Stranger;
+    // A forger who doesn't know the UE's address leaves no trace; a link-local one, or none, tells nobody from anybody.
+    let source = source_of(rules, inner_source(arrival.frame, arrival.meta));
+    let forged = are_all_uplink(rules, Some(teid.0)) && matches!(source, SourceOf::Stranger | SourceOf::Link);
     (vacant || is_named, vacant && !forged && (is_named || !late))
 }
 

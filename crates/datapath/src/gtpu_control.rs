@@ -87,7 +87,7 @@ impl<F: Frame> Datapath<F> {
             self.counters.drop(Reason::UnknownTunnel);
             return;
         };
-        if !shard.would_hear(self.config.check_source, cx.now, &meta, frame) {
+        if !shard.would_hear(cx.now, &meta, frame) {
             self.counters.drop(Reason::ForeignFarEnd);
             return;
         }

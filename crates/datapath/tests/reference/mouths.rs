@@ -145,8 +145,6 @@ fn may_be(rules: &Rules, source: IpAddr) -> bool {
         IpAddr::V6(a) => {
             rules.ue_ipv6.is_some_and(|net| net.contains(&a))
                 || rules.framed_ipv6.iter().any(|net| net.contains(&a))
-                || a.is_unicast_link_local()
-                || a.is_unspecified()
         }
     }
 }

@@ -179,6 +179,19 @@ fn who_forges_the_ues_address_too_is_not_remembered() {
     assert!(worker.hears(OTHER) && !worker.hears(STRANGER));
 }
 
+/// What every UE may say on its link says nothing of whose packet it is.
+#[test]
+fn a_packet_from_nobody_in_particular_takes_no_tunnel() {
+    let mut worker = worker(CheckSource::Learn);
+    worker.path(to(&gnb()));
+    for from in ["fe80::1", "::"] {
+        let forged = PacketBuilder::new().ip(ip(from), ip("2001:db8:99::8")).udp(1, 2).build(b"whose?");
+        assert!(!worker.hears_of(STRANGER, &forged));
+        assert_eq!(worker.dropped(Reason::ForeignFarEnd), 0, "nobody is there yet");
+    }
+    assert!(worker.hears(OTHER) && !worker.hears(STRANGER));
+}
+
 #[test]
 fn the_next_session_of_a_tunnel_is_not_bound_by_the_last() {
     let mut worker = worker(CheckSource::Learn);
