@@ -141,10 +141,7 @@ fn table(plan: &Plan, report: &Report) -> String {
         let one = |name: &str, phase: Option<&'static str>| {
             let mut params: Vec<(&'static str, Param)> = vec![("flood", flood.name().into())];
             params.extend(phase.map(|phase| ("phase", phase.into())));
-            let same = |m: &&Measured| {
-                m.name == name && params.iter().all(|(key, value)| m.params.get(key) == Some(value))
-            };
-            report.results.iter().find(same)
+            report.find(name, &params)
         };
         let median = |name, phase| one(name, phase).map_or("-".into(), |m| figure(m.median));
         let spread = |name, phase| {

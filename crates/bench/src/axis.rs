@@ -75,7 +75,7 @@ fn step(least: f64, whole: bool) -> f64 {
 }
 
 /// As many digits as a step needs, in groups of three.
-fn number(value: f64, step: f64) -> String {
+pub fn number(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.0) as usize;
     let text = format!("{:.digits$}", value.abs());
     let (whole, rest) = text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));

@@ -185,11 +185,9 @@ fn figure(report: &Report, config: &CoresConfig, cores: usize) -> Figure {
                     let found = (1..=config.workers).filter_map(|workers| {
                         let params =
                             Point { model, workers, uplink, sizes, active: config.sessions }.params();
-                        let result = report.results.iter().find(|result| {
-                            result.name == "packets_per_second"
-                                && result.params.contains_key("calculated") == calculated
-                                && params.iter().all(|(key, value)| result.params.get(key) == Some(value))
-                        })?;
+                        let mut results = report.all("packets_per_second", &params);
+                        let result =
+                            results.find(|result| result.params.contains_key("calculated") == calculated)?;
                         Some(chart::Point::of(workers as f64, Some(result), gigabit))
                     });
                     found.collect::<Vec<_>>()

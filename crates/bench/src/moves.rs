@@ -15,7 +15,7 @@
 
 use crate::axis::grouped;
 use crate::chart::{Figure, Illustrated, Panel, Series};
-use crate::crew::{CrewError, Member, Model, Team, drops};
+use crate::crew::{CrewError, Member, Model, Team};
 use crate::jitter::{Away, Jitter, Whom};
 use crate::path::Numbering;
 use crate::progress::Progress;
@@ -287,12 +287,7 @@ impl Seen {
             }
         }
         self.played.summarise(report, &params, all);
-        let dropped = drops(&self.played.reports);
-        if !dropped.is_empty() {
-            let named =
-                dropped.iter().map(|(reason, packets)| format!("{packets} as {reason}")).collect::<Vec<_>>();
-            report.notes.push(format!("{}: workers dropped {}", described(&params), named.join(", ")));
-        }
+        self.played.tell_drops(report, &described(&params));
         if self.moves.given_up > 0 {
             report.notes.push(format!("{}: {} moves did not begin", described(&params), self.moves.given_up));
         }
@@ -347,6 +342,7 @@ fn figure(report: &Report, config: &MovesConfig) -> Figure {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::crew::drops;
 
     #[test]
     fn nothing_is_lost_or_reordered_while_shards_move() {

@@ -1,5 +1,6 @@
 //! What a scenario measured: one shape for people, scripts and pictures.
 
+use crate::axis::number;
 use crate::machine::Machine;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -69,6 +70,11 @@ impl fmt::Display for Param {
 }
 
 impl Measured {
+    /// Whether it has this name and these parameters.
+    fn is(&self, name: &str, params: &[(&'static str, Param)]) -> bool {
+        self.name == name && params.iter().all(|(key, value)| self.params.get(key) == Some(value))
+    }
+
     /// A parameter that is a count.
     pub fn number(&self, key: &str) -> Option<u64> {
         match self.params.get(key) {
@@ -119,12 +125,18 @@ impl Report {
         self.notes.extend(runs.into_iter().flat_map(|run| run.notes));
     }
 
-    /// The first result with this name and these parameters.
+    /// The results with this name and these parameters.
+    pub fn all<'a>(
+        &'a self,
+        name: &'a str,
+        params: &'a [(&'static str, Param)],
+    ) -> impl Iterator<Item = &'a Measured> {
+        self.results.iter().filter(move |m| m.is(name, params))
+    }
+
+    /// The first of them.
     pub fn find(&self, name: &str, params: &[(&'static str, Param)]) -> Option<&Measured> {
-        let wanted = |m: &&Measured| {
-            m.name == name && params.iter().all(|(key, value)| m.params.get(key) == Some(value))
-        };
-        self.results.iter().find(wanted)
+        self.results.iter().find(|m| m.is(name, params))
     }
 
     /// Its middle value.
@@ -172,21 +184,12 @@ impl fmt::Display for Report {
 
 /// Three significant places are more than these machines can tell apart.
 pub fn figure(value: f64) -> String {
-    match value.abs() {
-        v if v >= 1_000.0 => {
-            let digits = format!("{value:.0}");
-            let mut grouped = String::new();
-            for (place, digit) in digits.chars().enumerate() {
-                if place > 0 && (digits.len() - place) % 3 == 0 && !grouped.ends_with('-') {
-                    grouped.push(',');
-                }
-                grouped.push(digit);
-            }
-            grouped
-        }
-        v if v >= 100.0 => format!("{value:.0}"),
-        v if v >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+    // By what it is once it is rounded, or 99.96 would have four places.
+    let at_least = |least: f64, places: f64| (value.abs() * places).round() >= least * places;
+    match value {
+        _ if at_least(100.0, 10.0) => number(value, 1.0),
+        _ if at_least(10.0, 100.0) => number(value, 0.1),
+        _ => number(value, 0.01),
     }
 }
 
@@ -219,12 +222,20 @@ mod tests {
         assert_eq!((a.median, a.min, a.max, a.runs), (2.0, 1.0, 3.0, 3));
         assert_eq!((b.median, b.runs), (20.0, 3));
         assert_eq!(report.notes.len(), 4);
+        let values = |phase: &'static str| -> Vec<f64> {
+            report.all("lost", &[("phase", phase.into())]).map(|lost| lost.median).collect()
+        };
+        assert_eq!((values("b"), values("c")), (vec![70.0, 20.0], vec![]));
+        assert_eq!(report.median("lost", &[("phase", "b".into())]), Some(70.0));
     }
 
     #[test]
     fn prints_figures_that_people_can_read() {
         assert_eq!(figure(1_234_567.8), "1,234,568");
-        assert_eq!(figure(999.6), "1000");
+        assert_eq!(figure(-1_234.5), "-1,234");
+        assert_eq!(figure(999.6), "1,000");
+        assert_eq!((figure(99.96).as_str(), figure(99.94).as_str()), ("100", "99.9"));
+        assert_eq!((figure(9.996).as_str(), figure(-9.994).as_str()), ("10.0", "-9.99"));
         assert_eq!(figure(171.23), "171");
         assert_eq!(figure(0.5), "0.50");
     }

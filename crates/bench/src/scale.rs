@@ -10,7 +10,7 @@
 //! repeated ([`ATTEMPTS`]).
 
 use crate::chart::{Figure, Illustrated, Panel, Point, Series};
-use crate::crew::{CrewError, Member, Model, Team, drops};
+use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::Numbering;
 use crate::progress::Progress;
 use crate::published;
@@ -177,8 +177,7 @@ fn whole_run(
     played.summarise(report, &params, 0.0..all.end + PHASE);
     let changes = played.changes.iter().filter(|(_, change)| matches!(change, Change::Scaled { .. })).count();
     report.results.push(Measured::of("changes", "times", &params, &[changes as f64]));
-    // Whole buckets: else neighbouring points would be of different lengths.
-    let step = (config.seconds / 20.0 / BUCKET).round().max(1.0) * BUCKET;
+    let step = played.whole_buckets(config.seconds / 20.0);
     Ok(panels_of(&format!("{}, steps", variant.name), &team, &played, all, step))
 }
 
@@ -236,7 +235,7 @@ impl Seen {
     /// Packets lost in the phase before the first change. What is lost when packets begin to come doesn't count: the sessions' first ones
     /// cost as much as ten others, and a ring overflows.
     fn lost_before(&self) -> u64 {
-        lost(&self.played.counts(JOINS - PHASE..JOINS))
+        self.played.counts(JOINS - PHASE..JOINS).lost()
     }
 
     fn summarise(&self, report: &mut Report, variant: &Variant) {
@@ -262,12 +261,7 @@ impl Seen {
             let params = [model.clone(), ("percentile", percentile.into())];
             report.results.push(Measured::of("pause_us", "us", &params, &[pause as f64 / 1e3]));
         }
-        let dropped = drops(&self.played.reports);
-        if !dropped.is_empty() {
-            let named =
-                dropped.iter().map(|(reason, packets)| format!("{packets} as {reason}")).collect::<Vec<_>>();
-            report.notes.push(format!("{}: workers dropped {}", variant.name, named.join(", ")));
-        }
+        self.played.tell_drops(report, variant.name);
     }
 }
 
@@ -277,22 +271,17 @@ fn around_a_launch(variant: &Variant, team: &Team, played: &Played) -> [Panel; 2
     panels_of(&format!("{}, one launch", variant.name), team, played, span, BUCKET)
 }
 
-const fn lost(counts: &Counts) -> u64 {
-    counts.missed + counts.down + counts.lost_inside()
-}
-
 fn panels_of(name: &str, team: &Team, played: &Played, span: Range<f64>, step: f64) -> [Panel; 2] {
     let throughput = vec![
         Series::measured("due", played.mpps(span.clone(), step, None, |counts| counts.arrived)),
         Series::measured("sent", played.mpps(span.clone(), step, None, |counts| counts.sent)),
-        Series::measured("lost", played.mpps(span.clone(), step, None, lost)),
+        Series::measured("lost", played.mpps(span.clone(), step, None, Counts::lost)),
     ];
-    let late = [("latency: median", 0.5), ("latency: 99 %", 0.99), ("latency: longest", 1.0)]
-        .map(|(label, share)| Series::measured(label, played.micros(span.clone(), step, share)));
+    let late = played.latencies(&span, step);
     let workers = played.workers(team.active, &span);
     [
         Panel::lines(name, ("seconds", "millions of packets a second"), throughput).under(workers.clone()),
-        Panel::lines(format!("{name}: latency"), ("seconds", "microseconds"), late.into())
+        Panel::lines(format!("{name}: latency"), ("seconds", "microseconds"), late)
             .logarithmic()
             .under(workers),
     ]
@@ -339,6 +328,7 @@ fn figure(report: &Report, panels: &[Panel]) -> Figure {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::crew::drops;
 
     #[test]
     fn a_worker_joins_and_leaves_without_loss_and_a_stopped_port_loses() {

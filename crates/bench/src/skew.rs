@@ -6,13 +6,13 @@
 //! capacities is reached ([`fits`]). With two workers the last step is more than that; more workers can take every step.
 
 use crate::chart::{Figure, Illustrated, Panel, Series, Strip};
-use crate::crew::{CrewError, Member, Model, Team, drops};
+use crate::crew::{CrewError, Member, Model, Team};
 use crate::path::Numbering;
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::timeline::{self, Played, Timeline};
 use engine::placement::available_cores;
-use io::paced::Step;
+use io::paced::{Counts, Step};
 use std::ops::Range;
 use tables::clock::Tsc;
 
@@ -131,19 +131,13 @@ fn summarise(report: &mut Report, config: &SkewConfig, variant: &Variant, team: 
             report.results.push(Measured::of("sent_percent", "%", &params, &[100.0 * sent / all]));
         }
     }
-    let dropped = drops(&played.reports);
-    if !dropped.is_empty() {
-        let named =
-            dropped.iter().map(|(reason, packets)| format!("{packets} as {reason}")).collect::<Vec<_>>();
-        report.notes.push(format!("{}: workers dropped {}", variant.name, named.join(", ")));
-    }
+    played.tell_drops(report, variant.name);
 }
 
 /// What came and went, and how late it was.
 fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Played) -> [Panel; 2] {
     let all = 0.0..config.seconds * config.steps.len() as f64;
-    // Whole buckets: else neighbouring points would be of different lengths.
-    let step = (config.seconds / 20.0 / BUCKET).round().max(1.0) * BUCKET;
+    let step = played.whole_buckets(config.seconds / 20.0);
     let sent = |workers: Range<usize>| {
         let of = |worker: usize| {
             played.mpps(all.clone(), step, Some(team.dispatchers() + worker), |counts| counts.sent)
@@ -154,15 +148,13 @@ fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Playe
         };
         workers.map(of).reduce(add).unwrap_or_default()
     };
-    let lost = |counts: &io::paced::Counts| counts.missed + counts.down + counts.lost_inside();
     let series = vec![
         Series::measured("due", played.mpps(all.clone(), step, None, |counts| counts.arrived)),
         Series::measured("sent by the hot worker", sent(0..1)),
         Series::measured("sent by all others", sent(1..team.workers)),
-        Series::measured("lost", played.mpps(all.clone(), step, None, lost)),
+        Series::measured("lost", played.mpps(all.clone(), step, None, Counts::lost)),
     ];
-    let late = [("latency: median", 0.5), ("latency: 99 %", 0.99), ("latency: longest", 1.0)]
-        .map(|(label, share)| Series::measured(label, played.micros(all.clone(), step, share)));
+    let late = played.latencies(&all, step);
     let hot = |(number, hot): (usize, &u16)| {
         let begin = number as f64 * config.seconds;
         (begin, begin + config.seconds, format!("{} %", percent(*hot)))
@@ -175,7 +167,7 @@ fn panels_of(config: &SkewConfig, variant: &Variant, team: &Team, played: &Playe
     let throughput = ("seconds", "millions of packets a second");
     [
         Panel::lines(variant.name, throughput, series).under(strip.clone()),
-        Panel::lines(format!("{}: latency", variant.name), ("seconds", "microseconds"), late.into())
+        Panel::lines(format!("{}: latency", variant.name), ("seconds", "microseconds"), late)
             .logarithmic()
             .under(strip),
     ]

@@ -4,8 +4,8 @@
 //! and which number it has there. So nothing that happens while shards move can hide: a packet that nobody sent is lost,
 //! one that was sent after a later one of its flow is reordered, and one that waited was late.
 
-use crate::chart::Strip;
-use crate::crew::{Crew, CrewError, Member, Team};
+use crate::chart::{Series, Strip};
+use crate::crew::{Crew, CrewError, Member, Team, drops};
 use crate::path::{self, MTU, N3_MAC, N6_MAC, PAYLOAD};
 use crate::progress::Silent;
 use crate::report::{Measured, Param, Report};
@@ -261,6 +261,28 @@ impl Played {
         self.over_time(seconds, step, latency).into_iter().map(seen).collect()
     }
 
+    /// Likewise the series of a picture of it.
+    pub fn latencies(&self, seconds: &Range<f64>, step: f64) -> Vec<Series> {
+        let shares = [("latency: median", 0.5), ("latency: 99 %", 0.99), ("latency: longest", 1.0)];
+        let series = |(label, share)| Series::measured(label, self.micros(seconds.clone(), step, share));
+        shares.into_iter().map(series).collect()
+    }
+
+    /// About so many seconds, in whole buckets: else neighbouring points would be of different lengths.
+    pub fn whole_buckets(&self, seconds: f64) -> f64 {
+        (seconds / self.bucket).round().max(1.0) * self.bucket
+    }
+
+    /// What workers dropped of it all, if anything: a note that begins like this.
+    pub fn tell_drops(&self, report: &mut Report, whose: &str) {
+        let dropped = drops(&self.reports);
+        if !dropped.is_empty() {
+            let named = dropped.iter().map(|(reason, packets)| format!("{packets} as {reason}"));
+            let named = named.collect::<Vec<_>>().join(", ");
+            report.notes.push(format!("{whose}: workers dropped {named}"));
+        }
+    }
+
     /// How many workers owned shards, `active` of them in the beginning, in a span of time.
     pub fn workers(&self, active: usize, seconds: &Range<f64>) -> Strip {
         let changes = self.changes.iter().filter_map(|(at, change)| match change {
@@ -289,7 +311,7 @@ impl Played {
     /// and by a stopped port), reordered, and how late it was.
     pub fn summarise(&self, report: &mut Report, params: &[(&'static str, Param)], seconds: Range<f64>) {
         let counts = self.counts(seconds.clone());
-        let lost = counts.missed + counts.down + counts.lost_inside();
+        let lost = counts.lost();
         for (name, packets) in [
             ("packets_offered", counts.arrived),
             ("packets_lost", lost),
@@ -337,7 +359,7 @@ pub fn capacity(team: &Team, members: &[Member], clock: Tsc) -> Result<f64, Crew
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::crew::{Model, drops};
+    use crate::crew::Model;
     use crate::path::Numbering;
 
     #[test]
@@ -381,5 +403,12 @@ mod tests {
         assert!((of("packets_lost") - parts).abs() < 1e-9, "{report}");
         assert!(report.median("latency_us", &[("percentile", "99".into())]).unwrap() > 0.0);
         assert_eq!(played.mpps(0.0..0.2, 0.05, None, |c| c.arrived).len(), 4);
+        for (about, exactly) in [(0.026, 0.03), (0.001, 0.01)] {
+            assert!((played.whole_buckets(about) - exactly).abs() < 1e-9);
+        }
+        let late = played.latencies(&(0.0..0.2), 0.05);
+        assert_eq!((late.len(), late[0].points.len()), (3, 4));
+        played.tell_drops(&mut report, "nobody");
+        assert_eq!(report.notes, [""; 0]);
     }
 }

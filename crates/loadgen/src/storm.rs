@@ -269,7 +269,7 @@ impl Storm {
             let until = Instant::now() + T1;
             while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
             {
-                if self.listen(at, Some(left))? == Some(sequence) {
+                if self.listen(at, left)? == Some(sequence) {
                     self.latencies.record(begun.elapsed().as_nanos() as u64);
                     return Ok(());
                 }
@@ -279,13 +279,9 @@ impl Storm {
     }
 
     /// Takes a datagram of the UPF's. Says the sequence number of a heartbeat's answer.
-    fn listen(
-        &mut self,
-        at: usize,
-        patience: Option<Duration>,
-    ) -> Result<Option<SequenceNumber>, StormError> {
+    fn listen(&mut self, at: usize, patience: Duration) -> Result<Option<SequenceNumber>, StormError> {
         let socket = &self.parties[at].socket;
-        socket.set_read_timeout(Some(patience.unwrap_or_default().max(Duration::from_millis(1))))?;
+        socket.set_read_timeout(Some(patience.max(Duration::from_millis(1))))?;
         let length = match socket.recv(&mut self.buffer) {
             Ok(length) => length,
             // Nobody there yet, or no longer: the heartbeat will tell.

@@ -200,23 +200,12 @@ fn ends(values: &[f64]) -> Option<(f64, f64)> {
     Some((least, values.iter().copied().max_by(f64::total_cmp)?))
 }
 
-/// Results with a name and these parameters.
-fn results<'a>(
-    report: &'a Report,
-    name: &'static str,
-    params: &'a [(&'static str, Param)],
-) -> impl Iterator<Item = &'a Measured> {
-    report.results.iter().filter(move |result| {
-        result.name == name && params.iter().all(|(key, value)| result.params.get(key) == Some(value))
-    })
-}
-
 const DIRECTIONS: [&str; 2] = ["uplink", "downlink"];
 
 fn payload_size(report: &Report) -> Vec<Claim> {
     const RATE: &str = "packets_per_second";
     let mut ratios = Vec::new();
-    for pipeline in results(report, RATE, &[("model", Model::PipelineReturning.name().into())]) {
+    for pipeline in report.all(RATE, &[("model", Model::PipelineReturning.name().into())]) {
         let mut params = pipeline.params.clone();
         params.insert("model", Model::Rtc.name().into());
         let rtc = report.median(RATE, &params.into_iter().collect::<Vec<_>>());
@@ -224,7 +213,7 @@ fn payload_size(report: &Report) -> Vec<Claim> {
     }
     let rtc = |direction: &'static str| -> Vec<f64> {
         let params = [("model", Model::Rtc.name().into()), ("direction", direction.into())];
-        results(report, RATE, &params).map(|result| result.median).collect()
+        report.all(RATE, &params).map(|result| result.median).collect()
     };
     let spans: Vec<f64> = DIRECTIONS
         .iter()
@@ -252,7 +241,8 @@ fn sessions(report: &Report) -> Vec<Claim> {
     let mut parts = Vec::new();
     for direction in DIRECTIONS {
         let params = [("model", Model::Rtc.name().into()), ("direction", direction.into())];
-        let rates: Vec<(u64, f64)> = results(report, "packets_per_second", &params)
+        let rates: Vec<(u64, f64)> = report
+            .all("packets_per_second", &params)
             .filter_map(|result| Some((result.number("sessions")?, result.median)))
             .collect();
         let fewest = rates.iter().min_by_key(|(sessions, _)| *sessions);
@@ -278,10 +268,10 @@ fn speedups(report: &Report) -> Vec<(f64, Option<f64>)> {
         same.remove("workers");
         same.insert("model", "copies".into());
         let copies: Vec<_> = same.into_iter().collect();
-        let copies: Vec<f64> = results(report, "speedup", &copies).filter_map(each).collect();
+        let copies: Vec<f64> = report.all("speedup", &copies).filter_map(each).collect();
         Some((each(result)?, ends(&copies).map(|(least, _)| least)))
     };
-    results(report, "speedup", &[("model", Model::Rtc.name().into())]).filter_map(of_each).collect()
+    report.all("speedup", &[("model", Model::Rtc.name().into())]).filter_map(of_each).collect()
 }
 
 /// Whether more cores do more, as far as there are any.
@@ -332,7 +322,8 @@ impl fmt::Display for Full {
 
 /// The fewest workers that fill the link, and the most of which anything is known.
 fn filled(report: &Report, params: &[(&'static str, Param)], octets: f64) -> (Option<Full>, Option<u64>) {
-    let mut rates: Vec<(Full, f64)> = results(report, "packets_per_second", params)
+    let mut rates: Vec<(Full, f64)> = report
+        .all("packets_per_second", params)
         .filter_map(|result| {
             let calculated = result.params.contains_key("calculated");
             Some((Full { workers: result.number("workers")?, calculated }, result.median))
@@ -406,7 +397,7 @@ fn skew(report: &Report) -> Vec<Claim> {
         let fits = |step: &&Measured| {
             step.number("phase").zip(workers).is_some_and(|(hot, workers)| skew::fits(hot, workers))
         };
-        let steps = results(report, "packets_offered", &params).filter(fits);
+        let steps = report.all("packets_offered", &params).filter(fits);
         steps.filter_map(|step| Some(Loss::of(report, step)?.percent_of(step))).collect()
     };
     let rule = format!("at most {UNSEEN_PERCENT} % lost in any step that all workers together can take");
@@ -494,7 +485,7 @@ fn scale(report: &Report) -> Vec<Claim> {
 fn moves(report: &Report) -> Vec<Claim> {
     // With shards 0 nothing moves.
     let moving = |result: &&Measured| result.number("shards").is_some_and(|shards| shards > 0);
-    let phases = |name| results(report, name, &[]).filter(moving);
+    let phases = |name| report.all(name, &[]).filter(moving);
     let sums = |name| -> Vec<f64> { phases(name).map(|result| result.median).collect() };
     let none = |packets: f64| packets <= 0.0;
     let mut in_order = claim("", "No packet overtakes another while shards move", "-").by(

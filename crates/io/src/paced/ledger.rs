@@ -51,6 +51,11 @@ impl Counts {
     pub const fn lost_inside(&self) -> u64 {
         self.arrived.saturating_sub(self.missed + self.down + self.delivered)
     }
+
+    /// All packets that came and were never sent, wherever they were lost. Right for buckets that are over, likewise.
+    pub const fn lost(&self) -> u64 {
+        self.missed + self.down + self.lost_inside()
+    }
 }
 
 #[derive(Debug, Default)]
