@@ -531,6 +531,20 @@ fn an_interrupted_benchmark_keeps_what_it_has() {
 }
 
 #[test]
+fn what_was_measured_is_in_the_picture() {
+    let directory = Directory::new("picture");
+    let svg = directory.0.join("figure.svg");
+    let output = millrace(&["bench", "io", "--quick", "--svg"]).arg(&svg).output().unwrap();
+    let (stdout, _) = ends(&output, 0);
+    let svg = std::fs::read_to_string(&svg).unwrap();
+    // A category and a series that the table has too, and what the axis is called.
+    assert!(stdout.contains("payload=64"), "{stdout}");
+    for text in ["64", "replay", "memory", "octets of payload", "cycles per packet"] {
+        assert!(svg.contains(&format!(">{text}</text>")), "{text} in {svg}");
+    }
+}
+
+#[test]
 fn what_cant_be_written_is_told_before_it_is_measured() {
     for option in ["--json", "--svg"] {
         let output = millrace(&["bench", "flow-table", option, "/nonexistent/figures"]).output().unwrap();

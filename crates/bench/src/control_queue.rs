@@ -386,6 +386,9 @@ mod tests {
         let _alone = crate::crew::alone();
         let config = ControlConfig { sessions: 64, runs: 1, milliseconds: 100 };
         let report = run(&config, Tsc::process(), &mut crate::progress::Silent).unwrap();
+        let picture = crate::compose::figure(&report);
+        let titles: Vec<&str> = picture.panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["worker", "link"]);
         for bottleneck in ["worker", "link"] {
             let figure = |name, queue: &'static str| {
                 let params = [("bottleneck", bottleneck.into()), ("control_queue", queue.into())];

@@ -573,6 +573,7 @@ mod tests {
         let config =
             FlowsConfig { flows: vec![1000], runs: 1, packets: 0, scenes: vec![Scene::SIMPLE, Scene::MANY6] };
         let report = run_insert(&config, Tsc::process(), &mut Silent).unwrap();
+        assert_eq!(crate::compose::figure(&report).panels.len(), 1);
         for (scene, ip) in [("simple", 4), ("many", 6)] {
             for forwarding in ["no", "half"] {
                 let params = [

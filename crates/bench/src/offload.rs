@@ -368,6 +368,7 @@ mod tests {
             runs: 1,
         };
         let report = run(&config, Tsc::process(), &mut Silent).unwrap();
+        assert_eq!(crate::compose::figure(&report).panels.len(), 2);
         for direction in ["uplink", "downlink"] {
             let of = |name, entries: u64| {
                 report.median(name, &[("direction", direction.into()), ("entries", entries.into())])
