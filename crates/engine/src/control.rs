@@ -12,6 +12,7 @@ use crate::plan::scaler::ScalerError;
 use crate::regulate::{Regulator, Scaling};
 use crate::report::{Dial, Gauge, WorkerReport};
 use crate::seed::{Seed, deal_queues};
+use crate::supplier::Neighbourhood;
 use crate::waker::{Roster, Waker};
 use crate::worker::{Answer, Order};
 use datapath::command::{Command, Event};
@@ -269,9 +270,14 @@ impl Engine {
             clock,
         };
         let mut hands = deal_queues(ports, config)?;
+        // Read once, and only where there is something to make.
+        let neighbourhood = (datapath.flow_supply > 0).then(|| Neighbourhood::of(&config.cores));
         for (number, &core) in config.cores.iter().enumerate() {
             let (orders, order_rx) = RingBuffer::new(config.control_ring);
             let (answer_tx, answers) = RingBuffer::new(config.control_ring);
+            // Who never owns a shard has no tables.
+            let owns = engine.owning.contains(&number);
+            let beside = neighbourhood.as_ref().filter(|_| owns);
             let seed = Seed {
                 number,
                 core,
@@ -287,6 +293,7 @@ impl Engine {
                     None => Vec::new(),
                 },
                 shards: engine.map.shards_of(number).collect(),
+                supplier: beside.and_then(|beside| beside.supplier(number, core)),
                 config: config.clone(),
                 datapath: datapath.clone(),
                 clock,

@@ -18,7 +18,7 @@ use crate::owners::Owners;
 use crate::placement::{available_cores, pin};
 use crate::plan::ewma::Ewma;
 use crate::report::{Load, PortLoad, SteeredLoad, WorkerReport};
-use crate::supplier::{Supplier, cores_beside};
+use crate::supplier::Supplier;
 use crate::waker::{Roster, Waker};
 use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Seen, Steered, Transmit, Worker};
 use datapath::offload::{Mode, Offload};
@@ -46,6 +46,8 @@ pub(crate) struct Seed<P: Port> {
     pub devices: Vec<Box<dyn FlowOffload>>,
     /// What it owns at the start.
     pub shards: Vec<ShardId>,
+    /// Who makes memory ready for its flow tables.
+    pub supplier: Option<Supplier<FlowMemory>>,
     pub config: EngineConfig,
     pub datapath: Config,
     pub clock: Tsc,
@@ -71,15 +73,13 @@ where
         let (number, core) = (self.number, self.core);
         let (started, start) = mpsc::channel();
         let live = move || {
-            // Before it is pinned: the supplier's thread runs elsewhere.
-            let supplier = self.supplier();
             if let Err(refused) = core.map_or(Ok(()), pin) {
                 let _ = started.send(Err(refused));
                 // Nobody asks for it.
                 return WorkerReport::default();
             }
             let _guard = (self.config.on_thread_start)();
-            let mut worker = self.grow(supplier);
+            let mut worker = self.grow();
             worker.roster.enter(number);
             let _ = started.send(Ok(worker.datapath.shard_loads().clone()));
             let ended = catch_unwind(AssertUnwindSafe(|| worker.run()));
@@ -98,16 +98,8 @@ where
         }
     }
 
-    /// Who makes memory ready for its flow tables, if they want any, there is a core for it, and the system has a thread for it.
-    fn supplier(&self) -> Option<Supplier<FlowMemory>> {
-        let cores = self.core.map(|core| cores_beside(core, &self.config.cores));
-        let is_wanted = self.datapath.flow_supply > 0 && cores.as_ref().is_none_or(|cores| !cores.is_empty());
-        let start = || Supplier::start(format!("memory-{}", self.number), cores, FlowMemory::make).ok();
-        is_wanted.then(start).flatten()
-    }
-
     /// The worker, in memory of the calling thread's node.
-    fn grow(self, supplier: Option<Supplier<FlowMemory>>) -> Worker<P> {
+    fn grow(self) -> Worker<P> {
         let Self { number, core, hand, pool, redirections, devices, shards, config, datapath, .. } = self;
         let (workers, ports) = (config.cores.len(), hand.transmit.len());
         let mut datapath = Datapath::new(datapath);
@@ -137,7 +129,7 @@ where
             redirections,
             pool,
             datapath,
-            supplier,
+            supplier: self.supplier,
             offload,
             resting: false,
             clock: self.clock,

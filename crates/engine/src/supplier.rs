@@ -9,6 +9,7 @@
 
 use crate::placement::{available_cores, pin_to_any};
 use crate::topology::{SYSFS, Topology};
+use datapath::FlowMemory;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::io;
 use std::thread::{Builder, JoinHandle, park};
@@ -96,13 +97,40 @@ impl<P> std::fmt::Debug for Supplier<P> {
     }
 }
 
-/// The cores on which memory can be made ready for a worker on `core`: those of its node that this thread may run on and no worker is
-/// pinned to.
-pub(crate) fn cores_beside(core: usize, workers: &[Option<usize>]) -> Vec<usize> {
-    let topology = Topology::read(SYSFS.as_ref()).ok();
-    let node = |core: usize| topology.as_ref()?.core(core)?.node;
-    let beside = |other: &usize| !workers.contains(&Some(*other)) && node(*other) == node(core);
-    available_cores().into_iter().filter(beside).collect()
+/// The cores that workers are pinned to, and what lies beside them.
+pub(crate) struct Neighbourhood {
+    workers: Vec<Option<usize>>,
+    available: Vec<usize>,
+    /// `None`: not known, or not needed since no worker is pinned.
+    topology: Option<Topology>,
+}
+
+impl Neighbourhood {
+    /// Of these workers, as the machine and the calling thread's affinity are.
+    pub fn of(workers: &[Option<usize>]) -> Self {
+        let are_pinned = workers.iter().any(Option::is_some);
+        let read = || Topology::read(SYSFS.as_ref()).ok();
+        Self {
+            workers: workers.to_vec(),
+            available: available_cores(),
+            topology: are_pinned.then(read).flatten(),
+        }
+    }
+
+    /// Who makes memory ready for a worker, if there is a core for it, and the system has a thread for it.
+    pub fn supplier(&self, worker: usize, core: Option<usize>) -> Option<Supplier<FlowMemory>> {
+        let cores = core.map(|core| self.beside(core));
+        let have_room = cores.as_ref().is_none_or(|cores| !cores.is_empty());
+        have_room.then(|| Supplier::start(format!("memory-{worker}"), cores, FlowMemory::make).ok()).flatten()
+    }
+
+    /// The cores on which memory can be made ready for a worker on `core`: those of its node that the process may run on and no worker
+    /// is pinned to.
+    fn beside(&self, core: usize) -> Vec<usize> {
+        let node = |core: usize| self.topology.as_ref()?.core(core)?.node;
+        let beside = |other: &usize| !self.workers.contains(&Some(*other)) && node(*other) == node(core);
+        self.available.iter().copied().filter(beside).collect()
+    }
 }
 
 #[cfg(test)]
@@ -189,8 +217,13 @@ mod tests {
         let cores = available_cores();
         let first = *cores.first().unwrap();
         let all: Vec<_> = cores.iter().copied().map(Some).collect();
-        assert!(cores_beside(first, &all).is_empty(), "every core is a worker's");
-        let beside = cores_beside(first, &[Some(first)]);
+        let full = Neighbourhood::of(&all);
+        assert!(
+            full.beside(first).is_empty() && full.supplier(0, Some(first)).is_none(),
+            "every core is a worker's"
+        );
+        assert!(full.supplier(0, None).is_some(), "the kernel finds it one");
+        let beside = Neighbourhood::of(&[Some(first)]).beside(first);
         assert!(!beside.contains(&first) && beside.iter().all(|core| cores.contains(core)));
     }
 }

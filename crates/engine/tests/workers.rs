@@ -2,15 +2,18 @@
 //! owner of its session.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use crate::rig::{N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, network, packet, rules, tunnel, ue, wait};
-use datapath::command::{Command, Event, Token, Transition};
+use crate::rig::{
+    N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, install_all, network, packet, rules, to_port, tunnel, ue,
+    wait,
+};
+use datapath::command::{Command, Token, Transition};
 use datapath::offload::{Mode, Policy, TakenBack};
 use datapath::{Counters, Reason};
-use engine::{Engine, EngineConfig, EngineError, WorkerReport};
+use engine::{Engine, EngineConfig, EngineError, Model, Sender, WorkerReport};
 use io::Frame;
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemSwitch, MemWire, RssMode};
 use packet::{MacAddr, Teid};
-use session::rules::Tunnel;
+use session::rules::{SdfFilter, Tunnel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -97,7 +100,6 @@ fn packets_reach_the_owner_of_their_session_in_order_and_none_is_lost() {
     assert!(handed_off > u64::from(total) / 4, "only {handed_off} packets were handed off");
 }
 
-/// TEIDs that don't say where their session is, on packets that arrive at one worker and belong to both.
 /// The worker that has nothing to do ends at once; the other goes on for a while, with packets for both.
 #[test]
 fn no_worker_is_said_to_have_died_when_all_are_told_to_stop() {
@@ -132,6 +134,7 @@ fn no_worker_is_said_to_have_died_when_all_are_told_to_stop() {
     }
 }
 
+/// TEIDs that don't say where their session is, on packets that arrive at one worker and belong to both.
 #[test]
 fn after_a_fence_every_worker_knows_the_directory() {
     let (engine, _ports, mut n3, mut n6) = start(2, 2);
@@ -185,17 +188,7 @@ impl Flows {
         let switch = MemSwitch::new(FlowTableConfig::default());
         let (engine, ports, n3, n6) = start_with(2, 2, Some((&switch, mode)));
         let mut engine = engine.unwrap();
-        for index in 0..8 {
-            let rules = Arc::new(rules(index));
-            let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
-            engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
-        }
-        let mut applied = 0;
-        wait("sessions", || {
-            engine.flush();
-            engine.drain(|_, event| applied += u32::from(matches!(event, Event::Applied { .. })));
-            applied == 8
-        });
+        install(&mut engine, 8);
         Self { switch, engine, _ports: ports, n3, n6, sent: 0, arrived: 0, out: Vec::new() }
     }
 
@@ -305,4 +298,47 @@ fn more_workers_than_queues_is_an_error_that_says_so() {
     }
     let (engine, ..) = start(0, 1);
     assert!(matches!(engine, Err(EngineError::Workers(_))));
+}
+
+/// Only for workers that have tables: a dispatcher has none.
+#[test]
+fn memory_for_new_flows_is_made_ready_beside_the_worker() {
+    let ((n3, mut n3_wire), (n6, mut n6_wire)) = (nic(N3_MAC, 2), nic(N6_MAC, 2));
+    let model = Model::Pipeline { dispatchers: 1, sender: Sender::Owner };
+    let config = EngineConfig { cores: vec![None; 2], model, ..EngineConfig::default() };
+    let flows_per_session = u32::from(u16::MAX);
+    let datapath = datapath::Config {
+        flow_supply: 1 << 20,
+        flows_per_session,
+        ..datapath::Config::new(network().view())
+    };
+    let mut engine = Engine::start(&mut [n3, n6], &config, &datapath, Tsc::process()).unwrap();
+    let threads: Vec<_> = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).ok())
+        .filter(|name| name.starts_with("memory-"))
+        .collect();
+    assert_eq!(threads, ["memory-1\n"]);
+    // Each port is a flow of its own.
+    let mut rules = rules(0);
+    rules.pdrs[0].filters = [SdfFilter { protocol: Some(17), ..SdfFilter::default() }].into();
+    install_all(&mut engine, [rules]);
+    let (mut port, mut out) = (0, Vec::new());
+    wait("memory", || {
+        assert!(port < u16::MAX - 32, "the table has grown to {port} flows by itself");
+        let burst = 1 + port..=32 + port;
+        n3_wire.offer(&mut burst.map(|port| to_port(tunnel(0).teid, ue(0), port)).collect());
+        wait("packets", || {
+            n6_wire.collect(&mut out, 64);
+            out.len() == 32
+        });
+        out.clear();
+        port += 32;
+        // Workers look about themselves every millisecond, and the table grows only so often.
+        std::thread::sleep(Duration::from_millis(1));
+        let flows = engine.reports().unwrap()[1].counters.flows;
+        assert_eq!(flows.live(), port.into());
+        flows.memory.supplied > 0
+    });
+    engine.stop().unwrap();
 }

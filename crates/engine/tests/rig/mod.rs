@@ -113,16 +113,21 @@ pub fn rules(index: u32) -> Rules {
 
 /// Installs the first sessions.
 pub fn install(engine: &mut Engine, sessions: u32) {
-    for index in 0..sessions {
-        let rules = Arc::new(rules(index));
-        let (token, transition, query) = (Token(index.into()), Transition::default(), Box::default());
-        engine.post(rules.place.shard, Command::Install { token, rules, transition, query });
+    install_all(engine, (0..sessions).map(rules));
+}
+
+/// Installs sessions with these rules.
+pub fn install_all(engine: &mut Engine, sessions: impl IntoIterator<Item = Rules>) {
+    let (mut asked, mut applied) = (0, 0);
+    for rules in sessions {
+        let (token, transition, query) = (Token(asked), Transition::default(), Box::default());
+        engine.post(rules.place.shard, Command::Install { token, rules: Arc::new(rules), transition, query });
+        asked += 1;
     }
-    let mut applied = 0;
     wait("sessions", || {
         engine.flush();
-        engine.drain(|_, event| applied += u32::from(matches!(event, Event::Applied { .. })));
-        applied == sessions
+        engine.drain(|_, event| applied += u64::from(matches!(event, Event::Applied { .. })));
+        applied == asked
     });
 }
 
@@ -144,6 +149,12 @@ pub fn uplink(teid: Teid, source: Ipv4Addr, dscp: Dscp, number: u32) -> MemFrame
     let outer = from_gnb().udp_without_checksum(2152, 2152).gtpu(teid);
     let inner = outer.ipv4_header(ipv4(source, SERVER, dscp)).udp(1_000, 2_000);
     MemFrame::copy_of(&inner.build(&number.to_be_bytes())).unwrap()
+}
+
+/// A UE's packet to this port.
+pub fn to_port(teid: Teid, source: Ipv4Addr, port: u16) -> MemFrame {
+    let outer = from_gnb().udp_without_checksum(2152, 2152).gtpu(teid);
+    MemFrame::copy_of(&outer.ipv4(source, SERVER).udp(1_000, port).build(&[0; 4])).unwrap()
 }
 
 /// A packet of the data network to a UE.
