@@ -22,10 +22,7 @@ pub fn more(text: &str) -> Result<bool, Failure> {
 
 /// Prints a value as JSON, indented.
 pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
-    let mut json = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the result: {error}")))?;
-    json.push('\n');
-    text(&json)
+    text(&ended(serde_json::to_string_pretty(value))?)
 }
 
 /// Whether this path stands for standard output.
@@ -38,18 +35,18 @@ pub fn report<T: Serialize>(value: &T, path: &Path) -> Result<(), Failure> {
     if is_stdout(path) {
         return json(value);
     }
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Failed, format!("can't write {}: {error}", path.display()))
-    };
-    let mut text = serde_json::to_string_pretty(value).map_err(|error| failed(&error))?;
-    text.push('\n');
-    std::fs::write(path, text).map_err(|error| failed(&error))
+    let text = ended(serde_json::to_string_pretty(value))?;
+    let failed = |error| Failure::new(Exit::Failed, format!("can't write {}: {error}", path.display()));
+    std::fs::write(path, text).map_err(failed)
 }
 
 /// A value as one line of JSON.
 pub fn line<T: Serialize>(value: &T) -> Result<String, Failure> {
-    let mut json = serde_json::to_string(value)
-        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the result: {error}")))?;
-    json.push('\n');
-    Ok(json)
+    ended(serde_json::to_string(value))
+}
+
+/// JSON with the end of its last line.
+fn ended(json: serde_json::Result<String>) -> Result<String, Failure> {
+    let failed = |error| Failure::new(Exit::Failed, format!("can't write the result: {error}"));
+    json.map(|json| json + "\n").map_err(failed)
 }

@@ -270,8 +270,7 @@ fn buffer_bytes(config: &Config, buffered: u32) -> u64 {
 fn exceeds(config: &Config, room: &crate::memory::Room) -> Option<(&'static [&'static str], Wrong)> {
     use control::config::Memory;
 
-    /// Flow entries with their part of the table, at most.
-    const FLOW: u64 = 120;
+    let flow = u64::from(control::upf::BYTES_PER_FLOW);
     let wrong = |what, bytes: u64, available: u64, remedy| Wrong::Memory {
         what,
         megabytes: bytes >> 20,
@@ -302,11 +301,11 @@ fn exceeds(config: &Config, room: &crate::memory::Room) -> Option<(&'static [&'s
         };
         return Some((key, wrong("packet buffers", buffers, room.ordinary, remedy)));
     }
-    let (flows, left) = (u64::from(config.limits.flows_reserved) * FLOW, room.ordinary - buffers);
+    let (flows, left) = (u64::from(config.limits.flows_reserved) * flow, room.ordinary - buffers);
     if flows > left {
         let remedy = format!(
             "lower `limits.flows-reserved` to {} or less: others are taken as flows come",
-            left / FLOW
+            left / flow
         );
         return Some((&["limits", "flows-reserved"], wrong("flow entries", flows, left, remedy)));
     }

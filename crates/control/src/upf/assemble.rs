@@ -24,8 +24,8 @@ use tables::{MeterConfig, Nanos, SharedMarker};
 /// Memory that a worker keeps ready for flow tables that grow, at most: what 512 tables that grow at the same pace take within some
 /// milliseconds, which is as often as it is replenished.
 const SUPPLY: usize = 64 << 20;
-/// What a flow entry takes with its part of the table, about.
-const BYTES_PER_FLOW: usize = 120;
+/// What a flow entry takes with its part of the table, at most.
+pub const BYTES_PER_FLOW: u32 = 120;
 
 /// Eight random bytes of the kernel's: what strangers must not guess.
 pub(super) fn random() -> std::io::Result<u64> {
@@ -310,7 +310,7 @@ fn check_source(section: CheckSource) -> datapath::CheckSource {
 /// Bytes that a worker keeps ready for flow tables that grow: at most [`SUPPLY`], and a quarter of what all its flows may take.
 fn flow_supply(limits: &Limits, workers: usize) -> usize {
     let grow = limits.flows.saturating_sub(limits.flows_reserved) as usize;
-    SUPPLY.min(grow * BYTES_PER_FLOW / 4 / workers)
+    SUPPLY.min(grow * BYTES_PER_FLOW as usize / 4 / workers)
 }
 
 /// The rates of slices, which all workers share.
@@ -396,5 +396,29 @@ fn scaling(config: &Config, defaults: &Scaling) -> Scaling {
             ..defaults.limits
         }),
         ..defaults.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::config::{EXAMPLE, parse};
+
+    #[test]
+    fn workers_keep_a_part_of_what_their_flows_may_take_ready() {
+        let supply = |workers: u32, flows: u32, reserved: u32| {
+            let set = [
+                format!("workers.cores={:?}", (0..workers).collect::<Vec<_>>()),
+                format!("limits.flows={flows}"),
+                format!("limits.flows-reserved={reserved}"),
+            ];
+            let config = parse("example", EXAMPLE, &[], &set).unwrap_or_else(|report| panic!("{report}"));
+            datapath(&config, Net::new().view(), 0, None).flow_supply
+        };
+        assert_eq!(supply(1, 1 << 20, 0), 30 << 20);
+        assert_eq!(supply(2, 1 << 20, 1 << 19), 30 << 18);
+        assert_eq!(supply(1, 1 << 20, 1 << 20), 0, "all of it is there already");
+        assert_eq!(supply(1, 1 << 27, 0), SUPPLY);
     }
 }

@@ -24,7 +24,7 @@ mod offload;
 mod reload;
 mod scale;
 
-pub use assemble::HELD_SHARE;
+pub use assemble::{BYTES_PER_FLOW, HELD_SHARE};
 pub use backend::Backend;
 pub use reload::Reloaded;
 
