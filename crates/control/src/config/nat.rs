@@ -412,6 +412,10 @@ fn place(error: &PlanError, file: &File) -> Vec<Step> {
                 (None, None) => way!["nat", at].to_vec(),
             }
         }
+        PlanError::SameRule(at, _) => {
+            let has_policy = file.nat.get(at).is_some_and(|section| section.forwarding_policy.is_some());
+            way!["nat", at, if has_policy { "forwarding-policy" } else { "network-instance" }].to_vec()
+        }
         PlanError::Duplicate(at) | PlanError::InPool(at) => way!["nat-static", at, "outside"].to_vec(),
         PlanError::PortZero(at) => way!["nat-static", at, "outside-port"].to_vec(),
         PlanError::PrefixLength(at) => way!["nptv6", at, "outside"].to_vec(),
@@ -578,7 +582,7 @@ ipv4 = ["10.45.0.0/16"]
         };
         refused(
             &format!("{}{}", fixed("x", "198.18.0.0/26"), fixed("y", "198.18.1.0/26")),
-            "0.0.0.0/0 overlaps 0.0.0.0/0",
+            "the same packets are pool `x`'s",
         );
         refused(
             &format!("{by_address}{}", fixed("x", "203.0.113.64/26")),
@@ -611,5 +615,14 @@ ipv4 = ["10.45.0.0/16"]
         let again = prefix("fd00::/48", "2001:db8:2::/48");
         points(&format!("{first}{again}"), "inside = 'fd00::/48'", "overlap each other");
         points(&prefix("fd00::/48", "fd00::/48"), "outside = 'fd00::/48'", "overlap each other");
+        let by_rule =
+            |name: &str, more: &str| format!("[[nat]]\nname = '{name}'\n{more}forwarding-policy = 'f'\n");
+        let some = "inside = ['10.45.0.0/16']\n";
+        for [first, second] in [["", ""], [some, ""], ["", some]] {
+            let two = by_rule("x", first) + &by_rule("y", second);
+            points(&two, "forwarding-policy = 'f'", "the same packets are pool `x`'s");
+        }
+        let two = by_rule("x", some) + &by_rule("y", some);
+        points(&two, "inside = ['10.45.0.0/16']", "10.45.0.0/16 overlaps 10.45.0.0/16");
     }
 }

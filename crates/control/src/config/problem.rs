@@ -577,6 +577,9 @@ impl Wrong {
             }
             Self::Nat { error } => match error {
                 PlanError::FewBlocks(..) => "docs/nat.md says how large a pool has to be".to_owned(),
+                PlanError::SameRule(..) => {
+                    "give both pools an `inside` of their own, or one of them another policy or instance".to_owned()
+                }
                 PlanError::Overlap(..) => "an address has one meaning: take one of the two away".to_owned(),
                 _ => "see docs/nat.md".to_owned(),
             },

@@ -247,6 +247,8 @@ pub enum PlanError {
     FewBlocks(usize, u32, Option<u16>),
     /// Two prefixes share addresses; `usize` is the pool of the second.
     Overlap(usize, Ipv4Net, Ipv4Net),
+    /// A pool whose rule another one has, and one of the two has all UEs inside for want of a prefix: the second, and the name of the first.
+    SameRule(usize, String),
     /// A static entry says again what another one says, or what a pool's `inside` can't be: the entry.
     Duplicate(usize),
     /// A whole public address that a pool gives out port by port.
@@ -281,6 +283,7 @@ impl std::fmt::Display for PlanError {
                 }
             }
             Self::Overlap(_, first, second) => write!(f, "{second} overlaps {first}"),
+            Self::SameRule(_, first) => write!(f, "the same packets are pool `{first}`'s"),
             Self::Duplicate(_) => f.write_str("another entry says where this leads"),
             Self::InPool(_) => f.write_str(
                 "the address belongs to a pool, whose ports are given out: forward single ports of it",
@@ -397,11 +400,11 @@ impl Plan {
             return Err(PlanError::TooManyPools);
         }
         // Public addresses are nobody else's; UEs' may be several pools', if different rules choose these.
-        let mut seen: Vec<(Option<Choice>, Ipv4Net)> = Vec::new();
+        let mut seen: Vec<(&Settings, Option<Choice>, Ipv4Net)> = Vec::new();
         for (at, settings) in pools.iter().enumerate() {
             let inside = settings.everybody_inside().map(|net| (Some(settings.rule), net));
             for (whose, prefix) in inside.chain(settings.outside.iter().map(|net| (None, *net))) {
-                let meets = |(other, net): &&(Option<Choice>, Ipv4Net)| {
+                let meets = |(_, other, net): &&(&Settings, Option<Choice>, Ipv4Net)| {
                     // Whom a rule alone says, whatever the address, is no prefix that public ones could lie in.
                     let apart = if other.is_some() && whose.is_some() {
                         *other != whose
@@ -410,10 +413,16 @@ impl Plan {
                     };
                     !apart && (net.contains(&prefix) || prefix.contains(net))
                 };
-                if let Some((_, other)) = seen.iter().find(meets) {
-                    return Err(PlanError::Overlap(at, *other, prefix));
+                if let Some((first, other, net)) = seen.iter().find(meets) {
+                    // What nobody wrote is not told.
+                    let are_all = first.inside.is_empty() || settings.inside.is_empty();
+                    return Err(if other.is_some() && whose.is_some() && are_all {
+                        PlanError::SameRule(at, first.name.clone())
+                    } else {
+                        PlanError::Overlap(at, *net, prefix)
+                    });
                 }
-                seen.push((whose, prefix));
+                seen.push((settings, whose, prefix));
             }
         }
         let places = self.places(pools);
