@@ -233,15 +233,22 @@ mod tests {
     #[test]
     fn who_is_being_ended_says_nothing_more() {
         let asked = Asked { flag: Arc::new(AtomicBool::new(true)), heard: Arc::default() };
-        let (said, heard) = (AtomicBool::new(false), Arc::clone(&asked.heard));
+        let ([begun, said], heard) = ([false; 2].map(AtomicBool::new), Arc::clone(&asked.heard));
         std::thread::scope(|scope| {
             unless_heard(&heard, || {
-                scope.spawn(|| said.store(asked.is_to_end(), Ordering::Relaxed));
-                std::thread::yield_now();
-                // The process would be gone by now.
+                scope.spawn(|| {
+                    begun.store(true, Ordering::Relaxed);
+                    said.store(asked.is_to_end(), Ordering::Relaxed);
+                });
+                while !begun.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                // It asks about now, and the process would be gone by then.
+                std::thread::sleep(Duration::from_millis(20));
                 assert!(!said.load(Ordering::Relaxed));
             });
         });
+        assert!(said.load(Ordering::Relaxed), "it waited, and no longer than that");
     }
 
     #[test]
