@@ -1,8 +1,6 @@
 //! One worker's state, and the order in which a burst meets it.
 
 use crate::ahead;
-use crate::command::{Command, Event, SessionSnapshot};
-use crate::compile;
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::export::{Export, Ledger};
@@ -14,19 +12,17 @@ use crate::limits::Rates;
 use crate::load::ShardLoads;
 use crate::mirror::Taps;
 use crate::nat;
-use crate::neighbour::Word;
 use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::overload::Overload;
 use crate::parse::{self, Kind, Meta};
 use crate::peer::NO_PEER;
 use crate::room::Room;
-use crate::shard::{self, Refusal, Shard};
+use crate::shard::Shard;
 use crate::slice::{Share, SliceTraffic};
 use crate::{Config, Reason};
 use io::{BURST, Frame, FramePool};
 use packet::rss;
-use session::usage::Trigger;
 use session::{SHARDS, ShardId};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -72,7 +68,7 @@ pub struct Datapath<F: Frame> {
     /// What packets of sessions with flows are looked up by: for each packet of a burst, or none while no session here has flows.
     lookups: Vec<Option<Lookup>>,
     /// Sessions here whose rules have records of their own.
-    divided: usize,
+    pub(crate) divided: usize,
     overload: Overload,
     /// For flows.
     pub(crate) room: Room,
@@ -94,9 +90,6 @@ pub struct Datapath<F: Frame> {
     /// Reused by everything that builds packets of our own.
     pub(crate) scratch: Vec<u8>,
 }
-
-/// Neighbours' places that are looked at between two bursts: some microseconds.
-const LOOK: u32 = 512;
 
 impl<F: Frame> Datapath<F> {
     /// A worker without shards.
@@ -138,7 +131,7 @@ impl<F: Frame> Datapath<F> {
         datapath
     }
 
-    fn size_counters(&mut self) {
+    pub(crate) fn size_counters(&mut self) {
         let interfaces = self.network.view.interfaces().len();
         let pools = self.nat.as_ref().map_or(0, |plan| plan.names().count());
         self.counters.nat.resize(pools, nat::PoolCounters::default());
@@ -210,39 +203,6 @@ impl<F: Frame> Datapath<F> {
         shard.flows.reserve(self.config.flows_reserved_per_shard);
         shard.nat = self.nat.as_ref().map(|plan| Self::translations(&self.config, plan, id));
         Box::new(shard)
-    }
-
-    /// A shard's, of which there are none yet.
-    fn translations(config: &Config, plan: &Arc<nat::Plan>, id: ShardId) -> Box<nat::State> {
-        let seed = config.seed ^ (id.index() as u64) << 48;
-        let limit = config.mappings_per_shard;
-        Box::new(nat::State::new(Arc::clone(plan), id.index() as u16, limit, seed.rotate_left(41)))
-    }
-
-    /// Translates by another plan from now on, if it is another one.
-    fn translate_by(&mut self, now: Nanos, plan: Option<Arc<nat::Plan>>, events: &mut Vec<Event>) {
-        let Some(plan) = plan.filter(|plan| self.nat.as_ref().is_none_or(|old| !Arc::ptr_eq(old, plan)))
-        else {
-            return;
-        };
-        self.nat = Some(plan);
-        self.size_counters();
-        for id in ShardId::all() {
-            self.follow_plan(now, id, events);
-        }
-    }
-
-    /// A shard's translations go by the plan that this worker goes by, if that is not an earlier one than their own: they may come from a
-    /// worker that was told sooner or later.
-    fn follow_plan(&mut self, now: Nanos, id: ShardId, events: &mut Vec<Event>) {
-        let Some(plan) = &self.nat else { return };
-        let Some(Some(shard)) = self.shards.get_mut(id.index()) else { return };
-        match &mut shard.nat {
-            Some(state) => {
-                state.follow(plan, &mut nat::Ledger { now, events, counters: &mut self.counters.nat });
-            }
-            none => *none = Some(Self::translations(&self.config, plan, id)),
-        }
     }
 
     /// Whether this worker owns the shard.
@@ -650,174 +610,8 @@ impl<F: Frame> Datapath<F> {
         self.keep_budget();
     }
 
-    /// Carries out an order of the control side.
-    pub fn apply<P: FramePool<Frame = F>>(
-        &mut self,
-        now: Nanos,
-        command: Command,
-        out: &mut Outbox<F>,
-        pool: &mut P,
-    ) {
-        let mut cx = Context { now, out, pool };
-        match command {
-            Command::Install { token, rules, transition, query } => {
-                match self.install(&mut cx, &rules, &transition, &query) {
-                    Ok(installed) => cx.out.events.push(Event::Applied {
-                        token,
-                        found: installed.found,
-                        usage: installed.usage,
-                    }),
-                    Err(refusal) => cx.out.events.push(Event::Refused { token, refusal }),
-                }
-            }
-            Command::Remove { token, session: place } => {
-                let removed = self.shards.get_mut(place.shard.index()).and_then(|shard| {
-                    let shard = shard.as_deref_mut()?;
-                    let before = shard.divided();
-                    let removed = shard.remove(place.slot);
-                    self.divided = self.divided - before + shard.divided();
-                    removed
-                });
-                self.purge_flows(cx.now, place.shard);
-                let event = match removed {
-                    Some(mut session) => {
-                        if let Some(shard) = self.shard_mut(place.shard) {
-                            shard.buffered -= session.waiting.len() as u32;
-                        }
-                        self.forget_translations(&mut cx, place.shard, &session.rules, None);
-                        self.network.peers.release_all(&session.peers);
-                        for frame in session.waiting.drain(..) {
-                            self.counters.buffered -= 1;
-                            self.counters.drop(Reason::BufferDiscarded);
-                            drop(frame);
-                        }
-                        cx.out.events.extend(mirrors_ended(std::mem::take(&mut session.mirrors)));
-                        let usage = session.books.report(&session.rules, &[], Trigger::Termination);
-                        Event::Applied { token, found: true, usage }
-                    }
-                    None => Event::Applied { token, found: false, usage: Vec::new() },
-                };
-                cx.out.events.push(event);
-            }
-            Command::Query { token, session, urrs, trigger } => {
-                let mut event = Event::Applied { token, found: false, usage: Vec::new() };
-                if let Some(shard) = self.shard_mut(session.shard) {
-                    shard.fold(session.slot);
-                    if let Some(session) = shard.session_mut(session.slot) {
-                        let usage = session.books.report(&session.rules, &urrs, trigger);
-                        event = Event::Applied { token, found: true, usage };
-                    }
-                    shard.grant(session.slot);
-                }
-                cx.out.events.push(event);
-            }
-            Command::Inspect { token, session } => {
-                let snapshot = self.snapshot(session).map(Box::new);
-                cx.out.events.push(Event::Snapshot { token, session: snapshot });
-            }
-            Command::Neighbours { token, from } => {
-                let (seen, next) = self.network.neighbours.look(from, LOOK);
-                cx.out.events.push(Event::Neighbours { token, seen: seen.into(), next });
-            }
-            Command::Directory { teid, place } => self.directory.set_teid(teid, place),
-            Command::AddressDirectory { prefix, session } => self.directory.set_prefix(prefix, session),
-            Command::Limits(config) => self.change_limits(&config),
-            Command::Mirror(order) => self.change_mirrors(&mut cx, order),
-            Command::FlowMarks(marks) => self.set_marks(marks),
-            Command::Neighbour { interface, address, mac, confirmed } => {
-                let word = Word::Shared { confirmed };
-                self.network.hear(&mut cx, &mut self.counters, interface, address, mac, word);
-            }
-            Command::Net(view) => {
-                let plan = view.nat().cloned();
-                self.network.replace(&mut cx, &mut self.counters, view);
-                self.size_counters();
-                self.translate_by(now, plan, &mut cx.out.events);
-            }
-        }
-        self.settle(&mut cx);
-    }
-
     pub(crate) fn shard_mut(&mut self, id: ShardId) -> Option<&mut Shard<F>> {
         self.shards.get_mut(id.index())?.as_deref_mut()
-    }
-
-    fn install<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        rules: &std::sync::Arc<session::rules::Rules>,
-        transition: &crate::command::Transition,
-        query: &[pfcp::UrrId],
-    ) -> Result<shard::Installed, Refusal> {
-        let Some(Some(shard)) = self.shards.get_mut(rules.place.shard.index()) else {
-            return Err(Refusal::NotOwned);
-        };
-        let mut peers = Vec::with_capacity(rules.fars.len());
-        let mut full = false;
-        for far in &rules.fars {
-            let peer =
-                compile::remote(far.action).map_or(Some(NO_PEER), |peer| self.network.acquire_peer(peer));
-            full |= peer.is_none();
-            peers.push(peer.unwrap_or(NO_PEER));
-        }
-        if full {
-            self.network.peers.release_all(&peers);
-            return Err(Refusal::TooManyPeers);
-        }
-        let former = shard.nat.as_ref().and_then(|_| shard.session(rules.place.slot));
-        let former = former.map(|session| Arc::clone(&session.rules));
-        let before = shard.divided();
-        let installed = shard.install(rules, peers.clone().into(), query, &transition.end_markers, cx.now);
-        self.divided = self.divided - before + shard.divided();
-        let (mut installed, before) = match installed {
-            Ok(done) => done,
-            Err(refusal) => {
-                self.network.peers.release_all(&peers);
-                return Err(refusal);
-            }
-        };
-        if let Some(former) = former {
-            self.forget_translations(cx, rules.place.shard, &former, Some(rules));
-        }
-        for (peer, teid) in &installed.left {
-            self.end_marker(cx, *peer, *teid);
-        }
-        if installed.replaced {
-            self.purge_flows(cx.now, rules.place.shard);
-        }
-        cx.out.events.extend(mirrors_ended(std::mem::take(&mut installed.mirrors)));
-        // Only now: the old tunnel's far end was still needed.
-        self.network.peers.release_all(&before);
-        self.flush(cx, rules.place, transition.drop_buffered || installed.replaced);
-        Ok(installed)
-    }
-
-    /// A session is gone: its flows follow, the first of them now.
-    fn purge_flows(&mut self, now: Nanos, shard: ShardId) {
-        let Some(Some(shard)) = self.shards.get_mut(shard.index()) else { return };
-        let (export, counters) = (&mut self.export, &mut self.counters.flows);
-        shard.purge_flows(&mut Ledger { now, export, counters, room: &mut self.room });
-    }
-
-    fn snapshot(&mut self, place: session::SessionRef) -> Option<SessionSnapshot> {
-        let shard = self.shard_mut(place.shard)?;
-        shard.fold(place.slot);
-        shard.grant(place.slot);
-        let id = shard.id();
-        let session = shard.session(place.slot)?;
-        let pdrs = session.rules.pdrs.iter().zip(&session.books.pdrs);
-        let (last_packet, last_measured) = session.books.activity(&session.rules);
-        Some(SessionSnapshot {
-            seid: session.rules.seid,
-            shard: id,
-            pdrs: pdrs.map(|(pdr, state)| (pdr.id, state.packets, state.bytes)).collect(),
-            urrs: session.books.measured(&session.rules).collect(),
-            consumed: session.books.consumed(&session.rules).collect(),
-            drops: session.drops(),
-            buffered: session.waiting.len() as u32,
-            last_packet,
-            last_measured,
-        })
     }
 
     /// Regular work: unanswered solicitations, fragments that wait too long, flows that ended. Call about every millisecond.
@@ -856,11 +650,6 @@ impl FlowMemory {
     pub fn make(wish: Wish) -> Self {
         Self(wish.make())
     }
-}
-
-/// Told if a session had mirrors.
-fn mirrors_ended(numbers: Vec<u16>) -> Option<Event> {
-    (!numbers.is_empty()).then_some(Event::MirrorsEnded { numbers })
 }
 
 /// The destination of an IPv6 packet that was checked in parsing.

@@ -69,7 +69,7 @@
 //!
 //! # The files, in a packet's order
 //!
-//! - `datapath`: the worker, its phases and its orders ([`command`]); [`parse`], `sources`: who can't have sent it; `directory`; `feeder`: does
+//! - `datapath`: the worker and its phases; `orders`: what control wants of it ([`command`]); [`parse`], `sources`: who can't have sent it; `directory`; `feeder`: does
 //!   it come from the tunnel's other end;
 //!   `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
@@ -130,6 +130,7 @@ mod neighbour;
 pub mod net;
 mod network;
 pub mod offload;
+mod orders;
 mod outbox;
 mod overload;
 pub mod parse;

@@ -14,7 +14,7 @@
 //!   its last mapping left goes back. One line of log per block says all that is needed (RFC 6888 REQ-13, RFC 7422).
 //! - `mapping`: one shard's mappings and their timers; from inside by hash, from outside by arrays.
 //! - `translate`: the bytes, and those of packets that ICMP errors quote. `prefix`: IPv6, stateless (RFC 6296).
-//! - `path`: where packets meet all this.
+//! - `path`: where packets meet all this; `follow`: how another plan takes its place.
 //!
 //! Behaviour follows RFC 4787 (UDP), RFC 5382 (TCP), RFC 5508 (ICMP), RFC 6888 (carrier-grade NAT) and RFC 7857: mapping is
 //! endpoint-independent, pooling paired, hairpinning works, ports are chosen at random within a block (RFC 6056) and keep their
@@ -26,6 +26,7 @@
 //! **When not to use it.** For protocols without ports (but whole static addresses), for payloads that carry addresses (there are no
 //! application gateways), and where UEs in one shard want more ports than its share of the pool has.
 
+mod follow;
 mod mapping;
 mod path;
 mod plan;
