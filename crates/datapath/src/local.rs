@@ -61,21 +61,23 @@ impl<F: Frame> Datapath<F> {
         arp::emit_reply(&mut reply, interface.mac, &message);
         let answer = !request && interface.owns(IpAddr::V4(message.target_ip()));
         // Our own address claimed by another station is not a neighbour; nor is a probe without a sender (RFC 5227).
-        if !sender.is_unspecified() && !self.network.view.is_own(IpAddr::V4(sender)) {
-            if !self.network.may_be_neighbour(meta.interface, IpAddr::V4(sender)) {
-                self.counters.drop(Reason::ForeignNeighbour);
-                return;
-            }
+        let heard = !sender.is_unspecified() && !self.network.view.is_own(IpAddr::V4(sender));
+        if heard && !self.network.may_be_neighbour(meta.interface, IpAddr::V4(sender)) {
+            self.counters.drop(Reason::ForeignNeighbour);
+            return;
+        }
+        let answered = request && for_us && self.rates.icmp.allow(cx.now);
+        if heard {
             let word = if answer {
                 Word::Answer { replace: true }
             } else {
-                Word::Unasked { replace: true, to_us: request && for_us }
+                Word::Unasked { replace: true, to_us: answered }
             };
             self.network.hear(cx, &mut self.counters, meta.interface, IpAddr::V4(sender), mac, word);
         }
         if !request || !for_us {
             self.counters.consumed += 1;
-        } else if self.rates.icmp.allow(cx.now) {
+        } else if answered {
             if let Some(to) = frame.bytes_mut().get_mut(place) {
                 to.copy_from_slice(&reply);
             }
@@ -175,13 +177,14 @@ impl<F: Frame> Datapath<F> {
                     self.counters.drop(Reason::IgnoredMulticast);
                     return true;
                 };
+                let answered = self.rates.icmp.allow(cx.now);
                 if let Some(sender) = options.source_mac()
                     && !ip.source().is_unspecified()
                 {
-                    let word = Word::Unasked { replace: true, to_us: true };
+                    let word = Word::Unasked { replace: true, to_us: answered };
                     self.network.hear(cx, &mut self.counters, meta.interface, source, sender, word);
                 }
-                if !self.rates.icmp.allow(cx.now) {
+                if !answered {
                     self.counters.drop(Reason::ErrorRateLimited);
                     return true;
                 }

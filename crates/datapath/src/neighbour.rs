@@ -63,7 +63,8 @@ pub enum Word {
         /// See above.
         replace: bool,
     },
-    /// He said so unasked. `to_us`: because he wants to talk to us.
+    /// He said so unasked. `to_us`: because he wants to talk to us, and is answered. In a flood of such questions most are not, and
+    /// make no entries that others would have to leave for.
     Unasked {
         /// See above.
         replace: bool,

@@ -69,6 +69,8 @@ fn more_neighbours_are_remembered() {
     config.neighbours = 8;
     let mut worker = Worker::of(config, 2, |_| true);
     let remembered = |worker: &mut Worker| {
+        // All of them are answered.
+        worker.now = worker.now.plus(Nanos::SECOND);
         for host in 10..60 {
             let mut request = [0; packet::arp::LEN];
             let mac = MacAddr([2, 9, 9, 9, 9, host]);

@@ -220,3 +220,34 @@ fn neighbour_solicitations_and_pings_are_answered() {
     assert!(icmp.checksum_ok());
     assert_eq!(icmp.echo(), Some(packet::icmpv4::Echo { request: false, ..echo }));
 }
+
+/// Whoever asks us is a neighbour (RFC 4861 §7.2.3), if he is answered: a flood of questions turns over no table.
+#[test]
+fn a_flood_of_questions_makes_no_more_neighbours_than_it_gets_answers() {
+    for v6 in [false, true] {
+        let config = Config { icmp_rate: 100, ..Config::new(net(true).view()) };
+        let mut worker = Worker::of(config, 2, |_| true);
+        let question = |host: u16| {
+            let mac = MacAddr([2, 9, 9, 9, (host >> 8) as u8, host as u8]);
+            if v6 {
+                let sender = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 7, host);
+                let own = Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, 1);
+                let mut packet = Vec::new();
+                ndp::emit_neighbour_solicitation(&mut packet, sender, mac, own);
+                let group = ndp::multicast_mac(ndp::solicited_node(own));
+                [&group.0[..], &mac.0, &[0x86, 0xdd], &packet].concat()
+            } else {
+                let mut request = [0; arp::LEN];
+                arp::emit_request(&mut request, mac, Ipv4Addr::new(192, 0, 2, host as u8), N3_IP);
+                [&[0xff; 6][..], &mac.0, &[8, 6], &request].concat()
+            }
+        };
+        worker.process(0, &(10..110).map(question).collect::<Vec<_>>());
+        assert_eq!(worker.sent(0).len(), 10, "a tenth of a second's answers");
+        worker.apply(Command::Neighbours { token: Token(7), from: 0 });
+        let Some(Event::Neighbours { seen, .. }) = worker.events().pop() else { panic!() };
+        let made = seen.iter().filter(|seen| seen.mac.is_some_and(|mac| mac.0[1..4] == [9; 3])).count();
+        assert_eq!(made, 10);
+        assert_eq!(worker.dropped(Reason::ErrorRateLimited), 90);
+    }
+}
