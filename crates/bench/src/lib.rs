@@ -44,6 +44,7 @@ pub mod rig;
 pub mod saturated;
 pub mod scale;
 pub mod scene;
+pub mod search;
 pub mod seeds;
 pub mod skew;
 pub mod svg;

@@ -11,10 +11,10 @@
 //! good if no packet was lost in a trial. RFC 2544 asks for trials of 60 seconds; these are shorter, as stated.
 //!
 //! **What the machine did** is not the box's. A receive queue of 4,096 packets lasts for less than a millisecond at five million a second, and a
-//! shared machine takes a core away for longer. A trial with losses in which a thread was kept from running, in all, for longer than a queue lasts
-//! (by the kernel's account, by what the host stole of a core in use), in which a round of the generator took as long, or in which the generator did not collect what was
-//! sent to it, says nothing: it is void and repeated, up to [`VOID`] times. One that failed without any of this is repeated once, since a
-//! host doesn't tell everything. All of them are counted, and a rate whose trials were all void is told: it was not found out about.
+//! shared machine takes a core away for longer. A trial with losses in which a thread was kept from running, in all, for longer than a queue
+//! lasts (by the kernel's account, by what the host stole of a core in use), in which a round of the generator took as long, or in which
+//! the generator did not collect what was sent to it, says nothing: it is void, and repeated ([`crate::search`]). A rate whose trials were
+//! all void is told: it was not found out about.
 //!
 //! **The host's part.** Before each latency trial, the same thread does nothing but read the clock ([`crate::jitter`]):
 //! `host_jitter_us` is what packets would have waited in a box that takes no time.
@@ -26,22 +26,16 @@ use crate::profiles::{self, PROFILES, Profile, Sizes};
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::scene::Scene;
+use crate::search::{KEPT_UP, Outcome, Trials, search};
 use crate::wire::{Offer, Trial, Wire, WireError};
 use engine::placement::available_cores;
 use io::replay::Stream;
-use loadgen::latency::LatencySummary;
 use tables::clock::Tsc;
 
 /// 5-tuples of a session, both ways: two flow entries each.
 const ENTRIES_PER_SESSION: usize = 32;
 /// Parts of the zero-loss rate at which latency is measured, in percent.
 const LOADS: [u64; 3] = [10, 50, 90];
-/// A trial in which the generator offered less than this share of what it should is none.
-const KEPT_UP: f64 = 0.95;
-/// Void trials of one rate, until it is given up.
-const VOID: u64 = 5;
-/// Trials that failed for no reason that the machine tells of, likewise.
-const FAILED: u64 = 2;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -203,58 +197,6 @@ impl Point {
     }
 }
 
-/// What came of a trial.
-#[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
-    /// Packets a second that were really offered.
-    per_second: f64,
-    lost: u64,
-    /// The machine kept a thread from running for longer than a receive queue lasts, in all.
-    held_up: bool,
-    latency: LatencySummary,
-}
-
-/// How many trials there were, and what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Trials {
-    passed: u64,
-    /// Packets were lost, or not all offered, and the machine tells of nothing that it did.
-    failed: u64,
-    /// Likewise, and it does.
-    void: u64,
-    /// Rates of which no trial was anything else.
-    unknown: u64,
-}
-
-impl Trials {
-    const fn add(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.void += other.void;
-        self.unknown += other.unknown;
-    }
-
-    fn report(&self, report: &mut Report, mode: &'static str) {
-        let Self { passed, failed, void, unknown } = *self;
-        for (became, trials) in [("passed", passed), ("failed", failed), ("void", void)] {
-            let params = [("became", became.into()), ("mode", mode.into())];
-            report.results.push(Measured::of("trials", "trials", &params, &[trials as f64]));
-        }
-        if void > 0 {
-            report.notes.push(format!(
-                "{mode}: {void} of {} trials are void, because threads were kept from running, in all, over the trial, for longer than a receive queue lasts",
-                passed + failed + void
-            ));
-        }
-        if unknown > 0 {
-            report.notes.push(format!(
-                "{mode}: of {unknown} rates each trial was void, {VOID} times in a row; they count as not passed, so that the zero-loss rates \
-                 above are what this machine let through and not the box's limit"
-            ));
-        }
-    }
-}
-
 /// Whether a thread that was kept from running for so long in all, over a trial, may have let a receive queue overflow.
 fn overflows(held_up: f64, point: &Point, per_second: f64) -> bool {
     let busiest = point.rates(per_second).into_iter().fold(0.0, f64::max);
@@ -269,54 +211,6 @@ trait Tester {
     fn offer(&mut self, point: &Point, per_second: f64, seconds: f64) -> Result<Outcome, WireError>;
     /// Called before each latency measurement, which takes so long.
     fn rest(&mut self, _seconds: f64) {}
-}
-
-/// What a search found.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Found {
-    /// The highest rate that was really offered without loss; zero: none.
-    per_second: f64,
-    trials: Trials,
-}
-
-impl Found {
-    /// The outcome of a trial of this rate that passed, if there is one.
-    fn attempt<E>(
-        &mut self,
-        rate: f64,
-        offer: &mut impl FnMut(f64) -> Result<Outcome, E>,
-    ) -> Result<Option<Outcome>, E> {
-        let (mut failed, mut void) = (0, 0);
-        let mut passed = None;
-        while passed.is_none() && failed < FAILED && void < VOID {
-            let outcome = offer(rate)?;
-            if outcome.lost == 0 && outcome.per_second >= rate * KEPT_UP {
-                passed = Some(outcome);
-            } else if outcome.held_up {
-                void += 1;
-            } else {
-                failed += 1;
-            }
-        }
-        let unknown = passed.is_none() && failed == 0;
-        let (passes, unknown) = (u64::from(passed.is_some()), u64::from(unknown));
-        self.trials.add(Trials { passed: passes, failed, void, unknown });
-        Ok(passed)
-    }
-}
-
-/// Halves the interval from nothing to `most` until it is no wider than `width`.
-fn search<E>(most: f64, width: f64, mut offer: impl FnMut(f64) -> Result<Outcome, E>) -> Result<Found, E> {
-    let (mut good, mut bad) = (0.0, most);
-    let mut found = Found::default();
-    while bad - good > width {
-        let rate = f64::midpoint(good, bad);
-        match found.attempt(rate, &mut offer)? {
-            Some(outcome) => (good, found.per_second) = (rate, outcome.per_second),
-            None => bad = rate,
-        }
-    }
-    Ok(found)
 }
 
 /// The zero-loss rate of a point, and latency at parts of it.
@@ -486,71 +380,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::path;
-
-    fn ideal(limit: f64) -> impl FnMut(f64) -> Result<Outcome, ()> {
-        move |rate| Ok(Outcome { per_second: rate, lost: u64::from(rate > limit), ..Outcome::default() })
-    }
-
-    #[test]
-    fn the_search_ends_just_below_the_limit() {
-        let _alone = crate::crew::alone();
-        for limit in [1.0, 17.0, 40.0, 99.0, 124.0] {
-            let found = search(125.0, 0.5, ideal(limit)).unwrap();
-            assert!(found.per_second <= limit && found.per_second > limit - 0.5, "{found:?} of {limit}");
-        }
-        assert_eq!(
-            search(125.0, 1.0, ideal(0.0)).unwrap().per_second.total_cmp(&0.0),
-            std::cmp::Ordering::Equal
-        );
-    }
-
-    #[test]
-    fn one_loss_is_forgiven_and_counted_two_are_not() {
-        let _alone = crate::crew::alone();
-        let mut trials = 0;
-        let once = |rate: f64| -> Result<Outcome, ()> {
-            trials += 1;
-            Ok(Outcome { per_second: rate, lost: u64::from(trials == 1), ..Outcome::default() })
-        };
-        let found = search(100.0, 1.0, once).unwrap();
-        assert!(found.per_second > 98.0 && found.trials.failed == 1, "{found:?}");
-        // A generator that offers less than it should proves nothing.
-        let slow = |rate: f64| -> Result<Outcome, ()> {
-            Ok(Outcome { per_second: rate.min(30.0), ..Outcome::default() })
-        };
-        let found = search(100.0, 1.0, slow).unwrap();
-        assert!(found.per_second <= 30.0 && found.per_second > 28.0, "{found:?}");
-    }
-
-    #[test]
-    fn what_the_machine_did_is_void_and_not_held_against_the_box() {
-        // Whatever is offered, the first four trials of a rate are disturbed.
-        let (mut last, mut times) = (0.0, 0);
-        let shared = |rate: f64| -> Result<Outcome, ()> {
-            times = if rate.total_cmp(&last).is_eq() { times + 1 } else { 0 };
-            last = rate;
-            Ok(Outcome {
-                per_second: rate,
-                lost: u64::from(times < 4 || rate > 50.0),
-                held_up: times < 4,
-                ..Outcome::default()
-            })
-        };
-        let found = search(100.0, 1.0, shared).unwrap();
-        assert!(found.per_second > 49.0 && found.per_second <= 50.0, "{found:?}");
-        let Trials { passed, failed, void, unknown } = found.trials;
-        // Seven rates: each four times for nothing, and then once or twice.
-        assert_eq!((passed + failed / 2, void, unknown), (7, 28, 0), "{found:?}");
-        // A machine that never lets it run says nothing of the box, and that is no error either.
-        let never =
-            |_: f64| -> Result<Outcome, ()> { Ok(Outcome { lost: 1, held_up: true, ..Outcome::default() }) };
-        let found = search(100.0, 1.0, never).unwrap();
-        assert_eq!(found.trials, Trials { void: 35, unknown: 7, ..Trials::default() });
-        let mut report = Report::new("ndr", &Tsc::process());
-        found.trials.report(&mut report, "wire");
-        assert_eq!(report.median("trials", &[("became", "void".into())]), Some(35.0));
-        assert!(report.notes.iter().any(|note| note.contains("not the box's limit")), "{report}");
-    }
 
     /// Somebody's packets, three quarters of them downlink.
     fn point(scene: Scene) -> Point {
