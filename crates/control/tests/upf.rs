@@ -4,7 +4,7 @@
 use crate::bench::{Established, Smf, measured, threshold, urr};
 use control::config::nat::Nat;
 use control::config::{self, Config};
-use control::ctl::{CtlBackend, SessionQuery};
+use control::ctl::{CtlBackend, SessionQuery, SessionSelector};
 use control::upf::{Backend, Options, Reloaded, Upf, UpfError};
 use engine::WorkerReport;
 use io::mem::{MemConfig, MemFrame, MemNic, MemPool, MemRx, MemTx, MemWire};
@@ -15,7 +15,7 @@ use pfcp::ie::UsageReport;
 use pfcp::message::SessionEstablishmentResponse;
 use pfcp::message_type::MessageType;
 use pfcp::{Cause, Seid};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -161,6 +161,15 @@ impl Rig {
         let again = self.backend.reload(parse(file)).unwrap();
         assert_eq!(again, Reloaded { changed: Vec::new(), ..told.clone() });
         told
+    }
+
+    /// From where a session's tunnel is said to be fed.
+    fn heard(&self, session: &Established) -> Option<IpAddr> {
+        let named = SessionSelector { seid: Some(session.seid.into()), ..SessionSelector::default() };
+        let detail = self.backend.session(&named).unwrap();
+        let fed: Vec<_> = detail.pdrs.iter().filter(|pdr| pdr.teid.is_some()).map(|pdr| pdr.heard).collect();
+        assert_eq!((fed.len(), detail.pdrs.len()), (1, 2));
+        fed[0]
     }
 
     /// What is in force, read as a file.
@@ -501,16 +510,22 @@ fn tunnels_are_fed_from_where_the_configuration_says() {
         |rig: &Rig| rig.backend.drops().unwrap().iter().any(|line| line.reason == "foreign-far-end");
     rig.until("a drop", |rig| dropped(rig));
     rig.up(&session);
+    assert_eq!(rig.heard(&session), Some(GNB.into()));
     // Without the check a stranger's packet passes as the gNB's do.
     let told = rig.reload(FILE);
     assert_eq!((told.changed, told.restart.len()), (vec!["n3.check-source"], 0));
     assert_eq!(rig.in_force().n3, parse(FILE).n3);
     let stranger = Ipv4Addr::new(192, 0, 2, 66);
     assert_eq!(rig.up_from(stranger, &session), ROUTERS[0]);
+    assert_eq!(rig.heard(&session), None);
+    // Who is there first is learned, and can be asked for.
+    rig.reload(&format!("{FILE}[n3]\ncheck-source = \"learn\"\n"));
+    assert_eq!(rig.up_from(stranger, &session), ROUTERS[0]);
+    assert_eq!(rig.heard(&session), Some(stranger.into()));
     rig.stop.store(true, Ordering::Relaxed);
     let (ended, _, usage) = rig.end();
     assert!(ended.is_ok());
-    assert_eq!(usage[0].volume.unwrap().total.unwrap(), 300, "what was dropped is not counted");
+    assert_eq!(usage[0].volume.unwrap().total.unwrap(), 400, "what was dropped is not counted");
 }
 
 #[test]

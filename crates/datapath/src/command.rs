@@ -252,6 +252,8 @@ pub struct SessionSnapshot {
     pub drops: Vec<(crate::Reason, u64)>,
     /// Packets waiting.
     pub buffered: u32,
+    /// From where packets of its tunnels passed last, while sources are checked.
+    pub heard: Vec<(packet::Teid, std::net::IpAddr)>,
     /// When its last packet was forwarded, or dropped by a gate, meter or quota; 0: none so far.
     pub last_packet: tables::Nanos,
     /// When each URR last measured a packet, in the rules' order; 0: none so far.

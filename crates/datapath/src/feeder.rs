@@ -22,7 +22,7 @@ use crate::forward::inner_source;
 use crate::near;
 use crate::parse::{Kind, Meta};
 use crate::record::coarse;
-use crate::shard::Shard;
+use crate::shard::{Session, Shard};
 use crate::slow::{SourceOf, are_all_uplink, source_of};
 use io::Frame;
 use packet::Teid;
@@ -151,6 +151,16 @@ impl<F> Shard<F> {
         let source = outer_source(frame, meta);
         let same = feeder.source == source && !feeder.former;
         same || judge(self.check_source, now, &session.rules, &feeder, &Arrival { meta, frame, source }).0
+    }
+
+    /// Who feeds a session's tunnels, as far as that is remembered. Those from before the last change of ends do no more.
+    pub(crate) fn heard(&self, session: &Session<F>) -> Vec<(Teid, IpAddr)> {
+        let feeder = |slot: &u16| {
+            let feeder = self.feeders.get(*slot as usize)?;
+            let source = (feeder.source != 0 && !feeder.former).then(|| near::address(feeder.source))??;
+            Some((Teid(self.tunnels.get(*slot as usize)?.teid), source))
+        };
+        session.tunnels.iter().filter_map(feeder).collect()
     }
 
     /// The session in this slot gets other rules: its tunnels may have other ends from now on, or be new ones.

@@ -183,6 +183,7 @@ impl<F: Frame> Datapath<F> {
             consumed: session.books.consumed(&session.rules).collect(),
             drops: session.drops(),
             buffered: session.waiting.len() as u32,
+            heard: shard.heard(session),
             last_packet,
             last_measured,
         })

@@ -39,7 +39,7 @@ pub struct Session<F> {
     /// A record's meter is also used by packets that the session classifies: copy it back and forth each time.
     pub shared_meter: bool,
     /// Slots of its tunnels.
-    tunnels: Box<[u16]>,
+    pub(crate) tunnels: Box<[u16]>,
     /// Its QERs' meters, among the shard's.
     pub(crate) meters: Run,
     /// Its QERs' markers, among the shard's.

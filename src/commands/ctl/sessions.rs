@@ -116,11 +116,12 @@ pub fn detail(detail: &SessionDetail) -> String {
         ("FILTERS", Left),
     ]);
     for pdr in &detail.pdrs {
+        let from = pdr.heard.map_or_else(String::new, |from| format!(" from {from}"));
         table.row([
             pdr.id.to_string(),
             pdr.precedence.to_string(),
             pdr.source.clone(),
-            or_dash(pdr.teid.as_ref()),
+            or_dash(pdr.teid.as_ref()) + &from,
             joined(&pdr.qfis),
             pdr.far.to_string(),
             joined(&pdr.qers),
@@ -255,6 +256,7 @@ mod tests {
             precedence: 255,
             source: source.into(),
             teid,
+            heard: teid.map(|_| [198, 51, 100, 10].into()),
             qfis: vec![9; usize::from(id) - 1],
             filters: vec!["udp from any to 198.51.100.0/24".into(); usize::from(id) - 1],
             far: id.into(),

@@ -155,6 +155,9 @@ pub struct PdrLine {
     pub source: String,
     /// The tunnel that its packets come from.
     pub teid: Option<TeidText>,
+    /// From where the tunnel's packets came last, while sources are checked.
+    #[serde(default)]
+    pub heard: Option<IpAddr>,
     /// QFIs that its packets carry; empty: any, or none.
     #[serde(default)]
     pub qfis: Vec<u8>,

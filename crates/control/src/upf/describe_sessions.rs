@@ -158,6 +158,7 @@ pub(super) fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlErr
     let volume = |list: &[(UrrId, Volume)], id| {
         list.iter().find(|(urr, _)| *urr == id).map(|(_, volume)| *volume).unwrap_or_default()
     };
+    let heard = |teid| snapshot.heard.iter().find(|(of, _)| *of == teid).map(|(_, from)| *from);
     let pdrs = rules.pdrs.iter().map(|pdr| {
         let (packets, bytes) = counted(pdr.id);
         PdrLine {
@@ -165,6 +166,7 @@ pub(super) fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlErr
             precedence: pdr.precedence,
             source: source(pdr.source).into(),
             teid: pdr.tunnel.map(|tunnel| tunnel.teid.into()),
+            heard: pdr.tunnel.and_then(|tunnel| heard(tunnel.teid)),
             qfis: pdr.qfis.iter().map(|qfi| qfi.get()).collect(),
             filters: pdr.filters.iter().map(filter).collect(),
             far: rules.fars.get(usize::from(pdr.far)).map_or(0, |far| far.id.0),

@@ -60,6 +60,13 @@ impl Worker {
         passed == 1
     }
 
+    /// What is said of whom the UE's tunnel heard.
+    fn heard(&mut self) -> Vec<(Teid, IpAddr)> {
+        self.apply(Command::Inspect { token: Token(1), session: place(UE) });
+        let Some(Event::Snapshot { session: Some(session), .. }) = self.events().pop() else { panic!() };
+        session.heard
+    }
+
     fn later(&mut self, nanos: u64) {
         self.now = self.now.plus(nanos);
     }
@@ -167,6 +174,30 @@ fn after_a_path_switch_another_is_heard_and_late_packets_too() {
     limited.pdrs[0].precedence = 7;
     worker.install(&Arc::new(limited), Transition::default());
     assert!(!worker.hears(STRANGER) && worker.hears(THIRD));
+}
+
+#[test]
+fn whoever_feeds_a_tunnel_can_be_asked_for() {
+    let mut worker = worker(CheckSource::Learn);
+    worker.path(to(&gnb()));
+    assert_eq!(worker.heard(), []);
+    for from in [OTHER, SIXTH] {
+        assert!(worker.hears(from));
+        assert!(!worker.hears(STRANGER));
+        assert_eq!(worker.heard(), [(teid(UE), ip(from))]);
+        // Heard as well, and takes nobody's place.
+        assert!(worker.hears(&gnb()));
+        assert_eq!(worker.heard(), [(teid(UE), ip(from))]);
+        worker.later(SILENCE + Nanos::SECOND);
+    }
+    // After a path switch it is nobody until somebody speaks.
+    worker.path(to(OTHER));
+    assert_eq!(worker.heard(), []);
+    assert!(worker.hears(THIRD));
+    assert_eq!(worker.heard(), [(teid(UE), ip(THIRD))]);
+    worker.apply(Command::Limits(Arc::new(config(CheckSource::Off))));
+    assert!(worker.hears(OTHER));
+    assert_eq!(worker.heard(), []);
 }
 
 #[test]
