@@ -195,6 +195,10 @@ fn whoever_feeds_a_tunnel_can_be_asked_for() {
     assert_eq!(worker.heard(), []);
     assert!(worker.hears(THIRD));
     assert_eq!(worker.heard(), [(teid(UE), ip(THIRD))]);
+    // Nor does the next session of the tunnel begin with anybody.
+    worker.apply(Command::Remove { token: Token(1), session: place(UE) });
+    worker.path(to(&gnb()));
+    assert_eq!(worker.heard(), []);
     worker.apply(Command::Limits(Arc::new(config(CheckSource::Off))));
     assert!(worker.hears(OTHER));
     assert_eq!(worker.heard(), []);
