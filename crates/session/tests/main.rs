@@ -4,6 +4,7 @@
 mod about;
 mod common;
 mod interop;
+mod leaving;
 mod policies;
 mod random;
 mod refusals;

@@ -3,7 +3,8 @@
 //! The file, the environment and the `--set` arguments are laid over each other here, before anything is read from
 //! them: so an error in a value points at the layer that the value came from.
 
-use super::problem::{Place, Problem, Step, Wrong};
+use super::problem::{Place, Step, Wrong};
+use super::report::Problem;
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
