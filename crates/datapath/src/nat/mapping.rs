@@ -215,6 +215,11 @@ impl State {
         }
     }
 
+    /// The plan that it goes by.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// Mappings now.
     #[cfg(test)]
     pub const fn len(&self) -> usize {
@@ -251,14 +256,17 @@ impl State {
         self.mappings.get(self.find(pool, protocol, inside)?).map(|mapping| mapping.outside)
     }
 
-    /// The same for whom it isn't known which pool it is about: in this one, or else in the first that has one.
+    /// The same for whom it isn't known which pool it is about: in this one, or else in the first of the plan's that has one. What one gave
+    /// that is left stands for nobody, even before it has ended.
     pub fn outside_in_any(
         &self,
+        plan: &Plan,
         first: Option<u8>,
         protocol: Protocol,
         inside: Endpoint,
     ) -> Option<Endpoint> {
-        let mut pools = first.into_iter().chain(0..self.pools.len() as u8);
+        let all = plan.placed().map(|(place, _)| place as u8);
+        let mut pools = first.into_iter().chain(all);
         pools.find_map(|pool| self.outside_of(pool, protocol, inside))
     }
 

@@ -335,7 +335,8 @@ impl<F> crate::Shard<F> {
     /// The public endpoint that stands for a UE's, if it has a mapping: of several, that of the first pool.
     pub fn public_of(&self, protocol: Protocol, inside: SocketAddrV4) -> Option<SocketAddrV4> {
         let inside = Endpoint { address: (*inside.ip()).into(), port: inside.port() };
-        let outside = self.nat.as_deref()?.outside_in_any(None, protocol, inside)?;
+        let state = self.nat.as_deref()?;
+        let outside = state.outside_in_any(state.plan(), None, protocol, inside)?;
         Some(SocketAddrV4::new(outside.address.into(), outside.port))
     }
 }
@@ -447,7 +448,8 @@ fn outward4(
     };
     // An error is about a packet that came through some pool, whatever its own rule says.
     let is_error = matches!(head.content, Content::Error(_));
-    let told = protocol.filter(|_| is_error).and_then(|protocol| state.outside_in_any(pool, protocol, from));
+    let told = |protocol| state.outside_in_any(plan, pool, protocol, from);
+    let told = protocol.filter(|_| is_error).and_then(told);
     let to = match (plan.static_out(protocol, from).or(told), pool, protocol) {
         (Some(known), ..) => known,
         (None, None, _) => return Ok(()),

@@ -92,6 +92,25 @@ fn what_stays_is_kept_and_what_goes_ends_and_is_told() {
 }
 
 #[test]
+fn an_error_about_what_came_before_does_not_leave_by_what_is_gone() {
+    let mut changing = Changing::new(&[internet()], &[]);
+    changing.worker.install(&rules(UE, 77), Transition::default());
+    let gone = changing.public(UE, 1);
+    let (_, received) = changing.worker.down(&udp((HOST, 1), gone)).unwrap();
+    let mut error = Vec::new();
+    packet::icmpv4::emit_error(&mut error, UE, packet::icmpv4::Icmpv4Error::PortUnreachable, &received);
+    let source = |sent: &[u8]| Ipv4View::parse(sent).unwrap().source();
+    assert_eq!(source(&changing.worker.up(UE, &error).unwrap()), gone.0);
+    // What the pool gave ends piece by piece, and stands for nobody from now on: its addresses may be somebody else's.
+    let other = pool("other", BY_ADDRESS, &["10.45.0.0/16"], "198.51.100.16/28");
+    changing.change(&[other], &[]);
+    assert_eq!(changing.worker.up(UE, &error), None);
+    assert_eq!(changing.worker.dropped(Reason::NatNoMapping), 1);
+    changing.change(&[], &[]);
+    assert_eq!(source(&changing.worker.up(UE, &error).unwrap()), UE, "as everything that it sends");
+}
+
+#[test]
 fn a_port_that_is_forwarded_from_now_on_is_nobody_elses() {
     let mut changing = Changing::new(&[internet()], &[]);
     for ue in [UE, UE2] {
