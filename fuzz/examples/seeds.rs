@@ -26,7 +26,7 @@ fn main() -> std::io::Result<()> {
         ("sdf", texts()),
         ("session_store", after_sessions(&[0, 0], 16, 300)),
         ("pfcp_node", scripts(12, 300)),
-        ("datapath_packets", scripts(12, 300)),
+        ("datapath_packets", [scripts(12, 300), changes()].concat()),
         ("n4_and_packets", after_sessions(&[0x90, 1, 1], 24, 300)),
         ("config", configurations()),
         ("ctl", lines()),
@@ -94,6 +94,35 @@ fn packets() -> Vec<Vec<u8>> {
     icmpv6::emit_error(&mut error, N3_IPV6, icmpv6::Icmpv6Error::NoRoute, all.last().expect("one"));
     all.push(error);
     all
+}
+
+/// UEs' packets while what is translated on N6 changes.
+fn changes() -> Vec<Vec<u8>> {
+    // To the server, from port 1000 (TCP, echo, UDP), before a public endpoint was seen and after.
+    let packet = |session: u8, payload: u8, seen: bool| -> Vec<u8> {
+        let head: &[u8] = if seen { &[0, 0, 0, 0, 0] } else { &[0, 0, 0, 0] };
+        [head, &[session, 0, 0, 5, 0, 8, payload, 1, 0, 2, 0, 1, 1]].concat()
+    };
+    let all = |seen: bool| (0..48).map(move |n| packet(n / 3, [0, 1, 3][usize::from(n % 3)], seen || n > 15));
+    let errors = (0..48).flat_map(|n| [0xd0, 0, 8, n / 3, 5, n % 3]);
+    let mut scripts = Vec::new();
+    for (first, second) in
+        [(0x59, 0x5c), (0x59, 0x5b), (0x5c, 0x00), (0x59, 0x99), (0x6a, 0x79), (0x5d, 0xdf)]
+    {
+        for how in [0, 1, 2, 3] {
+            let mut script = vec![0xfc, first, 0];
+            for scheme in [second, first, second] {
+                script.extend(all(script.len() > 3).flatten());
+                script.extend([0xfc, scheme, how]);
+                script.extend(errors.clone());
+                script.extend(all(true).flatten());
+                // Time passes; and at the end of all, nobody checks where tunnels begin.
+                script.extend([0xff, 0x01]);
+            }
+            scripts.push(script);
+        }
+    }
+    scripts
 }
 
 fn gtpu() -> Vec<Vec<u8>> {

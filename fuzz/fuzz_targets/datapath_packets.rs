@@ -1,5 +1,6 @@
 //! Packets through two workers with sessions of many shapes: whatever arrives, every frame is accounted for under one name, what
-//! leaves is well formed, nothing reaches a tunnel that is not its own, and whatever is held, others are served.
+//! leaves is well formed, nothing reaches a tunnel that is not its own, and whatever is held, others are served; whatever is translated on
+//! N6, and however that changes, nobody leaves by an address that is not his.
 #![no_main]
 
 use datapath::{Command, Event, Token, Transition};
@@ -22,8 +23,9 @@ fuzz_target!(|data: &[u8]| {
         match input.u8() {
             0xff => plane.pass(u64::from(input.u8()) * Nanos::SECOND / 64),
             0xfe => plane.move_shard(ShardId::from_hash(input.u16().into())),
+            0xfc..=0xfd => plane.reconfigure(&mut input),
             // Whole frames of the fuzzer's own.
-            0xf0..=0xfd => {
+            0xf0..=0xfb => {
                 let (worker, port) = (input.below(2), u16::from(input.flag()));
                 plane.receive(worker, port, &[input.counted().to_vec()]);
             }

@@ -1,5 +1,5 @@
-//! The whole UPF without sockets: SMFs' datagrams (right, damaged, repeated, other SMFs' sessions), packets, shard moves and time
-//! in any order, through `control::n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
+//! The whole UPF without sockets: SMFs' datagrams (right, damaged, repeated, other SMFs' sessions), packets, shard moves, changes of what
+//! is translated, and time in any order, through `control::n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
 #![no_main]
 
 use control::n4::{N4, Order, WallClock};
@@ -91,7 +91,8 @@ impl World {
                 let smf = input.below(SMFS);
                 self.deliver(smf, input.counted());
             }
-            0xee..=0xf7 => self.plane.move_shard(ShardId::from_hash(input.u16().into())),
+            0xee..=0xef => self.plane.reconfigure(input),
+            0xf0..=0xf7 => self.plane.move_shard(ShardId::from_hash(input.u16().into())),
             _ => {
                 let seen = self.sessions();
                 if let Some((place, _)) = seen.get(input.below(seen.len().max(1))) {

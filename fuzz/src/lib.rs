@@ -10,6 +10,7 @@ pub mod input;
 pub mod requests;
 pub mod sent;
 pub mod traffic;
+pub mod translation;
 pub mod user_plane;
 pub mod witness;
 

@@ -1,10 +1,11 @@
 //! What leaves, and what must hold of it.
 
 use crate::frames::{GNB_MAC, N3_MAC, N6_MAC, ROUTER_MAC};
-use crate::requests::{DIRECT, FIXED, GNB, N3, N3_IPV6};
-use crate::user_plane::{FARTHER, N4, N6, N6_IPV6, Passing};
+use crate::requests::{GNB, N3, N3_IPV6};
+use crate::translation::{Bindings, Scheme};
+use crate::user_plane::{FARTHER, N4, N6, N6_IPV6, Passing, WAIT};
 use crate::witness;
-use datapath::nat::Plan;
+use datapath::nat::Protocol;
 use ipnet::IpNet;
 use packet::arp::Operation;
 use packet::gtpu::MessageType;
@@ -13,10 +14,10 @@ use packet::{
     ArpView, EtherType, EthernetView, GTP_U_PORT, GtpuView, Icmpv6View, IpPacket, IpProtocol, Ipv4View,
     Ipv6View, MacAddr, UdpView,
 };
-use session::rules::{Action, Far, Rules, is_link_local};
+use session::rules::{Action, Far, Forward, Pdr, Rules, is_link_local};
 use session::store::Store;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};
+use tables::Nanos;
 
 /// What is known of the world when frames leave it.
 pub struct Judge<'a> {
@@ -24,22 +25,24 @@ pub struct Judge<'a> {
     pub store: &'a Store,
     /// Rules by which packets may leave that waited.
     pub passing: &'a [Passing],
-    /// What is translated.
-    pub plan: Option<&'a Plan>,
+    /// What is translated, as each worker was told.
+    pub schemes: &'a [&'a Scheme],
+    /// And as one was told until lately: what waited for a neighbour left by that.
+    pub former: &'a [&'a Scheme],
+    /// What UEs were given of public endpoints.
+    pub bindings: &'a Bindings,
+    /// The time.
+    pub now: Nanos,
     /// Where UEs' addresses are.
     pub pools: &'a [IpNet],
     /// Whether all that was done since frames were looked at last was that some came from the data network.
     pub from_outside: bool,
 }
 
-/// Public addresses of those whose rule asks for them.
-pub const FIXED_ADDRESSES: [&str; 2] = ["198.51.100.65/32", "192.0.2.65/32"];
-
 impl Judge<'_> {
     /// A frame that leaves is well formed, and whose it is, is whose tunnel it is in. Says the public endpoint that it comes from,
     /// if it does.
     pub fn sent(&self, port: usize, frame: &[u8]) -> Option<(IpProtocol, Ipv4Addr, u16)> {
-        let plan = self.plan;
         let ethernet = EthernetView::parse(frame).expect("an Ethernet frame");
         let packet = ethernet.payload();
         let (source, destination, protocol, payload) = match ethernet.ether_type() {
@@ -63,36 +66,10 @@ impl Judge<'_> {
             }
         };
         if port == 1 {
-            let public = plan.is_some_and(|plan| plan.public().iter().any(|net| net.contains(&source)));
-            let private = plan.is_some_and(|plan| {
-                plan.pools().any(|pool| pool.inside.iter().any(|net| source_in(*net, source)))
-            });
-            let is_said = |rules: &Rules, policy| {
-                let leaves_by =
-                    |far: &Far| matches!(far.action, Action::Forward(forward) if forward.policy == policy);
-                rules.fars.iter().any(leaves_by)
-            };
-            let direct = || self.in_force().any(|rules| is_ues(rules, source) && is_said(rules, DIRECT));
-            assert!(!private || direct(), "{source} left untranslated: {packet:02x?}");
-            let fixed = FIXED_ADDRESSES.iter().any(|net| net.split('/').next() == Some(&*source.to_string()));
-            // An error is about a packet that came by a mapping, which may be older than the rules.
-            assert!(
-                !fixed
-                    || protocol == IpProtocol::ICMPV4
-                    || self.in_force().any(|rules| is_said(rules, FIXED)),
-                "{source} is for packets whose rule says so: {packet:02x?}"
-            );
-            let known = || self.in_force().any(|rules| is_ues(rules, source));
-            assert!(
-                is_own(source) || is_local(source) || public || known(),
-                "{source} has no session: {packet:02x?}"
-            );
             assert!(!is_own(destination), "{source} reached {destination}");
             self.left_on_n6(ethernet.destination(), source, destination);
-            let IpAddr::V4(source) = source else { return None };
-            let at = if protocol == IpProtocol::ICMPV4 { 4 } else { 0 };
-            let port = payload.get(at..).and_then(|rest| rest.first_chunk::<2>())?;
-            return public.then_some((protocol, source, u16::from_be_bytes(*port)));
+            let ours = is_own(source) || is_local(source);
+            return if ours { None } else { self.left_translated((source, destination), protocol, payload) };
         }
         // Whatever a user sends, here it leaves in a tunnel, which is from us; else there is only what we say ourselves.
         assert!(
@@ -115,23 +92,55 @@ impl Judge<'_> {
         let mut owners = self
             .in_force()
             .filter(|rules| rules.tunnels().any(|outer| (outer.teid, outer.peer) == (teid, peer)));
-        // What another UPF sends into a session's tunnel (N9) is the session's by its TEID: that UPF has looked at the addresses.
-        let fed =
-            |rules: &Rules| rules.pdrs.iter().any(|pdr| pdr.tunnel.is_some() && !pdr.source.is_uplink());
         assert!(
             owners.any(|rules| {
-                is_ues(rules, from) || is_ues(rules, to) || is_local(from) || is_local(to) || fed(rules)
+                is_ues(rules, from)
+                    || is_ues(rules, to)
+                    || is_local(from)
+                    || is_local(to)
+                    || fed(rules).next().is_some()
             }),
             "a packet from {from} to {to} was sent into the tunnel {teid:?} to {peer} of another session",
         );
         None
     }
 
-    fn in_force(&self) -> impl Iterator<Item = &Arc<Rules>> {
-        self.store
-            .iter()
-            .map(|session| session.rules())
-            .chain(self.passing.iter().map(|passing| &passing.rules))
+    fn in_force(&self) -> impl Iterator<Item = &Rules> {
+        let told = self.store.iter().map(|session| &**session.rules());
+        told.chain(self.passing.iter().map(|passing| &*passing.rules))
+    }
+
+    /// A UE's packet leaves on N6 by what is translated, and by nobody else's public endpoint. Says which, if it does.
+    fn left_translated(
+        &self,
+        (source, destination): (IpAddr, IpAddr),
+        protocol: IpProtocol,
+        payload: &[u8],
+    ) -> Option<(IpProtocol, Ipv4Addr, u16)> {
+        let waited = is_on_n6(destination);
+        let former = self.former.iter().filter(|_| waited);
+        let mut schemes = self.schemes.iter().chain(former);
+        let is_icmp = protocol == IpProtocol::ICMPV4;
+        let is_echo = matches!(payload, [0 | 8, ..]);
+        let rules: Vec<&Rules> = self.in_force().collect();
+        assert!(
+            schemes.any(|scheme| scheme.lets_leave(source, is_icmp && !is_echo, &rules)),
+            "a packet from {source} to {destination} has left, by {:?}",
+            self.schemes
+        );
+        let IpAddr::V4(source) = source else { return None };
+        let at = if is_icmp { 4 } else { 0 };
+        let port = payload.get(at..).and_then(|rest| rest.first_chunk::<2>())?;
+        let port = u16::from_be_bytes(*port);
+        let known = Protocol::of(protocol.0).filter(|_| !is_icmp || is_echo);
+        let since = if waited { Nanos(self.now.0.saturating_sub(WAIT)) } else { self.now };
+        let outside = SocketAddrV4::new(source, port);
+        assert!(
+            known.is_none_or(|protocol| self.bindings.let_leave(self.schemes, protocol, outside, since)),
+            "{outside} is nobody's, and a packet left from there to {destination}"
+        );
+        let is_public = self.schemes.iter().any(|scheme| scheme.is_public(source.into()));
+        is_public.then_some((protocol, source, port))
     }
 
     /// To hosts only, and to where the network was configured to have them.
@@ -146,12 +155,8 @@ impl Judge<'_> {
             return;
         }
         assert!(!mac.is_multicast() && mac != N6_MAC, "{destination} was sent to {mac}");
-        let on_link = match destination {
-            IpAddr::V4(address) => address.octets()[..3] == N6.octets()[..3],
-            IpAddr::V6(address) => address.octets()[..8] == N6_IPV6.octets()[..8],
-        };
         assert!(
-            on_link || mac == ROUTER_MAC,
+            is_on_n6(destination) || mac == ROUTER_MAC,
             "{destination} was sent to {mac}: who said that it is the router?"
         );
     }
@@ -168,7 +173,7 @@ impl Judge<'_> {
             "{peer} was sent to {mac}: who said that it is there?"
         );
         assert!(!mac.is_multicast() && mac != N3_MAC, "{peer} was sent to {mac}");
-        let public = self.plan.is_some_and(|plan| plan.public().iter().any(|net| net.contains(&source)));
+        let public = self.schemes.iter().all(|scheme| scheme.is_public(source));
         let ues = public || self.pools.iter().any(|pool| pool.contains(&source));
         assert!(
             !self.from_outside || !(ues || is_own(source) || is_nobodys(source)),
@@ -219,12 +224,16 @@ fn is_own_link(address: Ipv6Addr) -> bool {
     is_own(address.into()) || [N3_MAC, N6_MAC].map(link_local).contains(&address)
 }
 
-fn source_in(net: ipnet::Ipv4Net, source: IpAddr) -> bool {
-    matches!(source, IpAddr::V4(source) if net.contains(&source))
+/// Whether the address is on N6's own link, where packets may wait until somebody says that it is there.
+fn is_on_n6(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.octets()[..3] == N6.octets()[..3],
+        IpAddr::V6(address) => address.octets()[..8] == N6_IPV6.octets()[..8],
+    }
 }
 
 /// Whether the address is the session's UE's, or behind it.
-fn is_ues(rules: &Rules, address: IpAddr) -> bool {
+pub fn is_ues(rules: &Rules, address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
             rules.ue_ipv4 == Some(address) || rules.framed_ipv4.iter().any(|net| net.contains(&address))
@@ -234,6 +243,18 @@ fn is_ues(rules: &Rules, address: IpAddr) -> bool {
                 || rules.framed_ipv6.iter().any(|net| net.contains(&address))
         }
     }
+}
+
+/// Where another UPF sends into a tunnel of the session (N9): what comes there is the session's by its TEID, from whomever. That UPF has
+/// looked at the addresses.
+fn fed(rules: &Rules) -> impl Iterator<Item = &Pdr> {
+    rules.pdrs.iter().filter(|pdr| pdr.tunnel.is_some() && !pdr.source.is_uplink())
+}
+
+/// Whether such packets leave without a tunnel.
+pub fn passes_on(rules: &Rules) -> bool {
+    let is_plain = |far: &Far| matches!(far.action, Action::Forward(Forward { outer_header: None, .. }));
+    fed(rules).any(|pdr| rules.fars.get(usize::from(pdr.far)).is_some_and(is_plain))
 }
 
 /// The address that an interface has beside its own (RFC 4291, appendix A).

@@ -4,7 +4,7 @@ use crate::frames::{self, GNB_MAC, N3_MAC, N6_MAC, Payload, ROUTER_MAC};
 use crate::requests::{GNB, GNB_IPV6, N3, N3_IPV6};
 use crate::user_plane::{FARTHER, FARTHER_IPV6, N4, N6, N6_IPV6, SERVER, SERVER_IPV6, UE_POOLS, UserPlane};
 use crate::{Input, witness};
-use packet::{GTP_U_PORT, IpProtocol, MacAddr, Teid, gtpu_message};
+use packet::{GTP_U_PORT, IpProtocol, MacAddr, Teid, gtpu_message, icmpv4};
 use session::rules::Rules;
 use session::store::Store;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -201,9 +201,9 @@ const NOBODYS: [&str; 26] = [
 const LIAR_MAC: MacAddr = MacAddr([2, 0, 0, 0, 1, 0x66]);
 
 /// What attackers send: to addresses that are nobody's, from addresses that are not theirs, pieces of packets that never end, to
-/// everybody on a link, and lies about who is where; and the late answers of those who were asked.
+/// everybody on a link, and lies about who is where; the late answers of those who were asked, and UEs' errors about what came to them.
 pub fn hostile(input: &mut Input<'_>, store: &Store, plane: &mut UserPlane) {
-    let (worker, kind) = (input.below(2), input.below(8));
+    let (worker, kind) = (input.below(2), input.below(9));
     let asked: Vec<_> = plane.asked.iter().copied().collect();
     let (port, packets) = match kind {
         0 => (0, vec![to_nobody(input, store)]),
@@ -212,6 +212,7 @@ pub fn hostile(input: &mut Input<'_>, store: &Store, plane: &mut UserPlane) {
         4 => (0, scan(input, store)),
         5 => (1, inner_pieces(input, store)),
         6 if !asked.is_empty() => late_answer(input, &asked),
+        8 => (0, vec![complaint(input, store)]),
         _ => {
             let port = u16::from(input.flag());
             (port, vec![claim(input, port)])
@@ -247,6 +248,23 @@ fn to_nobody(input: &mut Input<'_>, store: &Store) -> Vec<u8> {
     let nobody = text(input.pick(&NOBODYS));
     let (ue, teid) = sender(input, store, nobody.is_ipv6());
     from_gnb(teid, &frames::user_packet(ue, nobody, Payload::Udp(1000, 5060, b"anybody?")))
+}
+
+/// A UE's error about a packet that came to it, or that it says came.
+fn complaint(input: &mut Input<'_>, store: &Store) -> Vec<u8> {
+    let (ue, teid) = sender(input, store, false);
+    let data = [0x5a; 8];
+    let payload = match input.below(3) {
+        0 => Payload::Tcp(443, 1000, &data),
+        1 => Payload::Udp(5060, 1000, &data),
+        _ => Payload::Echo(&data),
+    };
+    let mut error = Vec::new();
+    if let IpAddr::V4(source) = ue {
+        let received = frames::user_packet(SERVER.into(), ue, payload);
+        icmpv4::emit_error(&mut error, source, icmpv4::Icmpv4Error::PortUnreachable, &received);
+    }
+    from_gnb(teid, &error)
 }
 
 /// From the data network to a UE or to us, with a source that nobody has there; one in four asks for an answer.

@@ -1,11 +1,12 @@
 //! Two workers with an N3 and an N6 port between gNBs and a data network, and what must hold of everything they do.
 
 use crate::frames::{GNB_MAC, N3_MAC, N6_MAC, ROUTER_MAC};
-use crate::requests::{DIRECT, FIXED, GNB, GNB_IPV6};
+use crate::requests::{GNB, GNB_IPV6};
 use crate::sent::{self, Judge};
-use crate::witness;
-use datapath::nat::{Choice, Filtering, Logging, Plan, Protocol, Settings, Static};
-use datapath::net::{Interface, Net, Roles};
+use crate::translation::{Bindings, Scheme};
+use crate::{Input, witness};
+use datapath::nat::{Plan, PoolCounters};
+use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{
     CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Places, Slice, Token, Transition,
 };
@@ -57,7 +58,7 @@ const BUFFERED: usize = 16;
 const WITNESS: Token = Token(u64::MAX);
 
 /// As long as a frame may wait for a neighbour, and a little longer: three questions, one a second.
-const WAIT: u64 = 5 * Nanos::SECOND;
+pub const WAIT: u64 = 5 * Nanos::SECOND;
 
 /// Rules that workers have, or had.
 pub struct Passing {
@@ -91,8 +92,18 @@ pub struct UserPlane {
     pub events: Vec<Event>,
     /// The time.
     pub now: Nanos,
-    /// What is translated, if anything is.
-    plan: Option<Arc<Plan>>,
+    /// The network as it is configured.
+    net: Net,
+    /// What is translated, as each worker was told.
+    schemes: [Arc<Scheme>; 2],
+    /// And as one was told until then: a packet that waited for a neighbour left by that.
+    former: Vec<(Arc<Scheme>, Nanos)>,
+    /// Who has not been told of the last change yet.
+    untold: Option<(usize, Arc<NetView>, Arc<Scheme>)>,
+    /// Whether ever a session's rules passed on what another UPF sent: strangers' packets, too.
+    passed_on: bool,
+    /// What UEs were given of public endpoints.
+    bindings: Bindings,
     /// Public endpoints that packets came from: protocol, address, port. The latest.
     pub public: VecDeque<(IpProtocol, Ipv4Addr, u16)>,
     /// Whom the workers asked for, and on which port. The latest.
@@ -121,51 +132,18 @@ pub fn check_source(octet: u8) -> CheckSource {
 /// Public endpoints that are remembered, and neighbours.
 const REMEMBERED: usize = 8;
 
-/// What is translated where something is: UEs share two addresses, one of which is on the link, and some have their own.
-fn plan() -> Arc<Plan> {
-    let nets =
-        |texts: &[&str]| -> Vec<_> { texts.iter().map(|text| text.parse().expect("a network")).collect() };
-    let inside = nets(&["10.45.0.0/24", "172.16.0.0/24"]);
-    let mut settings = Settings::new("fuzz", inside, nets(&["198.51.100.64/32", "192.0.2.64/32"]));
-    settings.block_size = 64;
-    settings.blocks_per_ue = 2;
-    settings.filtering = Filtering::AddressDependent;
-    settings.logging = Logging::Bindings;
-    let entry = |outside: [u8; 4], inside: [u8; 4], port| Static {
-        outside: outside.into(),
-        inside: inside.into(),
-        port,
-    };
-    let statics = [
-        entry([192, 0, 2, 1], [10, 45, 0, 5], None),
-        entry([192, 0, 2, 64], [10, 45, 0, 6], Some((Protocol::Udp, 5060, 5060))),
-    ];
-    let prefixes =
-        [("2001:db8:45::/58".parse().expect("a network"), "2001:db8:7777::/58".parse().expect("a network"))];
-    let chosen = |name: &str, policy, outside: &[&str]| Settings {
-        name: name.into(),
-        rule: Choice { policy, instance: 0 },
-        inside: Vec::new(),
-        outside: nets(outside),
-        ..settings.clone()
-    };
-    let direct = chosen("direct", DIRECT, &[]);
-    let fixed = chosen("fixed", FIXED, &sent::FIXED_ADDRESSES);
-    Arc::new(Plan::new(&[settings, direct, fixed], &statics, &prefixes).expect("a plan"))
-}
-
 impl UserPlane {
     /// Nothing has happened yet.
     pub fn new(check_source: CheckSource) -> Self {
-        Self::with(check_source, None)
+        Self::with(check_source, Scheme::default())
     }
 
     /// The same, with translation on N6.
     pub fn translating(check_source: CheckSource) -> Self {
-        Self::with(check_source, Some(plan()))
+        Self::with(check_source, Scheme::first())
     }
 
-    fn with(check_source: CheckSource, plan: Option<Arc<Plan>>) -> Self {
+    fn with(check_source: CheckSource, scheme: Scheme) -> Self {
         let mut net = Net::new();
         let interface = |port, mac, addresses: [&str; 2], roles| Interface {
             name: format!("if{port}"),
@@ -199,9 +177,8 @@ impl UserPlane {
         let pools = UE_POOLS.map(|pool| pool.parse().expect("a network")).to_vec();
         pools.iter().for_each(|pool| net.add_ue_pool(*pool));
         net.protect(N4.into());
-        if let Some(plan) = &plan {
-            net.translate(Arc::clone(plan));
-        }
+        net.translate(Arc::new(scheme.after(&Plan::default())));
+        let scheme = Arc::new(scheme);
         let view = net.view();
         // Both workers draw on what there is of the slice: some packets are beyond it.
         let meter = |rate_bps| MeterConfig { rate_bps, burst_bytes: 3_000 };
@@ -231,7 +208,12 @@ impl UserPlane {
             passing: Vec::new(),
             events: Vec::new(),
             now: Nanos(Nanos::SECOND),
-            plan,
+            net,
+            schemes: [Arc::clone(&scheme), scheme],
+            former: Vec::new(),
+            untold: None,
+            passed_on: false,
+            bindings: Bindings::default(),
             public: VecDeque::new(),
             asked: VecDeque::new(),
             pools,
@@ -288,6 +270,7 @@ impl UserPlane {
             }
         }
         if let Command::Install { rules, .. } = command {
+            self.passed_on |= sent::passes_on(rules);
             self.passing.push(Passing { rules: Arc::clone(rules), ended: None });
         }
     }
@@ -310,6 +293,33 @@ impl UserPlane {
         }
     }
 
+    /// What is translated changes: one worker is told at once, the other one with it or when time has passed.
+    pub fn reconfigure(&mut self, input: &mut Input<'_>) {
+        let (scheme, how) = (Arc::new(Scheme::of(input.u8())), input.u8());
+        self.tell_untold();
+        let before = self.net.view().nat().cloned().unwrap_or_default();
+        self.net.translate(Arc::new(scheme.after(&before)));
+        let (first, view) = (usize::from(how & 1), self.net.view());
+        self.tell(first, Arc::clone(&view), Arc::clone(&scheme));
+        self.untold = Some((1 - first, view, scheme));
+        if how & 2 == 0 {
+            self.tell_untold();
+        }
+    }
+
+    fn tell_untold(&mut self) {
+        if let Some((at, view, scheme)) = self.untold.take() {
+            self.tell(at, view, scheme);
+        }
+    }
+
+    fn tell(&mut self, at: usize, view: Arc<NetView>, scheme: Arc<Scheme>) {
+        self.from_outside = Some(false);
+        self.former.push((std::mem::replace(&mut self.schemes[at], scheme), self.now));
+        let Worker { datapath, out, .. } = &mut self.workers[at];
+        datapath.apply(self.now, Command::Net(view), out, &mut self.pool);
+    }
+
     /// Gives a shard to the other worker.
     pub fn move_shard(&mut self, shard: ShardId) {
         let from = self.owner(shard);
@@ -322,6 +332,7 @@ impl UserPlane {
     /// Lets time pass.
     pub fn pass(&mut self, nanos: u64) {
         self.now = self.now.plus(nanos);
+        self.tell_untold();
         self.from_outside = Some(false);
         for Worker { datapath, out, .. } in &mut self.workers {
             datapath.tick(self.now, out, &mut self.pool);
@@ -351,7 +362,11 @@ impl UserPlane {
     pub fn settle(&mut self, store: &Store) {
         // To the owner of a session, from there to that of another UE's; and again where a public address leads to either.
         for round in 0.. {
-            assert!(round < 8, "frames are handed to and fro");
+            assert!(round < 16, "frames are handed to and fro");
+            // Workers who were told of different plans may take each other for the one whom a public address leads to.
+            if round == 8 {
+                self.tell_untold();
+            }
             let mut quiet = true;
             for at in 0..2 {
                 let mut handed: [Vec<(u16, MemFrame)>; 2] = Default::default();
@@ -373,10 +388,24 @@ impl UserPlane {
             }
         }
         self.share_neighbours();
+        let schemes = self.schemes.each_ref().map(|scheme| &**scheme);
+        for worker in &mut self.workers {
+            worker.out.events.retain(|event| match event {
+                Event::Nat(told) => {
+                    self.bindings.told(self.now, told, &schemes);
+                    false
+                }
+                _ => true,
+            });
+        }
+        let former: Vec<&Scheme> = self.former.iter().map(|(scheme, _)| &**scheme).collect();
         let judge = Judge {
             store,
             passing: &self.passing,
-            plan: self.plan.as_deref(),
+            schemes: &schemes,
+            former: &former,
+            bindings: &self.bindings,
+            now: self.now,
             pools: &self.pools,
             from_outside: self.from_outside.take().unwrap_or(false),
         };
@@ -393,6 +422,8 @@ impl UserPlane {
         }
         let now = self.now;
         self.passing.retain(|passing| passing.ended.is_none_or(|at| now < at.plus(WAIT)));
+        self.former.retain(|(_, until)| now < until.plus(WAIT));
+        self.bindings.forget(Nanos(now.0.saturating_sub(WAIT)));
         self.check();
     }
 
@@ -415,6 +446,7 @@ impl UserPlane {
 
     /// Whatever is held and buffered, a session that has nothing to do with it is served.
     pub fn serves(&mut self, store: &Store) {
+        self.tell_untold();
         // An SMF may have chosen its TEID.
         let tunnel = witness::tunnel();
         self.broadcast(|| Command::Directory { teid: tunnel.teid, place: Some(tunnel.place) });
@@ -447,7 +479,16 @@ impl UserPlane {
             let shards = self.needed.iter().filter_map(|id| worker.datapath.shard(*id));
             assert_eq!(counters.buffered, shards.map(|shard| shard.buffered() as u64).sum::<u64>());
         }
-        let buffered = self.counters().buffered;
+        let Counters { buffered, nat, .. } = self.counters();
+        let sum = |count: fn(&PoolCounters) -> u64| nat.iter().map(count).sum::<u64>();
+        let given = (sum(PoolCounters::mappings), sum(PoolCounters::blocks));
+        assert_eq!(given, self.bindings.counts(), "the log of bindings tells something else");
+        let has_session = |ue: Ipv4Addr| {
+            let mut installed = self.passing.iter().filter(|passing| passing.ended.is_none());
+            installed.any(|passing| sent::is_ues(&passing.rules, ue.into()))
+        };
+        let stranger = self.bindings.ues().find(|ue| !self.passed_on && !has_session(*ue));
+        assert_eq!(stranger, None, "it has no session, and a public endpoint all the same");
         assert!(buffered <= BUFFERED as u64, "{buffered} packets are buffered");
         assert_eq!(self.pool.in_use() as u64, waiting, "frames are held that nobody counts");
     }
@@ -481,6 +522,7 @@ impl UserPlane {
         assert_eq!(self.all_sessions(), 0);
         let counters = self.counters();
         assert_eq!((counters.buffered, counters.held), (0, 0));
+        assert!(self.passed_on || self.bindings.counts() == (0, 0), "{:?}", self.bindings);
         assert_eq!(self.pool.in_use(), 0);
     }
 }
