@@ -109,7 +109,7 @@ fn changes() -> Vec<Vec<u8>> {
     for (first, second) in
         [(0x59, 0x5c), (0x59, 0x5b), (0x5c, 0x00), (0x59, 0x99), (0x6a, 0x79), (0x5d, 0xdf)]
     {
-        for how in [0, 1, 2, 3] {
+        for how in [0, 3, 4, 7] {
             let mut script = vec![0xfc, first, 0];
             for scheme in [second, first, second] {
                 script.extend(all(script.len() > 3).flatten());

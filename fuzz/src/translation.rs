@@ -103,6 +103,16 @@ impl Scheme {
         Self { pools, statics, prefixes }
     }
 
+    /// The same, and a public endpoint leads to one of the UEs for good, whoever has it.
+    #[must_use]
+    pub fn forwarding(mut self, protocol: Protocol, outside: SocketAddrV4) -> Self {
+        if outside.port() != 0 && !self.is_forwarded(protocol, outside) {
+            let port = Some((protocol, outside.port(), 1000));
+            self.statics.push(Static { outside: *outside.ip(), inside: Ipv4Addr::new(10, 45, 0, 4), port });
+        }
+        self
+    }
+
     /// As workers are told of it.
     pub fn after(&self, before: &Plan) -> Plan {
         before.succeeded_by(&self.pools, &self.statics, &self.prefixes).expect("a plan")
@@ -235,7 +245,14 @@ impl Bindings {
         }
     }
 
-    /// Whether a packet may leave from this public endpoint, that was sent at this time or later: where a pool gives ports, one that
+    /// A place with a mapping of an endpoint that leads to somebody for good.
+    pub fn in_the_way(&self, scheme: &Scheme, places: &[usize]) -> Option<u8> {
+        let mut mappings = self.mappings.keys().filter(|(place, ..)| places.contains(&usize::from(*place)));
+        let (place, ..) = mappings.find(|(_, protocol, outside)| scheme.is_forwarded(*protocol, *outside))?;
+        Some(*place)
+    }
+
+    /// Whether a packet may leave from this public endpoint, that was sent at this time or later: where ports are shared, one that
     /// somebody was given.
     pub fn let_leave(
         &self,
@@ -244,7 +261,7 @@ impl Bindings {
         outside: SocketAddrV4,
         since: Nanos,
     ) -> bool {
-        let of_pool = schemes.iter().any(|scheme| scheme.pool_of(*outside.ip()).is_some());
+        let is_public = schemes.iter().any(|scheme| scheme.is_public((*outside.ip()).into()));
         let live = || self.mappings.keys().any(|(_, of, endpoint)| (*of, *endpoint) == (protocol, outside));
         let ended = || {
             self.ended
@@ -252,7 +269,7 @@ impl Bindings {
                 .any(|(of, endpoint, at)| (*of, *endpoint) == (protocol, outside) && *at >= since)
         };
         let forwarded = || schemes.iter().any(|scheme| scheme.is_forwarded(protocol, outside));
-        !of_pool || live() || ended() || forwarded()
+        !is_public || live() || ended() || forwarded()
     }
 
     /// Forgets what ended before.

@@ -5,7 +5,7 @@ use crate::requests::{GNB, GNB_IPV6};
 use crate::sent::{self, Judge};
 use crate::translation::{Bindings, Scheme};
 use crate::{Input, witness};
-use datapath::nat::{Plan, PoolCounters};
+use datapath::nat::{Plan, PoolCounters, Protocol};
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{
     CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Places, Slice, Token, Transition,
@@ -18,7 +18,7 @@ use session::rules::Rules;
 use session::store::{DirectoryChange, Store};
 use session::{SHARDS, ShardId};
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::sync::Arc;
 use tables::{MeterConfig, Nanos, SharedMarker};
 
@@ -102,6 +102,8 @@ pub struct UserPlane {
     untold: Option<(usize, Arc<NetView>, Arc<Scheme>)>,
     /// Whether ever a session's rules passed on what another UPF sent: strangers' packets, too.
     passed_on: bool,
+    /// Whether a shard changed hands between workers who had been told of different plans: it goes by its own until it is looked at.
+    strayed: bool,
     /// What UEs were given of public endpoints.
     bindings: Bindings,
     /// Public endpoints that packets came from: protocol, address, port. The latest.
@@ -212,6 +214,7 @@ impl UserPlane {
             schemes: [Arc::clone(&scheme), scheme],
             former: Vec::new(),
             untold: None,
+            strayed: false,
             passed_on: false,
             bindings: Bindings::default(),
             public: VecDeque::new(),
@@ -295,7 +298,14 @@ impl UserPlane {
 
     /// What is translated changes: one worker is told at once, the other one with it or when time has passed.
     pub fn reconfigure(&mut self, input: &mut Input<'_>) {
-        let (scheme, how) = (Arc::new(Scheme::of(input.u8())), input.u8());
+        let (mut scheme, how) = (Scheme::of(input.u8()), input.u8());
+        if how & 4 != 0
+            && let Some((protocol, address, port)) = self.public.front()
+            && let Some(protocol) = Protocol::of(protocol.0)
+        {
+            scheme = scheme.forwarding(protocol, SocketAddrV4::new(*address, *port));
+        }
+        let scheme = Arc::new(scheme);
         self.tell_untold();
         let before = self.net.view().nat().cloned().unwrap_or_default();
         self.net.translate(Arc::new(scheme.after(&before)));
@@ -327,6 +337,7 @@ impl UserPlane {
         assert!(self.workers[1 - from].datapath.adopt(state).is_none());
         self.owners[shard.index()] = Some(1 - from);
         self.moved = true;
+        self.strayed |= self.untold.is_some();
     }
 
     /// Lets time pass.
@@ -397,6 +408,11 @@ impl UserPlane {
                 }
                 _ => true,
             });
+        }
+        if let Some(plan) = self.net.view().nat().filter(|_| self.untold.is_none() && !self.strayed) {
+            let places: Vec<usize> = plan.placed().map(|(place, _)| place).collect();
+            let place = self.bindings.in_the_way(schemes[0], &places);
+            assert_eq!(place, None, "an endpoint is forwarded and somebody else's: {:?}", self.bindings);
         }
         let former: Vec<&Scheme> = self.former.iter().map(|(scheme, _)| &**scheme).collect();
         let judge = Judge {
