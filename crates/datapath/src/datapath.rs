@@ -134,7 +134,9 @@ impl<F: Frame> Datapath<F> {
     pub(crate) fn size_counters(&mut self) {
         let interfaces = self.network.view.interfaces().len();
         let pools = self.nat.as_ref().map_or(0, |plan| plan.names().count());
-        self.counters.nat.resize(pools, nat::PoolCounters::default());
+        if self.counters.nat.len() < pools {
+            self.counters.nat.resize(pools, nat::PoolCounters::default());
+        }
         if self.counters.interfaces.len() < interfaces {
             self.counters.interfaces.resize(interfaces, InterfaceCounters::default());
         }

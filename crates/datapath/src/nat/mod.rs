@@ -130,7 +130,7 @@ pub(crate) struct Ledger<'a> {
     /// News.
     pub events: &'a mut Vec<Event>,
     /// By pool.
-    pub counters: &'a mut [PoolCounters],
+    pub counters: &'a mut Vec<PoolCounters>,
 }
 
 impl Ledger<'_> {
@@ -139,7 +139,12 @@ impl Ledger<'_> {
     }
 
     fn count(&mut self, pool: u8, count: impl FnOnce(&mut PoolCounters)) {
-        if let Some(counters) = self.counters.get_mut(pool as usize) {
+        // A shard may come from a worker that was told of more pools than this one.
+        let places = usize::from(pool) + 1;
+        if self.counters.len() < places {
+            self.counters.resize(places, PoolCounters::default());
+        }
+        if let Some(counters) = self.counters.get_mut(usize::from(pool)) {
             count(counters);
         }
     }

@@ -116,7 +116,7 @@ struct Bench {
     twins: Vec<Twin>,
     now: Nanos,
     events: Vec<Event>,
-    counters: [PoolCounters; 1],
+    counters: Vec<PoolCounters>,
     /// As the log tells: first port of a block to its UE.
     blocks: BTreeMap<(u32, u16), u32>,
     bindings: BTreeSet<(Protocol, Endpoint, Endpoint)>,
@@ -131,7 +131,7 @@ impl Bench {
             twins: Vec::new(),
             now: Nanos(Nanos::SECOND),
             events: Vec::new(),
-            counters: [PoolCounters::default()],
+            counters: vec![PoolCounters::default()],
             blocks: BTreeMap::new(),
             bindings: BTreeSet::new(),
         }

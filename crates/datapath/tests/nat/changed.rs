@@ -152,6 +152,15 @@ fn a_shard_follows_the_plan_of_the_worker_that_it_comes_to() {
     let shard = elsewhere.datapath.release(place(UE2).shard).unwrap();
     changing.worker.datapath.adopt(shard);
     assert!(is_of(changing.public(UE2, 1).0, "198.51.100.0/28"));
+    // What ends there before that worker is told of the plan is counted there.
+    let shard = changing.worker.datapath.release(place(UE2).shard).unwrap();
+    elsewhere.datapath.adopt(shard);
+    elsewhere.apply(Command::Remove { token: Token(9), session: place(UE2) });
+    let ended =
+        |worker: &Worker| worker.datapath.counters().nat.iter().map(|pool| pool.mappings_ended).sum::<u64>();
+    assert_eq!(ended(&elsewhere), 1);
+    elsewhere.apply(Command::Net(plain.view()));
+    assert_eq!(ended(&elsewhere), 1, "and stays so");
     // And a worker that had none is told of one.
     let mut net = network(None);
     learn(&mut net);
