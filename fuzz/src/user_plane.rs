@@ -340,13 +340,19 @@ impl UserPlane {
         self.strayed |= self.untold.is_some();
     }
 
-    /// Lets time pass.
+    /// Lets time pass, a second at a time at most: who is asked for once a second is given up after three, not after three calls.
     pub fn pass(&mut self, nanos: u64) {
-        self.now = self.now.plus(nanos);
         self.tell_untold();
         self.from_outside = Some(false);
-        for Worker { datapath, out, .. } in &mut self.workers {
-            datapath.tick(self.now, out, &mut self.pool);
+        let end = self.now.plus(nanos);
+        loop {
+            self.now = end.min(self.now.plus(Nanos::SECOND));
+            for Worker { datapath, out, .. } in &mut self.workers {
+                datapath.tick(self.now, out, &mut self.pool);
+            }
+            if self.now == end {
+                break;
+            }
         }
     }
 
