@@ -99,6 +99,7 @@ impl Judge<'_> {
                     || is_local(from)
                     || is_local(to)
                     || fed(rules).next().is_some()
+                    || is_for_anybody(rules)
             }),
             "a packet from {from} to {to} was sent into the tunnel {teid:?} to {peer} of another session",
         );
@@ -243,6 +244,12 @@ pub fn is_ues(rules: &Rules, address: IpAddr) -> bool {
                 || rules.framed_ipv6.iter().any(|net| net.contains(&address))
         }
     }
+}
+
+/// Whether nobody has said whose the session is, as for indirect forwarding (TS 23.502 §4.9.1.3): what comes in its tunnels leaves in its
+/// tunnels, from whomever it says it is.
+const fn is_for_anybody(rules: &Rules) -> bool {
+    rules.ue_ipv4.is_none() && rules.ue_ipv6.is_none()
 }
 
 /// Where another UPF sends into a tunnel of the session (N9): what comes there is the session's by its TEID, from whomever. That UPF has
