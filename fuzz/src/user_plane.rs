@@ -406,10 +406,14 @@ impl UserPlane {
         }
         self.share_neighbours();
         let schemes = self.schemes.each_ref().map(|scheme| &**scheme);
+        // What a worker did before it was told just now is judged here, too.
+        let replaced =
+            self.former.iter().filter(|(_, until)| *until == self.now).map(|(scheme, _)| &**scheme);
+        let lately: Vec<&Scheme> = schemes.into_iter().chain(replaced).collect();
         for worker in &mut self.workers {
             worker.out.events.retain(|event| match event {
                 Event::Nat(told) => {
-                    self.bindings.told(self.now, told, &schemes);
+                    self.bindings.told(self.now, told, &lately);
                     false
                 }
                 _ => true,
