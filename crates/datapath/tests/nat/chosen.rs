@@ -113,6 +113,18 @@ fn one_endpoint_is_translated_as_each_of_its_rules_says() {
     assert_eq!(live, [1, 0, 0, 0]);
 }
 
+impl Worker {
+    /// A packet leaves by one of these addresses, the answer comes back: from where, and the UE's error about it.
+    fn complains(&mut self, net: &str) -> (Ipv4Addr, u16, Vec<u8>) {
+        let (address, port, ..) = ends(&self.up(UE, &udp((UE, 4000), (HOST, 1))).unwrap());
+        assert!(is_of(address, net));
+        let (_, received) = self.down(&udp((HOST, 1), (address, port))).unwrap();
+        let mut error = Vec::new();
+        packet::icmpv4::emit_error(&mut error, UE, Icmpv4Error::FragmentationNeeded { mtu: 1300 }, &received);
+        (address, port, error)
+    }
+}
+
 #[test]
 fn an_error_speaks_of_the_packet_that_came_whatever_its_own_rule_says() {
     let mut worker = with(&[
@@ -120,11 +132,7 @@ fn an_error_speaks_of_the_packet_that_came_whatever_its_own_rule_says() {
         pool("fixed", says(1, 0), &[], "198.51.100.0/28"),
     ]);
     worker.install(&session(UE, &[1], &[says(1, 0), says(0, 0)]), Transition::default());
-    let (address, port, ..) = ends(&worker.up(UE, &udp((UE, 4000), (HOST, 1))).unwrap());
-    assert!(is_of(address, "198.51.100.0/28"));
-    let (_, received) = worker.down(&udp((HOST, 1), (address, port))).unwrap();
-    let mut error = Vec::new();
-    packet::icmpv4::emit_error(&mut error, UE, Icmpv4Error::FragmentationNeeded { mtu: 1300 }, &received);
+    let (address, port, error) = worker.complains("198.51.100.0/28");
     // ICMP has no port 1: its rule is the one for the rest.
     let sent = worker.up(UE, &error).unwrap();
     assert_eq!(Ipv4View::parse(&sent).unwrap().source(), address);
@@ -145,11 +153,7 @@ fn an_error_is_translated_each_time_where_its_own_rule_translates_nothing() {
         pool("direct", says(2, 0), &[], ""),
     ]);
     worker.install(&session(UE, &[1], &[says(0, 0), says(2, 0)]), Transition::default());
-    let (address, port, ..) = ends(&worker.up(UE, &udp((UE, 4000), (HOST, 1))).unwrap());
-    assert!(is_of(address, "203.0.113.64/28"));
-    let (_, received) = worker.down(&udp((HOST, 1), (address, port))).unwrap();
-    let mut error = Vec::new();
-    packet::icmpv4::emit_error(&mut error, UE, Icmpv4Error::FragmentationNeeded { mtu: 1300 }, &received);
+    let (address, port, error) = worker.complains("203.0.113.64/28");
     let echo = packet::icmpv4::Echo { request: true, identifier: 7, sequence: 1 };
     let echo = PacketBuilder::new().ipv4(UE, HOST).icmpv4_echo(echo).build(b"direct");
     // The first packet of a flow is judged by the session, later ones by its flow, which errors and echoes have in common.
