@@ -154,11 +154,6 @@ impl<K, V> Supply<K, V> {
         self.bytes
     }
 
-    /// What it may hold at most.
-    pub const fn budget(&self) -> usize {
-        self.budget
-    }
-
     /// What became of what tables needed.
     pub const fn counters(&self) -> SupplyCounters {
         self.counters
