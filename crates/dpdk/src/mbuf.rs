@@ -4,6 +4,7 @@ use crate::ffi::{self, RX_MARK, RX_RSS_HASH, RteMbuf};
 use crate::pool::PoolHandle;
 use io::{Frame, FramePool};
 use std::ptr::NonNull;
+use tables::prefetch::prefetch_headers;
 
 /// One `rte_mbuf` that holds a whole packet, owned.
 ///
@@ -137,16 +138,7 @@ impl Frame for Mbuf {
 
     #[inline(always)]
     fn prefetch(&self, grows: bool) {
-        let first = self.data().wrapping_sub(if grows { 64 } else { 0 });
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch faults on no address.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch(first.cast(), _MM_HINT_T0);
-            _mm_prefetch(first.wrapping_add(64).cast(), _MM_HINT_T0);
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = first;
+        prefetch_headers(self.data().wrapping_sub(if grows { 64 } else { 0 }));
     }
 }
 

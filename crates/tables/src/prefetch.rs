@@ -27,6 +27,13 @@ pub fn prefetch_lines<T>(values: &[T], most: usize) {
     lines(values, most).for_each(prefetch_pointer);
 }
 
+/// Asks for a packet's headers: the cache line of its first byte and the next one, whether they are the packet's or not.
+#[inline(always)]
+pub fn prefetch_headers(first: *const u8) {
+    prefetch_pointer(first);
+    prefetch_pointer(first.wrapping_add(64));
+}
+
 /// As [`prefetch_lines`], for lines that are to be written and that another core has written last: they come for good. Asked for to be
 /// read they would come as a copy, and the first write would have to ask the other core once more.
 #[inline(always)]

@@ -10,7 +10,7 @@ use crate::frame::{Frame, FramePool};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tables::prefetch::{prefetch_lines, prefetch_lines_to_write};
+use tables::prefetch::{prefetch_headers, prefetch_lines_to_write};
 
 /// Bytes kept free before a packet, for headers that grow.
 pub const HEADROOM: usize = 128;
@@ -352,8 +352,8 @@ impl Frame for MemFrame {
 
     #[inline(always)]
     fn prefetch(&self, grows: bool) {
-        let first = (self.start as usize).saturating_sub(if grows { 64 } else { 0 });
-        prefetch_lines(self.buffer.get(first..first + 2 * 64).unwrap_or_default(), 2);
+        let first = self.buffer.as_ptr().wrapping_add(self.start as usize);
+        prefetch_headers(first.wrapping_sub(if grows { 64 } else { 0 }));
     }
 
     #[inline(always)]
