@@ -313,17 +313,18 @@ impl<F: Frame> Datapath<F> {
             frame.prefetch(into_tunnels);
         }
         let (network, counters) = (&self.network, &mut self.counters);
+        self.metas.resize(burst.len(), Meta::EMPTY);
         // A port has one interface, mostly: counted in registers until another one turns up.
         let (mut interface, mut traffic) = (parse::NONE, Traffic::default());
-        self.metas.extend(burst.iter().map(|frame| {
-            let meta = network.ingress.parse(&network.view, port, frame.bytes(), false);
+        let arrival = network.arrival(port);
+        for (meta, frame) in self.metas.iter_mut().zip(burst.iter()) {
+            arrival.parse_into(frame.bytes(), meta);
             if meta.interface != interface {
                 counters.arrived(interface, traffic);
                 (interface, traffic) = (meta.interface, Traffic::default());
             }
             traffic.add(frame.len());
-            meta
-        }));
+        }
         counters.arrived(interface, traffic);
         self.run(&mut cx, burst);
         self.settle(&mut cx);
@@ -347,7 +348,7 @@ impl<F: Frame> Datapath<F> {
             frame.prefetch_from_afar();
         }
         for (port, frame) in frames.drain(..) {
-            self.metas.push(self.network.ingress.parse(&self.network.view, port, frame.bytes(), true));
+            self.metas.push(self.network.arrival(port).handed_off(true).parse(frame.bytes()));
             burst.push(frame);
         }
         self.run(&mut cx, &mut burst);
@@ -586,7 +587,7 @@ impl<F: Frame> Datapath<F> {
 
     /// Processes a frame of our own making as if it had just arrived.
     pub(crate) fn again<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, port: u16, frame: F) {
-        let meta = self.network.ingress.parse(&self.network.view, port, frame.bytes(), false);
+        let meta = self.network.arrival(port).parse(frame.bytes());
         self.metas.clear();
         self.metas.push(meta);
         self.run(cx, &mut vec![frame]);

@@ -7,8 +7,7 @@
 //!
 //! A packet that goes from one tunnel into another leaves the first and enters the second.
 
-use crate::marking::tos;
-use crate::parse::{Kind, Meta};
+use crate::parse::Meta;
 
 const NOT_ECT: u8 = 0b00;
 const ECT_1: u8 = 0b01;
@@ -27,13 +26,21 @@ pub(crate) struct Ecn {
 impl Ecn {
     /// With what the tunnel has met that the packet came through. `None`: it must be dropped.
     #[inline(always)]
-    pub fn of(frame: &[u8], meta: &Meta) -> Option<Self> {
-        let before = tos(frame, meta) & FIELD;
-        let after = match outer(frame, meta) {
-            NOT_ECT => before,
-            outer => combined(outer, before)?,
-        };
-        Some(Self { before, after })
+    pub const fn of(meta: &Meta) -> Option<Self> {
+        let before = meta.tos & FIELD;
+        if meta.outer_tos & FIELD == NOT_ECT {
+            return Some(Self { before, after: before });
+        }
+        Self::met(meta.outer_tos & FIELD, before)
+    }
+
+    #[cold]
+    #[inline(never)]
+    const fn met(outer: u8, before: u8) -> Option<Self> {
+        match combined(outer, before) {
+            Some(after) => Some(Self { before, after }),
+            None => None,
+        }
     }
 
     /// As it leaves: outer headers get the same.
@@ -52,24 +59,11 @@ impl Ecn {
 
     #[inline(never)]
     fn write(self, frame: &mut [u8], meta: &Meta) {
-        let marked = tos(frame, meta) & !FIELD | self.after;
+        let marked = meta.tos & !FIELD | self.after;
         if let Some(packet) = frame.get_mut(meta.inner as usize..) {
             // The packet was parsed: this can't fail.
             let _ = packet::rewrite::set_tos(packet, marked);
         }
-    }
-}
-
-/// The field of the tunnel's header that the packet came in; without a tunnel nothing was met.
-#[inline(always)]
-fn outer(frame: &[u8], meta: &Meta) -> u8 {
-    if meta.kind != Kind::Tunnel {
-        return NOT_ECT;
-    }
-    match frame.get(meta.l3 as usize..).and_then(<[u8]>::first_chunk::<2>) {
-        Some([first, second]) if first >> 4 == 6 => second >> 4 & FIELD,
-        Some([_, second]) => second & FIELD,
-        None => NOT_ECT,
     }
 }
 

@@ -372,7 +372,6 @@ pub fn same_classification(before: &Rules, after: &Rules) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::Reason;
     use packet::PacketBuilder;
     use proptest::prelude::*;
 
@@ -380,14 +379,8 @@ mod tests {
     fn a_key_says_who_speaks_to_whom() {
         let (ue, host) = (Ipv4Addr::new(10, 45, 0, 1), Ipv4Addr::new(8, 8, 4, 4));
         let packet = PacketBuilder::new().ipv4(ue, host).udp(4000, 53).build(b"?");
-        let meta = Meta {
-            kind: Kind::Tunnel,
-            len: packet.len() as u16,
-            inner: 0,
-            qfi: 9,
-            slot: 3,
-            ..Meta::bad(Reason::Malformed)
-        };
+        let meta =
+            Meta { kind: Kind::Tunnel, len: packet.len() as u16, inner: 0, qfi: 9, slot: 3, ..Meta::EMPTY };
         let key = Key::of(&packet, &meta, 0, 0).unwrap();
         let tuple = Tuple {
             source: ue.into(),

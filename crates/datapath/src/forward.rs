@@ -275,10 +275,10 @@ impl<F: Frame> Datapath<F> {
         let marking = &self.config.marking;
         let Network { view, ways, peers, neighbours, .. } = &mut self.network;
         let uplink = record.flags & flag::UPLINK != 0;
-        let ecn = Ecn::of(frame.bytes(), meta)?;
+        let ecn = Ecn::of(meta)?;
         let colour;
         let egress = if record.flags & flag::OUTER != 0 {
-            let mut way = Encapsulation::of(record, meta, marking.carried(frame.bytes(), meta));
+            let mut way = Encapsulation::of(record, meta, marking.carried(meta));
             let peer = peers.get(way.peer)?;
             let egress = peer.egress.as_ref().filter(|egress| egress.resolved)?;
             // What comes from a tunnel and goes into one isn't routed here: it keeps its TTL.
@@ -642,7 +642,7 @@ fn write_outer(packet: &mut [u8], outer: &Outer, way: &Encapsulation, length: u1
                 }
                 if let Some((ip, rest)) = packet.split_first_chunk_mut::<28>() {
                     write_ipv4(ip, way.tos, total, identification, checksum);
-                    write_long(rest, way, length);
+                    write_long(rest, *way, length);
                 }
             }
         }
@@ -658,7 +658,7 @@ fn write_outer(packet: &mut [u8], outer: &Outer, way: &Encapsulation, length: u1
             let Some((udp, rest)) = datagram.split_first_chunk_mut::<8>() else { return };
             [udp[4], udp[5]] = udp_length.to_be_bytes();
             [udp[6], udp[7]] = [0, 0];
-            write_long(rest, way, length);
+            write_long(rest, *way, length);
             // Over IPv6 the checksum is mandatory but for tunnels whose both ends agreed (RFC 6935 §5): nobody asked.
             let (source, destination) = addresses6(ip);
             let pseudo = checksum::pseudo_v6(source, destination, IpProtocol::UDP, udp_length as u32);
@@ -701,7 +701,7 @@ fn write_gtpu(gtpu: &mut [u8; 8], teid: u32, length: u16) {
 }
 
 /// A GTP-U header of any form: none, a short or a long container. `rest` begins with it.
-fn write_long(rest: &mut [u8], way: &Encapsulation, length: u16) {
+fn write_long(rest: &mut [u8], way: Encapsulation, length: u16) {
     let extra = way.extra();
     let Some((gtpu, optional)) = rest.split_first_chunk_mut::<8>() else { return };
     gtpu[0] = if extra == 0 { 0x30 } else { 0x34 };

@@ -69,11 +69,16 @@ impl Marking {
 
     /// The QFI that a packet came with, or that its DSCP stands for.
     #[inline(always)]
-    pub(crate) fn carried(&self, frame: &[u8], meta: &Meta) -> u8 {
-        if !self.carried || meta.qfi != NO_QFI || meta.kind != Kind::Plain {
+    pub(crate) fn carried(&self, meta: &Meta) -> u8 {
+        if self.carried { self.stood_for(meta) } else { meta.qfi }
+    }
+
+    #[inline(never)]
+    fn stood_for(&self, meta: &Meta) -> u8 {
+        if meta.qfi != NO_QFI || meta.kind != Kind::Plain {
             return meta.qfi;
         }
-        let dscp = Dscp::from_tos(tos(frame, meta));
+        let dscp = Dscp::from_tos(meta.tos);
         self.qfi.get(usize::from(dscp.get())).copied().unwrap_or(NO_QFI)
     }
 
@@ -124,9 +129,8 @@ const fn demoted(tos: u8) -> u8 {
     if class >= 1 && class <= 4 && precedence == 2 { tos + 8 } else { tos }
 }
 
-/// The ToS octet or traffic class of the UE's packet.
-#[inline(always)]
-pub(crate) fn tos(frame: &[u8], meta: &Meta) -> u8 {
+/// The ToS octet or traffic class of the UE's packet, as it is now.
+fn tos(frame: &[u8], meta: &Meta) -> u8 {
     let octet = |at: usize| frame.get(meta.inner as usize + at).copied().unwrap_or(0);
     if meta.v6 { octet(0) << 4 | octet(1) >> 4 } else { octet(1) }
 }

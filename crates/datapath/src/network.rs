@@ -7,7 +7,7 @@ use crate::egress::Egress;
 use crate::neighbour::{Due, Held, Neighbours, User, Word};
 use crate::net::{Hop, HopId, NetView};
 use crate::outbox::Outbox;
-use crate::parse::Ingress;
+use crate::parse::{Arrival, Ingress};
 use crate::peer::{Outer, Peers};
 use crate::{Config, Reason};
 use io::{Frame, FramePool};
@@ -148,6 +148,12 @@ impl<F: Frame> Network<F> {
         }
         self.derive();
         self.drop_lost(counters);
+    }
+
+    /// Where frames of a port arrive.
+    #[inline(always)]
+    pub fn arrival(&self, port: u16) -> Arrival<'_> {
+        self.ingress.at(&self.view, port)
     }
 
     /// The way that a route leads.

@@ -7,7 +7,7 @@
 use crate::Reason;
 use crate::net::{NetView, Roles};
 use crate::sources::{Sources, is_no_far_end};
-use packet::GTP_U_PORT;
+use packet::{GTP_U_PORT, MacAddr};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// No QFI was in the packet.
@@ -18,7 +18,8 @@ pub const NONE: u16 = u16::MAX;
 const MAX_EXTENSIONS: usize = 8;
 /// The destination MAC address of frames that never were on a wire: a UE's packet on its way to another UE, or an
 /// answer to a UE, handed to the worker that owns it. Locally administered, and accepted only from another worker.
-pub const INTERNAL_MAC: [u8; 6] = [0x02, b'M', b'I', b'L', b'L', b'R'];
+pub const INTERNAL_MAC: MacAddr = MacAddr([0x02, b'M', b'I', b'L', b'L', b'R']);
+const INTERNAL: u64 = INTERNAL_MAC.to_u64();
 
 /// What a frame is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,9 @@ pub enum Translated {
 }
 
 /// A parsed frame. `Copy`, 40 bytes, valid as long as the frame isn't changed.
+///
+/// Parsing fills it in where it stands, field by field: one that is put together on the way and copied goes through more registers
+/// than there are.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
     /// What it is.
@@ -67,6 +71,10 @@ pub struct Meta {
     pub translated: Translated,
     /// QFI from the PDU session container, or [`NO_QFI`].
     pub qfi: u8,
+    /// ToS octet or traffic class of the UE's packet, as it came.
+    pub tos: u8,
+    /// Likewise of the tunnel's outer header; 0 of a plain packet.
+    pub outer_tos: u8,
     /// RQI and paging policy of a downlink container: the octets as they were.
     pub container: [u8; 2],
     /// Interface of arrival, or [`NONE`].
@@ -88,18 +96,18 @@ pub struct Meta {
     pub slot: u32,
 }
 
-impl Meta {
-    /// A frame to be dropped.
-    pub const fn bad(reason: Reason) -> Self {
-        Self { kind: Kind::Bad(reason), ..Self::EMPTY }
-    }
+const _: () = assert!(size_of::<Meta>() == 40, "a burst's are read and written all the time");
 
-    const EMPTY: Self = Self {
+impl Meta {
+    /// Of a frame that wasn't looked at yet.
+    pub const EMPTY: Self = Self {
         kind: Kind::Bad(Reason::Malformed),
         v6: false,
         internal: false,
         translated: Translated::No,
         qfi: NO_QFI,
+        tos: 0,
+        outer_tos: 0,
         container: [0; 2],
         interface: NONE,
         l3: 0,
@@ -110,21 +118,52 @@ impl Meta {
         shard: 0,
         slot: u32::MAX,
     };
+
+    /// A UE's packet without a tunnel behind 14 bytes of Ethernet header.
+    #[inline(always)]
+    fn internal(&mut self, ether_type: u16, packet: &[u8]) -> Result<Kind, Reason> {
+        (self.l3, self.inner, self.internal) = (14, 14, true);
+        match ether_type {
+            0x0800 => {
+                let header = ipv4_header(packet)?;
+                self.users_v4(&header, header.destination);
+            }
+            0x86dd => {
+                let header = ipv6_header(packet)?;
+                self.users_v6(&header, header.destination);
+            }
+            _ => return Err(Reason::Malformed),
+        }
+        Ok(Kind::Plain)
+    }
+
+    /// The UE's packet, with whose address it is found or checked.
+    #[inline(always)]
+    fn users_v4(&mut self, header: &Ipv4Fields, user: u32) {
+        (self.len, self.tos, self.key) = (header.total_len, header.tos, user.into());
+    }
+
+    /// Likewise.
+    #[inline(always)]
+    fn users_v6(&mut self, header: &Ipv6Fields, user: u128) {
+        (self.v6, self.len, self.tos, self.key) = (true, header.total_len, header.tos, (user >> 64) as u64);
+    }
 }
 
 /// What parsing needs of one interface.
 #[derive(Clone, Copy, Debug)]
 struct Station {
-    mac: [u8; 6],
-    ipv4: u32,
     ipv6: u128,
+    mac: u64,
+    ipv4: u32,
+    interface: u16,
     roles: Roles,
 }
 
 #[derive(Clone, Debug, Default)]
 struct PortTable {
-    untagged: Option<u16>,
-    tagged: Vec<(u16, u16)>,
+    untagged: Option<Station>,
+    tagged: Vec<(u16, Station)>,
     /// All of the port's interfaces have the N6 role.
     n6: bool,
 }
@@ -133,7 +172,6 @@ struct PortTable {
 #[derive(Clone, Debug, Default)]
 pub struct Ingress {
     ports: Vec<PortTable>,
-    stations: Vec<Station>,
     sources: Sources,
 }
 
@@ -141,28 +179,28 @@ impl Ingress {
     /// Compiles a view.
     pub fn new(view: &NetView) -> Self {
         let mut ports: Vec<PortTable> = Vec::new();
-        let mut stations = Vec::new();
         for (index, interface) in view.interfaces().iter().enumerate() {
             let port = interface.port as usize;
             if ports.len() <= port {
                 ports.resize_with(port + 1, PortTable::default);
             }
+            let station = Station {
+                ipv6: interface.ipv6().map_or(0, u128::from),
+                mac: interface.mac.to_u64(),
+                ipv4: interface.ipv4().map_or(0, u32::from),
+                interface: index as u16,
+                roles: interface.roles,
+            };
             if let Some(table) = ports.get_mut(port) {
                 table.n6 =
                     interface.roles.n6 && (table.n6 || (table.untagged.is_none() && table.tagged.is_empty()));
                 match interface.vlan {
-                    None => table.untagged = Some(index as u16),
-                    Some(vlan) => table.tagged.push((vlan, index as u16)),
+                    None => table.untagged = Some(station),
+                    Some(vlan) => table.tagged.push((vlan, station)),
                 }
             }
-            stations.push(Station {
-                mac: interface.mac.0,
-                ipv4: interface.ipv4().map_or(0, u32::from),
-                ipv6: interface.ipv6().map_or(0, u128::from),
-                roles: interface.roles,
-            });
         }
-        Self { ports, stations, sources: Sources::new(view) }
+        Self { ports, sources: Sources::new(view) }
     }
 
     /// Whether most of what arrives at the port leaves in a tunnel, and so with more headers than it came with.
@@ -170,222 +208,260 @@ impl Ingress {
         self.ports.get(usize::from(port)).is_some_and(|table| table.n6)
     }
 
-    /// Reads a frame that arrived at `port`. `handed_off`: it came from another worker, and may be internal.
+    /// Where frames of a port arrive.
     #[inline(always)]
-    pub fn parse(&self, view: &NetView, port: u16, frame: &[u8], handed_off: bool) -> Meta {
-        let Some((ethernet, rest)) = frame.split_first_chunk::<14>() else {
-            return Meta::bad(Reason::Malformed);
-        };
-        let [d0, d1, d2, d3, d4, d5, .., t0, t1] = *ethernet;
-        let destination = [d0, d1, d2, d3, d4, d5];
-        let ether_type = u16::from_be_bytes([t0, t1]);
-        if handed_off && destination == INTERNAL_MAC {
-            let meta = Meta { l3: 14, inner: 14, internal: true, ..Meta::EMPTY };
-            return match ether_type {
-                0x0800 => plain4(meta, rest),
-                0x86dd => plain6(meta, rest),
-                _ => Meta::bad(Reason::Malformed),
-            };
-        }
-        let Some(table) = self.ports.get(port as usize) else {
-            return Meta::bad(Reason::UnknownVlan);
-        };
-        let (ether_type, l3, interface, rest) = if ether_type == 0x8100 || ether_type == 0x88a8 {
-            let Some((tag, rest)) = rest.split_first_chunk::<4>() else {
-                return Meta::bad(Reason::Malformed);
-            };
-            let [v0, v1, t0, t1] = *tag;
-            let vlan = u16::from_be_bytes([v0, v1]) & 0x0fff;
-            // VLAN 0 is a priority tag: the frame belongs to the untagged interface (802.1Q §6.9).
-            let interface = if vlan == 0 {
-                table.untagged
-            } else {
-                table.tagged.iter().find(|(id, _)| *id == vlan).map(|(_, interface)| *interface)
-            };
-            (u16::from_be_bytes([t0, t1]), 18, interface, rest)
-        } else {
-            (ether_type, 14, table.untagged, rest)
-        };
-        let Some(interface) = interface else {
-            return Meta::bad(Reason::UnknownVlan);
-        };
-        let Some(station) = self.stations.get(interface as usize) else {
-            return Meta::bad(Reason::UnknownVlan);
-        };
-        let meta = Meta { interface, l3, inner: l3, ..Meta::EMPTY };
-        let multicast = d0 & 1 != 0;
-        if destination != station.mac && !multicast {
-            return Meta { kind: Kind::Bad(Reason::NotForUs), ..meta };
-        }
-        match ether_type {
-            0x0800 => station.ipv4(view, &self.sources, meta, rest, multicast),
-            0x86dd => station.ipv6(view, &self.sources, meta, rest, multicast),
-            0x0806 => Meta { kind: Kind::Arp, ..meta },
-            0x8100 | 0x88a8 => Meta { kind: Kind::Bad(Reason::UnknownVlan), ..meta },
-            _ => Meta { kind: Kind::Bad(Reason::UnknownEtherType), ..meta },
-        }
+    pub fn at<'a>(&'a self, view: &'a NetView, port: u16) -> Arrival<'a> {
+        Arrival { view, sources: &self.sources, port: self.ports.get(usize::from(port)), handed_off: false }
     }
 }
 
-impl Station {
-    #[inline(always)]
-    fn ipv4(&self, view: &NetView, sources: &Sources, meta: Meta, packet: &[u8], multicast: bool) -> Meta {
-        let bad = |reason| Meta { kind: Kind::Bad(reason), ..meta };
-        if multicast {
-            return bad(Reason::IgnoredMulticast);
-        }
-        let Some(header) = ipv4_header(packet) else { return bad(Reason::Malformed) };
-        if !ipv4_checksum_ok(packet, header.header_len) {
-            return bad(Reason::Malformed);
-        }
-        let ours = header.destination == self.ipv4 || self.is_other_own(view, &header, packet);
-        if !ours {
-            if !self.roles.n6 {
-                return bad(Reason::NotN6);
-            }
-            if let Some(reason) = sources.outside4(view, header.source) {
-                return bad(reason);
-            }
-            return Meta { kind: Kind::Plain, len: header.total_len, key: header.destination as u64, ..meta };
-        }
-        if header.fragment & 0x3fff != 0 {
-            return Meta { kind: self.own_fragment(), len: header.total_len, ..meta };
-        }
-        let Some(payload) = packet.get(header.header_len..header.total_len as usize) else {
-            return bad(Reason::Malformed);
-        };
-        let meta = Meta { inner: meta.l3 + header.header_len as u16, len: header.total_len, ..meta };
-        let meta = self.ours(header.protocol, payload, meta);
-        if sources.may_be_no_far_end4(header.source) {
-            return from_far_end(view, Ipv4Addr::from(header.source).into(), meta);
-        }
+/// Reads the frames that arrive at a port.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    view: &'a NetView,
+    sources: &'a Sources,
+    port: Option<&'a PortTable>,
+    handed_off: bool,
+}
+
+impl Arrival<'_> {
+    /// The frames come from another worker, and may be internal.
+    #[must_use]
+    pub const fn handed_off(self, handed_off: bool) -> Self {
+        Self { handed_off, ..self }
+    }
+
+    /// Reads a frame.
+    pub fn parse(&self, frame: &[u8]) -> Meta {
+        let mut meta = Meta::EMPTY;
+        self.parse_into(frame, &mut meta);
         meta
+    }
+
+    /// Reads a frame into a [`Meta::EMPTY`].
+    #[inline(always)]
+    pub fn parse_into(&self, frame: &[u8], meta: &mut Meta) {
+        meta.kind = self.read(frame, meta).unwrap_or_else(Kind::Bad);
+    }
+
+    #[inline(always)]
+    fn read(&self, frame: &[u8], meta: &mut Meta) -> Result<Kind, Reason> {
+        let (ethernet, packet) = frame.split_first_chunk::<14>().ok_or(Reason::Malformed)?;
+        let [d0, d1, d2, d3, d4, d5, s0, s1, .., t0, t1] = *ethernet;
+        let destination = u64::from_be_bytes([d0, d1, d2, d3, d4, d5, s0, s1]) >> 16;
+        let ether_type = u16::from_be_bytes([t0, t1]);
+        if self.handed_off && destination == INTERNAL {
+            return meta.internal(ether_type, packet);
+        }
+        let table = self.port.ok_or(Reason::UnknownVlan)?;
+        if ether_type == 0x8100 || ether_type == 0x88a8 {
+            return self.tagged(table, destination, packet, meta);
+        }
+        let station = table.untagged.as_ref().ok_or(Reason::UnknownVlan)?;
+        (meta.l3, meta.inner) = (14, 14);
+        self.packet(station, (destination, ether_type), packet, meta)
+    }
+
+    /// What follows the first two octets of a VLAN tag.
+    #[inline(never)]
+    fn tagged(
+        &self,
+        table: &PortTable,
+        destination: u64,
+        tag: &[u8],
+        meta: &mut Meta,
+    ) -> Result<Kind, Reason> {
+        let (&[v0, v1, t0, t1], packet) = tag.split_first_chunk::<4>().ok_or(Reason::Malformed)?;
+        let vlan = u16::from_be_bytes([v0, v1]) & 0x0fff;
+        // VLAN 0 is a priority tag: the frame belongs to the untagged interface (802.1Q §6.9).
+        let station = if vlan == 0 {
+            table.untagged.as_ref()
+        } else {
+            table.tagged.iter().find(|(id, _)| *id == vlan).map(|(_, station)| station)
+        };
+        (meta.l3, meta.inner) = (18, 18);
+        let ether_type = u16::from_be_bytes([t0, t1]);
+        self.packet(station.ok_or(Reason::UnknownVlan)?, (destination, ether_type), packet, meta)
+    }
+
+    /// What follows an Ethernet header with this destination and type.
+    #[inline(always)]
+    fn packet(
+        &self,
+        station: &Station,
+        (destination, ether_type): (u64, u16),
+        packet: &[u8],
+        meta: &mut Meta,
+    ) -> Result<Kind, Reason> {
+        meta.interface = station.interface;
+        let multicast = destination >> 40 & 1 != 0;
+        if destination != station.mac && !multicast {
+            return Err(Reason::NotForUs);
+        }
+        match ether_type {
+            0x0800 if multicast => Err(Reason::IgnoredMulticast),
+            0x0800 => self.ipv4(station, packet, meta),
+            0x86dd => self.ipv6(station, packet, multicast, meta),
+            0x0806 => Ok(Kind::Arp),
+            0x8100 | 0x88a8 => Err(Reason::UnknownVlan),
+            _ => Err(Reason::UnknownEtherType),
+        }
+    }
+
+    // Both families have a function of their own, so that they don't have to share the registers.
+    #[inline(never)]
+    fn ipv4(&self, station: &Station, packet: &[u8], meta: &mut Meta) -> Result<Kind, Reason> {
+        let header = ipv4_header(packet)?;
+        if !header.checksum_ok(packet) {
+            return Err(Reason::Malformed);
+        }
+        if header.destination != station.ipv4 && !self.is_other_own(station, &header, packet) {
+            if !station.roles.n6 {
+                return Err(Reason::NotN6);
+            }
+            if let Some(reason) = self.sources.outside4(self.view, header.source) {
+                return Err(reason);
+            }
+            meta.users_v4(&header, header.destination);
+            return Ok(Kind::Plain);
+        }
+        (meta.len, meta.outer_tos) = (header.total_len, header.tos);
+        if header.fragment & 0x3fff != 0 {
+            return station.own_fragment();
+        }
+        let payload = packet.get(header.header_len..header.total_len as usize).ok_or(Reason::Malformed)?;
+        let kind = station.ours(header.protocol, payload, header.header_len as u16, meta)?;
+        if self.sources.may_be_no_far_end4(header.source) {
+            return from_far_end(self.view, Ipv4Addr::from(header.source).into(), kind);
+        }
+        Ok(kind)
     }
 
     /// GTP-U to an address of another interface. Rare enough to look it up; other packets are asked for in
     /// [`crate::local`], when no session was found.
     #[inline(always)]
-    fn is_other_own(&self, view: &NetView, header: &Ipv4Fields, packet: &[u8]) -> bool {
-        if header.protocol != 17 || !self.roles.tunnels() {
+    fn is_other_own(&self, station: &Station, header: &Ipv4Fields, packet: &[u8]) -> bool {
+        if header.protocol != 17 || !station.roles.tunnels() {
             return false;
         }
         let port = packet.get(header.header_len + 2..header.header_len + 4);
         (header.fragment & 0x1fff != 0 || port == Some(&GTP_U_PORT.to_be_bytes()))
-            && view.is_own(IpAddr::V4(Ipv4Addr::from(header.destination)))
+            && self.view.is_own(IpAddr::V4(Ipv4Addr::from(header.destination)))
     }
 
-    #[inline(always)]
-    fn ipv6(&self, view: &NetView, sources: &Sources, meta: Meta, packet: &[u8], multicast: bool) -> Meta {
-        let bad = |reason| Meta { kind: Kind::Bad(reason), ..meta };
-        let Some(header) = ipv6_header(packet) else { return bad(Reason::Malformed) };
-        let meta = Meta { v6: true, len: header.total_len, ..meta };
+    #[inline(never)]
+    fn ipv6(
+        &self,
+        station: &Station,
+        packet: &[u8],
+        multicast: bool,
+        meta: &mut Meta,
+    ) -> Result<Kind, Reason> {
+        let header = ipv6_header(packet)?;
+        (meta.v6, meta.len) = (true, header.total_len);
         // Link-local and multicast destinations never leave the link.
         if multicast || header.destination >> 118 == 0xfe80 >> 6 || header.destination >> 120 == 0xff {
-            return Meta { kind: Kind::Local, ..meta };
+            return Ok(Kind::Local);
         }
-        let ours = header.destination == self.ipv6
-            || (self.roles.tunnels()
+        let ours = header.destination == station.ipv6
+            || (station.roles.tunnels()
                 && matches!(header.next, 17 | 44)
-                && view.is_own(IpAddr::V6(Ipv6Addr::from(header.destination))));
+                && self.view.is_own(IpAddr::V6(Ipv6Addr::from(header.destination))));
         if !ours {
-            if !self.roles.n6 {
-                return bad(Reason::NotN6);
+            if !station.roles.n6 {
+                return Err(Reason::NotN6);
             }
-            if let Some(reason) = sources.outside6(view, header.source) {
-                return bad(reason);
+            if let Some(reason) = self.sources.outside6(self.view, header.source) {
+                return Err(reason);
             }
-            return Meta { kind: Kind::Plain, key: (header.destination >> 64) as u64, ..meta };
+            meta.users_v6(&header, header.destination);
+            return Ok(Kind::Plain);
         }
+        meta.outer_tos = header.tos;
         if header.next == 44 {
-            return Meta { kind: self.own_fragment(), ..meta };
+            return station.own_fragment();
         }
-        let Some(payload) = packet.get(40..header.total_len as usize) else {
-            return bad(Reason::Malformed);
-        };
-        let meta = self.ours(header.next, payload, Meta { inner: meta.l3 + 40, ..meta });
-        if sources.may_be_no_far_end6(header.source) {
-            return from_far_end(view, Ipv6Addr::from(header.source).into(), meta);
+        let payload = packet.get(40..header.total_len as usize).ok_or(Reason::Malformed)?;
+        let kind = station.ours(header.next, payload, 40, meta)?;
+        if self.sources.may_be_no_far_end6(header.source) {
+            return from_far_end(self.view, Ipv6Addr::from(header.source).into(), kind);
         }
-        meta
+        Ok(kind)
     }
+}
 
+impl Station {
     /// A fragment of a packet to us. Only tunnels are worth waiting for the other fragments: nothing else that we answer is
     /// that long.
-    const fn own_fragment(&self) -> Kind {
-        if self.roles.tunnels() { Kind::OuterFragment } else { Kind::Bad(Reason::FragmentToUs) }
+    const fn own_fragment(&self) -> Result<Kind, Reason> {
+        if self.roles.tunnels() { Ok(Kind::OuterFragment) } else { Err(Reason::FragmentToUs) }
     }
 
-    /// A whole packet to one of our addresses. `meta.inner` is the offset of `payload`.
+    /// A whole packet to one of our addresses: what is behind its IP header of so many octets.
     #[inline(always)]
-    fn ours(&self, protocol: u8, payload: &[u8], meta: Meta) -> Meta {
+    fn ours(&self, protocol: u8, payload: &[u8], header_len: u16, meta: &mut Meta) -> Result<Kind, Reason> {
         if protocol != 17 {
-            return Meta { kind: Kind::Local, inner: meta.l3, ..meta };
+            return Ok(Kind::Local);
         }
-        let bad = |reason| Meta { kind: Kind::Bad(reason), ..meta };
-        let Some((udp, rest)) = payload.split_first_chunk::<8>() else { return bad(Reason::Malformed) };
+        let (udp, rest) = payload.split_first_chunk::<8>().ok_or(Reason::Malformed)?;
         let [_, _, p0, p1, l0, l1, _, _] = *udp;
         if u16::from_be_bytes([p0, p1]) != GTP_U_PORT {
-            return Meta { kind: Kind::Local, inner: meta.l3, ..meta };
+            return Ok(Kind::Local);
         }
         if !self.roles.tunnels() {
-            return bad(Reason::NotN3);
+            return Err(Reason::NotN3);
         }
         let length = u16::from_be_bytes([l0, l1]) as usize;
-        let Some(message) = length.checked_sub(8).and_then(|n| rest.get(..n)) else {
-            return bad(Reason::Malformed);
-        };
-        gtpu(message, Meta { inner: meta.inner + 8, ..meta })
+        let message = length.checked_sub(8).and_then(|n| rest.get(..n)).ok_or(Reason::Malformed)?;
+        gtpu(message, meta.l3 + header_len + 8, meta)
     }
 }
 
 /// A packet to us from an address that may be no far end's.
 #[cold]
 #[inline(never)]
-fn from_far_end(view: &NetView, source: IpAddr, meta: Meta) -> Meta {
-    match meta.kind {
+fn from_far_end(view: &NetView, source: IpAddr, kind: Kind) -> Result<Kind, Reason> {
+    match kind {
         Kind::Tunnel | Kind::Signalling | Kind::UnknownExtension(_) if is_no_far_end(view, source) => {
-            Meta { kind: Kind::Bad(Reason::MartianFarEnd), ..meta }
+            Err(Reason::MartianFarEnd)
         }
-        _ => meta,
+        _ => Ok(kind),
     }
 }
 
-/// A GTP-U message. `meta.inner` is its offset.
+/// A GTP-U message at this offset.
 #[inline(always)]
-fn gtpu(message: &[u8], meta: Meta) -> Meta {
-    let bad = |reason| Meta { kind: Kind::Bad(reason), ..meta };
-    let Some((head, rest)) = message.split_first_chunk::<8>() else { return bad(Reason::Malformed) };
+fn gtpu(message: &[u8], at: u16, meta: &mut Meta) -> Result<Kind, Reason> {
+    let (head, rest) = message.split_first_chunk::<8>().ok_or(Reason::Malformed)?;
     let [flags, kind, l0, l1, t0, t1, t2, t3] = *head;
     if flags & 0xf0 != 0x30 {
-        return bad(Reason::GtpuVersion);
+        return Err(Reason::GtpuVersion);
     }
-    let Some(body) = rest.get(..u16::from_be_bytes([l0, l1]) as usize) else {
-        return bad(Reason::Malformed);
-    };
-    let meta = Meta { teid: u32::from_be_bytes([t0, t1, t2, t3]), ..meta };
+    let body = rest.get(..u16::from_be_bytes([l0, l1]) as usize).ok_or(Reason::Malformed)?;
+    (meta.inner, meta.teid) = (at, u32::from_be_bytes([t0, t1, t2, t3]));
     if kind != 255 {
-        return Meta { kind: Kind::Signalling, ..meta };
+        return Ok(Kind::Signalling);
     }
     if flags == 0x30 {
-        return inner(body, Meta { inner: meta.inner + 8, ..meta });
+        return inner(body, at + 8, meta);
     }
     // The usual packet: one PDU session container of four octets and nothing else.
     if let Some((&[_, _, _, 0x85, 1, c0, c1, 0], body)) = body.split_first_chunk::<8>()
         && flags & 4 != 0
     {
-        return inner(body, Meta { inner: meta.inner + 16, qfi: c1 & 0x3f, container: [c0, c1], ..meta });
+        (meta.qfi, meta.container) = (c1 & 0x3f, [c0, c1]);
+        return inner(body, at + 16, meta);
     }
-    match extended(flags, body) {
-        Ok(Optional { length, qfi, container }) => {
-            let body = body.get(length as usize..).unwrap_or_default();
-            inner(body, Meta { inner: meta.inner + 8 + length, qfi, container, ..meta })
+    match extended(flags, body)? {
+        Extended::Known(Optional { length, qfi, container }) => {
+            (meta.qfi, meta.container) = (qfi, container);
+            inner(body.get(length as usize..).unwrap_or_default(), at + 8 + length, meta)
         }
-        Err(kind) => Meta { kind, ..meta },
+        Extended::Unknown(extension) => Ok(Kind::UnknownExtension(extension)),
     }
 }
 
-/// What the optional fields of a G-PDU say. Small, so that it is returned in registers: a [`Meta`] that went through
-/// memory on the way would be read back before its pieces have arrived there.
+/// What the optional fields of a G-PDU say.
 struct Optional {
     /// Octets behind the eight that every G-PDU has.
     length: u16,
@@ -393,22 +469,27 @@ struct Optional {
     container: [u8; 2],
 }
 
+enum Extended {
+    Known(Optional),
+    /// This one must be understood.
+    Unknown(u8),
+}
+
 /// A G-PDU with any other optional fields (TS 29.281 §5.1, §5.2).
 #[inline(never)]
-fn extended(flags: u8, body: &[u8]) -> Result<Optional, Kind> {
-    let bad = Err(Kind::Bad(Reason::Malformed));
-    let Some((&[_, _, _, first], mut rest)) = body.split_first_chunk::<4>() else { return bad };
+fn extended(flags: u8, body: &[u8]) -> Result<Extended, Reason> {
+    let (&[_, _, _, first], mut rest) = body.split_first_chunk::<4>().ok_or(Reason::Malformed)?;
     let mut found = Optional { length: 4, qfi: NO_QFI, container: [0; 2] };
     let mut next = if flags & 4 == 0 { 0 } else { first };
     for _ in 0..MAX_EXTENSIONS {
         if next == 0 {
-            return Ok(found);
+            return Ok(Extended::Known(found));
         }
         let units = rest.first().copied().unwrap_or(0) as usize;
         if units == 0 {
-            return bad;
+            break;
         }
-        let Some((extension, after)) = rest.split_at_checked(4 * units) else { return bad };
+        let (extension, after) = rest.split_at_checked(4 * units).ok_or(Reason::Malformed)?;
         match next {
             0x85 => {
                 if let [_, c0, c1, ..] = *extension {
@@ -419,78 +500,55 @@ fn extended(flags: u8, body: &[u8]) -> Result<Optional, Kind> {
             // PDCP PDU numbers belong to the gNBs at a handover and mean nothing to a UPF.
             0xc0 | 0x82 => {}
             // The highest bit: the receiver must understand it (figure 5.2.1-2).
-            _ if next & 0x80 != 0 => return Err(Kind::UnknownExtension(next)),
+            _ if next & 0x80 != 0 => return Ok(Extended::Unknown(next)),
             _ => {}
         }
         next = extension.last().copied().unwrap_or(0);
         found.length += 4 * units as u16;
         rest = after;
     }
-    bad
+    Err(Reason::Malformed)
 }
 
-/// The UE's packet in a tunnel. `meta.inner` is its offset.
+/// The UE's packet in a tunnel, at this offset.
 #[inline(always)]
-fn inner(packet: &[u8], meta: Meta) -> Meta {
-    let meta = Meta { kind: Kind::Tunnel, ..meta };
+fn inner(packet: &[u8], at: u16, meta: &mut Meta) -> Result<Kind, Reason> {
+    meta.inner = at;
     match packet.first().map(|octet| octet >> 4) {
-        Some(4) => match ipv4_header(packet) {
-            Some(header) => Meta { v6: false, len: header.total_len, key: header.source as u64, ..meta },
-            None => Meta { kind: Kind::Bad(Reason::Malformed), ..meta },
-        },
-        Some(6) => match ipv6_header(packet) {
-            Some(header) => {
-                Meta { v6: true, len: header.total_len, key: (header.source >> 64) as u64, ..meta }
-            }
-            None => Meta { kind: Kind::Bad(Reason::Malformed), ..meta },
-        },
-        _ => Meta { kind: Kind::Bad(Reason::Malformed), ..meta },
-    }
-}
-
-fn plain4(meta: Meta, packet: &[u8]) -> Meta {
-    match ipv4_header(packet) {
-        Some(header) => {
-            Meta { kind: Kind::Plain, len: header.total_len, key: header.destination as u64, ..meta }
+        Some(4) => {
+            let header = ipv4_header(packet)?;
+            meta.v6 = false;
+            meta.users_v4(&header, header.source);
         }
-        None => Meta::bad(Reason::Malformed),
+        Some(6) => {
+            let header = ipv6_header(packet)?;
+            meta.users_v6(&header, header.source);
+        }
+        _ => return Err(Reason::Malformed),
     }
-}
-
-fn plain6(meta: Meta, packet: &[u8]) -> Meta {
-    match ipv6_header(packet) {
-        Some(header) => Meta {
-            kind: Kind::Plain,
-            v6: true,
-            len: header.total_len,
-            key: (header.destination >> 64) as u64,
-            ..meta
-        },
-        None => Meta::bad(Reason::Malformed),
-    }
+    Ok(Kind::Tunnel)
 }
 
 /// A UE's packet behind 14 bytes of internal Ethernet header, as it stands in a frame's memory.
 pub fn internal(frame: &[u8]) -> Meta {
-    let Some((ethernet, rest)) = frame.split_first_chunk::<14>() else {
-        return Meta::bad(Reason::Malformed);
+    let mut meta = Meta::EMPTY;
+    let kind = match frame.split_first_chunk::<14>() {
+        Some(([.., t0, t1], packet)) => meta.internal(u16::from_be_bytes([*t0, *t1]), packet),
+        None => Err(Reason::Malformed),
     };
-    let meta = Meta { l3: 14, inner: 14, internal: true, ..Meta::EMPTY };
-    match ethernet {
-        [.., 0x08, 0x00] => plain4(meta, rest),
-        [.., 0x86, 0xdd] => plain6(meta, rest),
-        _ => Meta::bad(Reason::Malformed),
-    }
+    meta.kind = kind.unwrap_or_else(Kind::Bad);
+    meta
 }
 
 /// The Ethernet header of an internal frame.
 pub const fn internal_header(v6: bool) -> [u8; 14] {
-    let [a, b, c, d, e, f] = INTERNAL_MAC;
+    let [a, b, c, d, e, f] = INTERNAL_MAC.0;
     let [t0, t1] = if v6 { [0x86, 0xdd] } else { [0x08, 0x00] };
     [a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, t0, t1]
 }
 
 struct Ipv4Fields {
+    tos: u8,
     header_len: usize,
     total_len: u16,
     /// Flags and fragment offset.
@@ -498,51 +556,56 @@ struct Ipv4Fields {
     protocol: u8,
     source: u32,
     destination: u32,
+    /// Of the words without options.
+    sum: u64,
 }
 
 #[inline(always)]
-fn ipv4_header(packet: &[u8]) -> Option<Ipv4Fields> {
-    let [v, _, l0, l1, _, _, f0, f1, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] =
-        *packet.first_chunk::<20>()?;
-    let header_len = (v & 15) as usize * 4;
-    let total_len = u16::from_be_bytes([l0, l1]);
-    if v >> 4 != 4
+fn ipv4_header(packet: &[u8]) -> Result<Ipv4Fields, Reason> {
+    let fixed = packet.first_chunk::<20>().ok_or(Reason::Malformed)?;
+    let ([w0, w1, w2, w3, w4], []) = fixed.as_chunks::<4>() else { return Err(Reason::Malformed) };
+    let words @ [first, second, third, source, destination] =
+        [w0, w1, w2, w3, w4].map(|word| u32::from_be_bytes(*word));
+    let header_len = (first >> 24 & 15) as usize * 4;
+    let total_len = first as u16;
+    if first >> 28 != 4
         || header_len < 20
         || (total_len as usize) < header_len
         || (total_len as usize) > packet.len()
     {
-        return None;
+        return Err(Reason::Malformed);
     }
-    Some(Ipv4Fields {
+    Ok(Ipv4Fields {
+        tos: (first >> 16) as u8,
         header_len,
         total_len,
-        fragment: u16::from_be_bytes([f0, f1]),
-        protocol,
-        source: u32::from_be_bytes([s0, s1, s2, s3]),
-        destination: u32::from_be_bytes([d0, d1, d2, d3]),
+        fragment: second as u16,
+        protocol: (third >> 16) as u8,
+        source,
+        destination,
+        sum: words.into_iter().map(u64::from).sum(),
     })
 }
 
-/// RFC 1812 §5.2.2 (2). The header's words add up to all ones, in whatever byte order they are read.
-#[inline(always)]
-fn ipv4_checksum_ok(packet: &[u8], header_len: usize) -> bool {
-    let Some((fixed, options)) = packet.get(..header_len).and_then(<[u8]>::split_first_chunk::<20>) else {
-        return false;
-    };
-    let mut sum = 0u64;
-    for word in fixed.as_chunks::<4>().0 {
-        sum += u32::from_le_bytes(*word) as u64;
+impl Ipv4Fields {
+    /// RFC 1812 §5.2.2 (2). The header's words add up to all ones, of whatever length they are read: to a multiple of 65,535, and not to
+    /// 0, since the version isn't.
+    #[inline(always)]
+    fn checksum_ok(&self, packet: &[u8]) -> bool {
+        let options = if self.header_len == 20 { 0 } else { options_sum(packet, self.header_len) };
+        (self.sum + options).is_multiple_of(0xffff)
     }
-    for word in options.as_chunks::<4>().0 {
-        sum += u32::from_le_bytes(*word) as u64;
-    }
-    let sum = (sum & 0xffff_ffff) + (sum >> 32);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    (sum & 0xffff) + (sum >> 16) == 0xffff
+}
+
+#[cold]
+#[inline(never)]
+fn options_sum(packet: &[u8], header_len: usize) -> u64 {
+    let options = packet.get(20..header_len).unwrap_or_default();
+    options.as_chunks::<4>().0.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum()
 }
 
 struct Ipv6Fields {
+    tos: u8,
     total_len: u16,
     next: u8,
     source: u128,
@@ -550,16 +613,17 @@ struct Ipv6Fields {
 }
 
 #[inline(always)]
-fn ipv6_header(packet: &[u8]) -> Option<Ipv6Fields> {
-    let (head, rest) = packet.split_first_chunk::<8>()?;
-    let [v, _, _, _, l0, l1, next, _] = *head;
-    let (source, rest) = rest.split_first_chunk::<16>()?;
-    let destination = rest.first_chunk::<16>()?;
-    let total_len = u16::from_be_bytes([l0, l1]).checked_add(40)?;
+fn ipv6_header(packet: &[u8]) -> Result<Ipv6Fields, Reason> {
+    let (head, rest) = packet.split_first_chunk::<8>().ok_or(Reason::Malformed)?;
+    let [v, class, _, _, l0, l1, next, _] = *head;
+    let (source, rest) = rest.split_first_chunk::<16>().ok_or(Reason::Malformed)?;
+    let destination = rest.first_chunk::<16>().ok_or(Reason::Malformed)?;
+    let total_len = u16::from_be_bytes([l0, l1]).checked_add(40).ok_or(Reason::Malformed)?;
     if v >> 4 != 6 || total_len as usize > packet.len() {
-        return None;
+        return Err(Reason::Malformed);
     }
-    Some(Ipv6Fields {
+    Ok(Ipv6Fields {
+        tos: v << 4 | class >> 4,
         total_len,
         next,
         source: u128::from_be_bytes(*source),

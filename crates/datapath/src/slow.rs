@@ -15,7 +15,6 @@ use crate::export::Ledger;
 use crate::flow::Lookup;
 use crate::forward::{self, Encapsulation, Routed};
 use crate::icmp::Trouble;
-use crate::marking;
 use crate::nat::Choice;
 use crate::network::Context;
 use crate::parse::{Kind, Meta, NO_QFI};
@@ -161,7 +160,7 @@ impl<F: Frame> Datapath<F> {
             Exit::Plain(_) => true,
             Exit::Ue => false,
         };
-        let Some(ecn) = Ecn::of(frame.bytes(), meta) else {
+        let Some(ecn) = Ecn::of(meta) else {
             self.refuse(meta, Reason::CongestionNotEct);
             return;
         };
@@ -277,7 +276,7 @@ impl<F: Frame> Datapath<F> {
         if qfi.is_some() {
             flags |= flag::MARK;
         }
-        let carried = self.config.marking.carried(frame.bytes(), meta);
+        let carried = self.config.marking.carried(meta);
         let way = Encapsulation {
             peer: index,
             teid: outer.teid.0,
@@ -424,7 +423,7 @@ impl<F: Frame> Datapath<F> {
                 seid: session.rules.seid,
                 pdr: pdr.id,
                 qfi: marked.or(carried),
-                dscp: Dscp::from_tos(marking::tos(frame.bytes(), meta)),
+                dscp: Dscp::from_tos(meta.tos),
             });
         }
         if session.waiting.len() >= packets as usize {

@@ -10,10 +10,10 @@ use crate::net::{HopId, NetView};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bits of a filter by prefix.
-const PREFIXES: usize = 1 << 16;
-/// Bits of the filter of own addresses.
-const OWN: usize = 1 << 12;
+/// A filter by prefix, of 2^16 bits.
+type Prefixes = Filter<{ (1 << 16) / 64 }>;
+/// The filter of own addresses, of 2^12.
+type Own = Filter<{ (1 << 12) / 64 }>;
 
 /// Prefixes of IPv4 that are no host's: this network, loopback, multicast, and reserved, with the limited broadcast.
 const NOBODYS_V4: [(u32, u8); 4] = [(0x0000_0000, 8), (0x7f00_0000, 8), (0xe000_0000, 4), (0xf000_0000, 4)];
@@ -37,11 +37,11 @@ pub(crate) fn everybody(link: &IpNet) -> Option<[Ipv4Addr; 2]> {
 
 /// A set that says "not there" or "perhaps".
 #[derive(Clone, Debug)]
-struct Filter(Box<[u64]>);
+struct Filter<const WORDS: usize>(Box<[u64; WORDS]>);
 
-impl Filter {
-    fn new(bits: usize) -> Self {
-        Self(vec![0; bits / 64].into())
+impl<const WORDS: usize> Filter<WORDS> {
+    fn new() -> Self {
+        Self(Box::new([0; WORDS]))
     }
 
     fn set(&mut self, bit: usize) {
@@ -59,19 +59,19 @@ impl Filter {
 /// Compiled from a view, beside its ingress tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
-    /// Where UEs' and public addresses are: by an IPv4 address's first 16 bits.
-    ues4: Filter,
+    /// Where UEs' and public addresses are, and nobody's: by an IPv4 address's first 16 bits.
+    suspects4: Prefixes,
     /// By a hash of an IPv6 address's first bits: as many as the shortest prefix has. A network's hosts share more with its UEs than 32.
-    ues6: Filter,
+    ues6: Prefixes,
     /// How far an address's first half is shifted until only those are left.
     beyond6: u32,
     /// Where our own addresses are, and those of everybody on our links, by a hash.
-    own: Filter,
+    own: Own,
 }
 
 impl Default for Sources {
     fn default() -> Self {
-        Self { ues4: Filter::new(PREFIXES), ues6: Filter::new(PREFIXES), beyond6: 0, own: Filter::new(OWN) }
+        Self { suspects4: Filter::new(), ues6: Filter::new(), beyond6: 0, own: Filter::new() }
     }
 }
 
@@ -82,11 +82,12 @@ impl Sources {
             view.ues().iter().filter(|prefix| matches!(prefix, IpNet::V6(_))).map(IpNet::prefix_len);
         let shortest = lengths.min().unwrap_or(64).min(64);
         sources.beyond6 = 64_u32.saturating_sub(shortest.into()).min(63);
-        for prefix in view.ues() {
+        let nobodys4 = nobodys().filter(|prefix| matches!(prefix, IpNet::V4(_)));
+        for prefix in view.ues().iter().copied().chain(nobodys4) {
             match prefix {
                 IpNet::V4(net) => {
                     let (first, last) = (u32::from(net.network()), u32::from(net.broadcast()));
-                    (first >> 16..=last >> 16).for_each(|bit| sources.ues4.set(bit as usize));
+                    (first >> 16..=last >> 16).for_each(|bit| sources.suspects4.set(bit as usize));
                 }
                 // All that there is.
                 IpNet::V6(net) if net.prefix_len() == 0 => sources.ues6.0.fill(u64::MAX),
@@ -113,9 +114,8 @@ impl Sources {
     /// Why a packet from the data network can't have this source.
     #[inline(always)]
     pub fn outside4(&self, view: &NetView, source: u32) -> Option<Reason> {
-        let suspicious = is_odd4(source)
-            | self.own.has(by_address(source.into()))
-            | self.ues4.has((source >> 16) as usize);
+        let suspicious =
+            self.own.has(by_address(source.into())) | self.suspects4.has((source >> 16) as usize);
         if suspicious { judge(view, Ipv4Addr::from_bits(source).into()) } else { None }
     }
 

@@ -16,6 +16,12 @@ impl MacAddr {
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
+
+    /// The lower 48 bits of a number, most significant first.
+    pub const fn to_u64(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
 }
 
 impl fmt::Display for MacAddr {

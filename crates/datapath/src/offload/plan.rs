@@ -4,7 +4,6 @@ use super::Mode;
 use super::aggregate::Measured;
 use super::share::{Limit, can_be_shared};
 use super::sight::Sighting;
-use crate::Reason;
 use crate::account::Counted;
 use crate::command::Event;
 use crate::counters::Traffic;
@@ -126,7 +125,7 @@ impl<F: Frame> Datapath<F> {
         let shard = self.shards.get(sighting.shard as usize).and_then(Option::as_deref).ok_or(gone)?;
         let kind = if sighting.pattern.tunnel.is_some() { Kind::Tunnel } else { Kind::Plain };
         let teid = sighting.pattern.tunnel.map_or(0, |tunnel| tunnel.teid);
-        let meta = Meta { kind, teid, slot: sighting.slot, ..Meta::bad(Reason::Malformed) };
+        let meta = Meta { kind, teid, slot: sighting.slot, ..Meta::EMPTY };
         let record = shard.record(&meta).ok_or(gone)?;
         let rule = if record.has(flag::FLOWS) {
             let flow = sighting.key.as_ref().and_then(|key| shard.flows.get(key)).ok_or(gone)?;
@@ -250,7 +249,7 @@ impl<F: Frame> Datapath<F> {
         if tunnel.is_some() && record.has(flag::TO_ACCESS) && !record.has(flag::MARK) {
             return Err(Ineligible::Complex);
         }
-        let mut meta = Meta::bad(Reason::Malformed);
+        let mut meta = Meta::EMPTY;
         if let Some(TunnelMatch { container: Container::Qfi(qfi), .. }) = tunnel {
             meta.qfi = qfi;
         }

@@ -46,12 +46,12 @@ impl Sighting {
 impl<F: Frame> Datapath<F> {
     /// The flow that a packet belongs to, if its record serves it. `handed_off`: it came from another worker.
     pub(crate) fn sight(&self, port: u16, frame: &[u8], handed_off: bool) -> Option<Sighting> {
-        let mut meta = self.network.ingress.parse(&self.network.view, port, frame, handed_off);
+        let mut meta = self.network.arrival(port).handed_off(handed_off).parse(frame);
         if meta.internal || !matches!(meta.kind, Kind::Tunnel | Kind::Plain) {
             return None;
         }
         // Devices copy no congestion marks between headers: packets that may carry any stay here.
-        Ecn::of(frame, &meta).filter(|ecn| ecn.field() == 0)?;
+        Ecn::of(&meta).filter(|ecn| ecn.field() == 0)?;
         self.locate(&mut meta, frame)?;
         let shard = self.shards.get(meta.shard as usize)?.as_deref()?;
         let record = shard.record(&meta)?;
