@@ -53,6 +53,8 @@ pub struct Datapath<F: Frame> {
     pub(crate) taps: Taps,
     /// What is translated on N6.
     pub(crate) nat: Option<Arc<nat::Plan>>,
+    /// Shards that came since the last burst, whose translations may go by another plan.
+    pub(crate) newcomers: Vec<ShardId>,
     /// Ports of first fragments, for the translation of others.
     pub(crate) nat_fragments: FirstFragments<u16>,
     /// To whom packets to public addresses are: for each packet of a burst.
@@ -104,6 +106,7 @@ impl<F: Frame> Datapath<F> {
             flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
             taps: Taps::default(),
             nat: config.view.nat().cloned(),
+            newcomers: Vec::new(),
             nat_fragments: FirstFragments::new(config.fragment_flows, config.fragment_timeout),
             ahead: Vec::new(),
             sought: Vec::new(),
@@ -161,8 +164,10 @@ impl<F: Frame> Datapath<F> {
             }
         }
         let index = shard.id().index();
-        if let Some(plan) = self.nat.as_ref().filter(|_| shard.nat.is_none()) {
-            shard.nat = Some(Self::translations(&self.config, plan, shard.id()));
+        match (&self.nat, &shard.nat) {
+            (Some(plan), None) => shard.nat = Some(Self::translations(&self.config, plan, shard.id())),
+            (Some(_), Some(_)) => self.newcomers.push(shard.id()),
+            (None, _) => {}
         }
         let before = self.release(shard.id());
         self.counters.buffered += shard.buffered() as u64;
@@ -361,6 +366,7 @@ impl<F: Frame> Datapath<F> {
     /// The phases of a burst whose frames are parsed.
     fn run<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Vec<F>) {
         if self.nat.is_some() {
+            self.follow_newcomers(cx.now, &mut cx.out.events);
             self.translate_in(cx.now, burst);
         }
         // Where is the record? A tunnel's place is in its TEID; a plain packet's bucket has to be read first.
@@ -630,9 +636,7 @@ impl<F: Frame> Datapath<F> {
                 shard.purge_flows(&mut ledger);
                 let nat_ledger =
                     &mut nat::Ledger { now, events: &mut cx.out.events, counters: &mut self.counters.nat };
-                if let (Some(state), Some(plan)) = (&mut shard.nat, &self.nat) {
-                    // One that came from a worker which had not been told yet.
-                    state.follow(plan, nat_ledger);
+                if let Some(state) = &mut shard.nat {
                     state.expire(nat_ledger);
                 }
             }

@@ -30,9 +30,15 @@ impl<F: Frame> Datapath<F> {
         }
     }
 
-    /// A shard's translations go by the plan that this worker goes by, if that is not an earlier one than their own: they may come from a
-    /// worker that was told sooner or later.
-    pub(crate) fn follow_plan(&mut self, now: Nanos, id: ShardId, events: &mut Vec<Event>) {
+    /// Before the first packet, of shards that came: they may come from a worker that was told sooner or later.
+    pub(crate) fn follow_newcomers(&mut self, now: Nanos, events: &mut Vec<Event>) {
+        while let Some(id) = self.newcomers.pop() {
+            self.follow_plan(now, id, events);
+        }
+    }
+
+    /// A shard's translations go by the plan that this worker goes by, if that is not an earlier one than their own.
+    fn follow_plan(&mut self, now: Nanos, id: ShardId, events: &mut Vec<Event>) {
         let Some(plan) = &self.nat else { return };
         let Some(Some(shard)) = self.shards.get_mut(id.index()) else { return };
         match &mut shard.nat {
