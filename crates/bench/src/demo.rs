@@ -131,11 +131,12 @@ pub fn run(
         interrupted = interrupted || tell(Stage::Establishing(asked, wanted)).is_break();
         if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    interrupted = interrupted || tell(Stage::Established(&establishment)).is_break();
     if interrupted {
         let (established, sessions) = (establishment.accepted, config.sessions);
         return Err(DemoError::Interrupted { established, sessions });
     }
+    // This says that there is traffic now: who interrupts from here on interrupts that, which hears of it soon.
+    let _ = tell(Stage::Established(&establishment));
 
     // The UPF sends heartbeats and usage reports at any time.
     let done = Arc::new(AtomicBool::new(false));
