@@ -8,7 +8,7 @@ use crate::{Input, witness};
 use datapath::nat::{Plan, PoolCounters, Protocol};
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{
-    CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Places, Slice, Token, Transition,
+    Burst, CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Places, Slice, Token, Transition,
 };
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
@@ -358,12 +358,12 @@ impl UserPlane {
 
     /// Frames that arrive at a port in one burst, at the worker that polls this queue.
     pub fn receive(&mut self, worker: usize, port: u16, packets: &[Vec<u8>]) {
-        let mut burst: Vec<MemFrame> = packets.iter().filter_map(|packet| self.frame(packet)).collect();
+        let mut burst = Burst::of(packets.iter().filter_map(|packet| self.frame(packet)).collect());
         self.from_outside = Some(port == 1 && self.from_outside.unwrap_or(true));
         let Worker { datapath, out, injected, .. } = &mut self.workers[worker];
-        *injected += burst.len() as u64;
+        *injected += burst.frames.len() as u64;
         datapath.process(self.now, port, &mut burst, out, &mut self.pool);
-        assert!(burst.is_empty());
+        assert!(burst.frames.is_empty());
     }
 
     fn frame(&mut self, packet: &[u8]) -> Option<MemFrame> {
@@ -396,7 +396,13 @@ impl UserPlane {
                     }
                     quiet = false;
                     let Worker { datapath, out, .. } = &mut self.workers[owner];
-                    datapath.process_handed_off(self.now, &mut frames, out, &mut self.pool);
+                    datapath.process_handed_off(
+                        self.now,
+                        &mut frames,
+                        &mut Burst::new(),
+                        out,
+                        &mut self.pool,
+                    );
                     assert!(frames.is_empty());
                 }
             }

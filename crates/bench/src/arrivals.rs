@@ -12,6 +12,7 @@
 //! **When not to use it.** To say what two threads with a ring between them do: `ndr` measures that beside it.
 
 use crate::path::{Path, PathError};
+use datapath::Burst;
 use io::port::quarters;
 use io::replay::ReplayRx;
 use io::{BURST, RxQueue};
@@ -170,7 +171,7 @@ pub fn serve(path: &mut Path, clock: &Tsc, lanes: &mut [Lane], seconds: f64, tra
     let end = begin + (seconds * clock.hz() as f64) as u64;
     let tick = clock.hz() / TICKS_PER_SECOND;
     let mut next_tick = begin + tick;
-    let mut burst = Vec::with_capacity(BURST);
+    let mut burst = Burst::new();
     let mut taken = Vec::with_capacity(BURST);
     loop {
         let now = clock.ticks();
@@ -182,7 +183,7 @@ pub fn serve(path: &mut Path, clock: &Tsc, lanes: &mut [Lane], seconds: f64, tra
                 continue;
             }
             work += n;
-            lane.rx.rx_burst(&mut burst, n);
+            lane.rx.rx_burst(&mut burst.frames, n);
             path.process(lane.port, Some(lane.arrivals.quarters()), &mut burst);
             let at = clock.ticks();
             taken.drain(..).for_each(|packets| trace.note(number, &packets, at));

@@ -13,7 +13,7 @@ use crate::path::{
 use crate::progress::Progress;
 use crate::report::{Measured, Report};
 use datapath::offload::{Mode, Offload, OffloadReport, Policy};
-use datapath::{Command, Config, Datapath, Event, Outbox, Token, Transition};
+use datapath::{Burst, Command, Config, Datapath, Event, Outbox, Token, Transition};
 use io::mem::{
     FlowTableConfig, FrameSize, MemConfig, MemFrame, MemNic, MemPool, MemRx, MemSwitch, MemTx, MemWire,
     RssMode,
@@ -265,7 +265,7 @@ impl World {
     /// A millisecond: cycles that the worker took, and packets that it handled.
     fn round(&mut self, packets: usize) -> (u64, u64) {
         let (mut cycles, mut handled, mut left) = (0, 0, packets);
-        let (mut frames, mut burst) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
+        let (mut frames, mut burst) = (Vec::with_capacity(BURST), Burst::new());
         let port = usize::from(!self.uplink);
         while left > 0 {
             self.source.rx_burst(&mut frames, BURST.min(left));
@@ -276,11 +276,11 @@ impl World {
             }
             let begin = self.clock.ticks();
             while let Some((rx, _)) = self.queues.get_mut(port)
-                && rx.rx_burst(&mut burst, BURST) > 0
+                && rx.rx_burst(&mut burst.frames, BURST) > 0
             {
-                handled += burst.len() as u64;
+                handled += burst.frames.len() as u64;
                 if let Some(offload) = &mut self.offload {
-                    offload.sight(self.now, &self.datapath, port as u16, &burst);
+                    offload.sight(self.now, &self.datapath, port as u16, &burst.frames);
                 }
                 self.datapath.process(self.now, port as u16, &mut burst, &mut self.out, &mut self.pool);
                 if let Some(offload) = &mut self.offload {

@@ -4,7 +4,7 @@ use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::scene::Scene;
 use datapath::net::{Net, NetError};
-use datapath::{Command, Config, Datapath, Event, FlowMemory, Outbox, Token, Transition};
+use datapath::{Burst, Command, Config, Datapath, Event, FlowMemory, Outbox, Token, Transition};
 use engine::Supplier;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream};
@@ -258,14 +258,14 @@ impl Path {
     }
 
     /// One burst of so many packets at most through the datapath; says of how many.
-    fn burst(&mut self, rx: &mut ReplayRx, port: u16, most: usize, burst: &mut Vec<MemFrame>) -> usize {
-        let received = rx.rx_burst(burst, most);
+    fn burst(&mut self, rx: &mut ReplayRx, port: u16, most: usize, burst: &mut Burst<MemFrame>) -> usize {
+        let received = rx.rx_burst(&mut burst.frames, most);
         self.process(port, rx.quarters(), burst);
         received
     }
 
     /// What was received at a port through the datapath, and out. So many quarters of the port's queue are full.
-    pub fn process(&mut self, port: u16, quarters: Option<u8>, burst: &mut Vec<MemFrame>) {
+    pub fn process(&mut self, port: u16, quarters: Option<u8>, burst: &mut Burst<MemFrame>) {
         let now = self.clock.now();
         self.datapath.queue_fills(port, quarters);
         self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
@@ -295,7 +295,7 @@ impl Path {
 
     /// Likewise, whatever becomes of the packets.
     pub fn forward_lossy(&mut self, mix: &mut Mix, packets: usize) -> Cost {
-        let mut burst = Vec::with_capacity(BURST);
+        let mut burst = Burst::new();
         let slices = (packets / SLICE).max(1);
         let mut taken = Vec::with_capacity(slices);
         let start = self.clock.ticks();
@@ -330,7 +330,7 @@ impl Path {
     ) -> Result<(u64, u64), PathError> {
         let mut rx = self.scene.receive(stream);
         rx.fill();
-        let mut burst = Vec::with_capacity(BURST);
+        let mut burst = Burst::new();
         let (mut done, mut next) = (0, TOLD_EVERY);
         let (mut last, mut taken, mut worst) = (self.clock.ticks(), 0, 0);
         for number in 0_u64.. {

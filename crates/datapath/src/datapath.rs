@@ -1,12 +1,11 @@
 //! One worker's state, and the order in which a burst meets it.
 
-use crate::ahead;
+use crate::burst::Burst;
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::export::{Export, Ledger};
 use crate::feeder::CheckSource;
 use crate::flow::{Flow, Key, Lookup, NO_RULE};
-use crate::forward::Link;
 use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
 use crate::limits::Rates;
 use crate::load::ShardLoads;
@@ -24,10 +23,9 @@ use crate::{Config, Reason};
 use io::{BURST, Frame, FramePool};
 use packet::rss;
 use session::{SHARDS, ShardId};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
-use tables::prefetch::{prefetch, prefetch_slice_at};
-use tables::{Nanos, Piece, Probe, Supply, Wish};
+use tables::{Nanos, Piece, Supply, Wish};
 
 /// Rounds of packets that arise from other packets (to another UE, or an answer to a UE) in one call. A packet from a
 /// UE to a UE takes one, the ICMP error about it another.
@@ -57,18 +55,10 @@ pub struct Datapath<F: Frame> {
     pub(crate) newcomers: Vec<ShardId>,
     /// Ports of first fragments, for the translation of others.
     pub(crate) nat_fragments: FirstFragments<u16>,
-    /// To whom packets to public addresses are: for each packet of a burst.
-    pub(crate) ahead: Vec<nat::Ahead>,
-    /// Mappings of packets from UEs that are being fetched.
-    pub(crate) sought: Vec<nat::Sought>,
     /// Internal frames that arose in this call.
     pub(crate) arisen: Vec<F>,
-    /// Frames of a burst that other workers have no part in; empty between calls.
-    staying: Vec<F>,
-    pub(crate) metas: Vec<Meta>,
-    probes: Vec<Option<Probe>>,
-    /// What packets of sessions with flows are looked up by: for each packet of a burst, or none while no session here has flows.
-    lookups: Vec<Option<Lookup>>,
+    /// What frames of our own making go through the stages in that arise beside a burst; empty between calls.
+    aside: Burst<F>,
     /// Sessions here whose rules have records of their own.
     pub(crate) divided: usize,
     overload: Overload,
@@ -85,8 +75,6 @@ pub struct Datapath<F: Frame> {
     /// Which packets are sampled.
     sampled: u32,
     shard_loads: ShardLoads,
-    /// Where the packets leave that their records served.
-    pub(crate) links: Vec<Link>,
     /// Of the last outer IPv4 header.
     pub(crate) identification: u16,
     /// Reused by everything that builds packets of our own.
@@ -108,15 +96,10 @@ impl<F: Frame> Datapath<F> {
             nat: config.view.nat().cloned(),
             newcomers: Vec::new(),
             nat_fragments: FirstFragments::new(config.fragment_flows, config.fragment_timeout),
-            ahead: Vec::new(),
-            sought: Vec::new(),
             arisen: Vec::with_capacity(BURST),
-            staying: Vec::with_capacity(BURST),
+            aside: Burst::new(),
             sampled: 0,
             shard_loads: ShardLoads::default(),
-            metas: Vec::with_capacity(4 * BURST),
-            probes: Vec::with_capacity(4 * BURST),
-            lookups: Vec::with_capacity(4 * BURST),
             divided: 0,
             overload: Overload::default(),
             room: Room::new(config.flows),
@@ -124,7 +107,6 @@ impl<F: Frame> Datapath<F> {
             export: Export::new(config.export),
             slices: Share::of(&config.slices),
             sweep: 0,
-            links: Vec::with_capacity(4 * BURST),
             scratch: Vec::with_capacity(2048),
             identification: 0,
             network,
@@ -275,54 +257,47 @@ impl<F: Frame> Datapath<F> {
         self.overload.fills(port, quarters);
     }
 
-    /// Processes frames that arrived at a port, and leaves `burst` empty.
+    /// Processes frames that arrived at a port, and leaves the burst empty: [`Self::begin`] and [`Self::finish`] in a row.
     pub fn process<P: FramePool<Frame = F>>(
         &mut self,
         now: Nanos,
         port: u16,
-        burst: &mut Vec<F>,
+        burst: &mut Burst<F>,
         out: &mut Outbox<F>,
         pool: &mut P,
     ) {
-        self.overload.begin(port, burst.len(), self.config.new_flows_in_overload);
-        self.arrive(now, port, burst, out, pool);
+        self.begin(now, port, burst, out);
+        self.finish(now, burst, out, pool);
     }
 
-    /// As [`Datapath::process`], for a queue that the port steers to ahead of its ordinary one, of which these bursts say
+    /// Reads frames that arrived at a port, and asks for what they need first. Until [`Self::finish`], which has to come, other bursts
+    /// may begin and finish, and nothing else may happen here. Those of one port finish in the order in which they began.
+    pub fn begin(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        burst.strangers = self.overload.allows(port, burst.frames.len(), self.config.new_flows_in_overload);
+        self.arrive(now, port, burst, out);
+    }
+
+    /// As [`Self::begin`], for a queue that the port steers to ahead of its ordinary one, of which these bursts say
     /// nothing.
-    pub fn process_steered<P: FramePool<Frame = F>>(
-        &mut self,
-        now: Nanos,
-        port: u16,
-        burst: &mut Vec<F>,
-        out: &mut Outbox<F>,
-        pool: &mut P,
-    ) {
-        self.overload.begin_beside(port, self.config.new_flows_in_overload);
-        self.arrive(now, port, burst, out, pool);
+    pub fn begin_steered(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        burst.strangers = self.overload.allows_beside(port, self.config.new_flows_in_overload);
+        self.arrive(now, port, burst, out);
     }
 
-    fn arrive<P: FramePool<Frame = F>>(
-        &mut self,
-        now: Nanos,
-        port: u16,
-        burst: &mut Vec<F>,
-        out: &mut Outbox<F>,
-        pool: &mut P,
-    ) {
-        let mut cx = Context { now, out, pool };
-        self.counters.received += burst.len() as u64;
-        self.metas.clear();
+    fn arrive(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        let Burst { frames, metas, .. } = burst;
+        self.counters.received += frames.len() as u64;
         let into_tunnels = self.network.ingress.leads_into_tunnels(port);
-        for frame in burst.iter() {
+        for frame in frames.iter() {
             frame.prefetch(into_tunnels);
         }
         let (network, counters) = (&self.network, &mut self.counters);
-        self.metas.resize(burst.len(), Meta::EMPTY);
+        metas.clear();
+        metas.resize(frames.len(), Meta::EMPTY);
         // A port has one interface, mostly: counted in registers until another one turns up.
         let (mut interface, mut traffic) = (parse::NONE, Traffic::default());
         let arrival = network.arrival(port);
-        for (meta, frame) in self.metas.iter_mut().zip(burst.iter()) {
+        for (meta, frame) in metas.iter_mut().zip(frames.iter()) {
             arrival.parse_into(frame.bytes(), meta);
             if meta.interface != interface {
                 counters.arrived(interface, traffic);
@@ -331,8 +306,29 @@ impl<F: Frame> Datapath<F> {
             traffic.add(frame.len());
         }
         counters.arrived(interface, traffic);
-        self.run(&mut cx, burst);
-        self.settle(&mut cx);
+        self.find(now, burst, out);
+    }
+
+    /// The stages of a burst whose frames are parsed, up to where look-ups are asked for.
+    fn find(&mut self, now: Nanos, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        if self.nat.is_some() {
+            self.follow_newcomers(now, &mut out.events);
+            self.translate_in(now, burst);
+        }
+        self.locate(burst);
+    }
+
+    /// Decides over the frames of a burst that has begun, and leaves it empty.
+    pub fn finish<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        burst: &mut Burst<F>,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
+        let mut cx = Context { now, out, pool, strangers: burst.strangers };
+        self.decide(&mut cx, burst);
+        self.settle(&mut cx, burst);
     }
 
     /// Processes frames that another worker handed over ([`Outbox::hand_off`]), each with the port it arrived at, and
@@ -341,123 +337,46 @@ impl<F: Frame> Datapath<F> {
         &mut self,
         now: Nanos,
         frames: &mut Vec<(u16, F)>,
+        burst: &mut Burst<F>,
         out: &mut Outbox<F>,
         pool: &mut P,
     ) {
-        let mut cx = Context { now, out, pool };
         self.counters.handed_in += frames.len() as u64;
-        self.overload.begin_unlimited();
-        self.metas.clear();
-        let mut burst = std::mem::take(&mut self.arisen);
         for (_, frame) in frames.iter() {
             frame.prefetch_from_afar();
         }
         for (port, frame) in frames.drain(..) {
-            self.metas.push(self.network.arrival(port).handed_off(true).parse(frame.bytes()));
-            burst.push(frame);
+            burst.metas.push(self.network.arrival(port).handed_off(true).parse(frame.bytes()));
+            burst.frames.push(frame);
         }
-        self.run(&mut cx, &mut burst);
-        // `run` may have filled the list that was taken.
-        burst.append(&mut self.arisen);
-        self.arisen = burst;
-        self.settle(&mut cx);
+        // They were received already: overload is not their affair.
+        burst.strangers = u32::MAX;
+        self.find(now, burst, out);
+        self.finish(now, burst, out, pool);
     }
 
-    /// The phases of a burst whose frames are parsed.
-    fn run<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Vec<F>) {
-        if self.nat.is_some() {
-            self.follow_newcomers(cx.now, &mut cx.out.events);
-            self.translate_in(cx.now, burst);
-        }
-        // Where is the record? A tunnel's place is in its TEID; a plain packet's bucket has to be read first.
-        self.probes.clear();
-        let (shards, directory) = (&self.shards, &self.directory);
-        let (mut hashed, mut away) = (false, false);
-        self.probes.extend(self.metas.iter_mut().zip(burst.iter()).map(|(meta, frame)| {
-            let mut probe = None;
-            match meta.kind {
-                Kind::Tunnel => {
-                    let (shard, slot) = directory.teid(meta.teid);
-                    meta.shard = shard;
-                    meta.slot = slot as u32;
-                    match shards.get(shard as usize) {
-                        Some(Some(shard)) => prefetch_slice_at(&shard.tunnels, slot as usize),
-                        _ => away = true,
-                    }
-                }
-                Kind::Plain => {
-                    let found = if meta.v6 {
-                        directory.ipv6(meta.key, || destination6(frame.bytes(), meta.inner))
-                    } else {
-                        directory.ipv4(meta.key as u32)
-                    };
-                    if let Some((shard, slot)) = found {
-                        meta.shard = shard;
-                        meta.slot = slot;
-                        match shards.get(shard as usize) {
-                            Some(Some(shard)) => prefetch_slice_at(&shard.downlink, slot as usize),
-                            _ => away = true,
-                        }
-                    } else {
-                        let hash = if meta.v6 {
-                            rss::ue_hash_prefix64(meta.key)
-                        } else {
-                            rss::ue_hash_ipv4(Ipv4Addr::from_bits(meta.key as u32))
-                        };
-                        let id = ShardId::from_hash(hash).index();
-                        meta.shard = id as u16;
-                        if let Some(Some(shard)) = shards.get(id) {
-                            hashed = true;
-                            probe = Some(if meta.v6 {
-                                shard.by_prefix.prepare(&meta.key)
-                            } else {
-                                shard.by_ipv4.prepare(&(meta.key as u32))
-                            });
-                        } else {
-                            away = true;
-                        }
-                    }
-                }
-                _ => {}
-            }
-            probe
-        }));
-        let second = if hashed { self.probes.as_slice() } else { &[] };
-        for (meta, probe) in self.metas.iter_mut().zip(second) {
-            if let (Some(probe), Some(Some(shard))) = (probe, self.shards.get(meta.shard as usize)) {
-                let slot = if meta.v6 {
-                    shard.by_prefix.finish(*probe, &meta.key)
-                } else {
-                    shard.by_ipv4.finish(*probe, &(meta.key as u32))
-                };
-                if let Some(slot) = slot {
-                    meta.slot = slot;
-                    if let Some(record) = shard.downlink.get(slot as usize) {
-                        prefetch(record);
-                    }
-                }
-            }
-        }
-        if away {
+    /// The stages from where what was looked up has arrived.
+    fn decide<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Burst<F>) {
+        self.located(burst);
+        if burst.away {
             self.pass_on(cx, burst);
         }
-        self.sample();
-        // What is known of this burst is out of reach of packets that arise from it and are run in its midst.
-        let (mut metas, mut lookups) = (std::mem::take(&mut self.metas), std::mem::take(&mut self.lookups));
+        self.sample(burst);
         if self.config.check_source != CheckSource::Off {
-            self.check_sources(cx.now, &mut metas, burst);
+            self.check_sources(cx.now, burst);
         }
         if self.divided > 0 {
-            self.look_closer(&metas, burst, &mut lookups);
+            self.look_closer(burst, cx.strangers);
         }
         if self.nat.is_some() {
-            self.fetch_mappings(&metas, &lookups, burst);
+            self.fetch_mappings(burst);
         }
-        let served = self.serve_first(cx, &metas, &lookups, burst);
-        for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(burst.drain(..))) {
+        let served = self.serve_first(cx, burst);
+        let Burst { frames, metas, lookups, .. } = burst;
+        for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(frames.drain(..))) {
             let lookup = lookups.get(at).and_then(Option::as_ref);
             if let Err(frame) = self.serve_one(cx, meta, lookup, frame) {
-                if lookup.is_some_and(|lookup| lookup.rule == NO_RULE) && !self.overload.admits() {
+                if lookup.is_some_and(|lookup| lookup.rule == NO_RULE) && !cx.admits_stranger() {
                     self.counters.drop(Reason::NewFlowInOverload);
                 } else {
                     self.dispatch(cx, meta, lookup, frame);
@@ -466,101 +385,18 @@ impl<F: Frame> Datapath<F> {
         }
         metas.clear();
         lookups.clear();
-        (self.metas, self.lookups) = (metas, lookups);
-    }
-
-    /// Takes the packets of shards that other workers own out of the burst. None overtakes another of its session, which is in one
-    /// shard.
-    #[inline(never)]
-    fn pass_on<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Vec<F>) {
-        let (mut kept, before) = (0, cx.out.hand_off.len());
-        for (at, frame) in burst.drain(..).enumerate() {
-            let Some(meta) = self.metas.get(at).copied() else { break };
-            let is_users = matches!(meta.kind, Kind::Tunnel | Kind::Plain);
-            if is_users && !self.has(meta.shard) && !self.is_ours(&meta, frame.bytes()) {
-                cx.out.hand_off.push((
-                    ShardId::from_hash(meta.shard.into()),
-                    self.network.port(meta.interface),
-                    frame,
-                ));
-                continue;
-            }
-            if let Some(place) = self.metas.get_mut(kept) {
-                *place = meta;
-            }
-            kept += 1;
-            self.staying.push(frame);
-        }
-        self.metas.truncate(kept);
-        std::mem::swap(burst, &mut self.staying);
-        self.counters.handed_out += (cx.out.hand_off.len() - before) as u64;
-    }
-
-    fn has(&self, shard: u16) -> bool {
-        matches!(self.shards.get(shard as usize), Some(Some(_)))
-    }
-
-    /// Whether it is a packet to ourselves that parsing took for a UE's.
-    fn is_ours(&self, meta: &Meta, frame: &[u8]) -> bool {
-        meta.kind == Kind::Plain && self.is_own(meta, frame)
     }
 
     /// Counts one packet of each burst for all, for whoever wants to know which shards are busy.
     #[inline(always)]
-    fn sample(&mut self) {
+    fn sample(&mut self, Burst { metas, .. }: &Burst<F>) {
         self.sampled = self.sampled.wrapping_add(0x9e37_79b9);
         // Any packet of the burst, as likely as any other.
-        let at = ((u64::from(self.sampled) * self.metas.len() as u64) >> 32) as usize;
-        if let Some(meta) = self.metas.get(at)
+        let at = ((u64::from(self.sampled) * metas.len() as u64) >> 32) as usize;
+        if let Some(meta) = metas.get(at)
             && matches!(meta.kind, Kind::Tunnel | Kind::Plain)
         {
-            self.shard_loads.add(meta.shard, self.metas.len() as u64);
-        }
-    }
-
-    /// The sessions' rules that have records of their own: which one is it? Looks up the flows of the burst in phases, as
-    /// [`Self::run`] does the sessions, so that all lines that the packets need are on their way together.
-    #[inline(never)]
-    fn look_closer(&mut self, metas: &[Meta], burst: &[F], lookups: &mut Vec<Option<Lookup>>) {
-        let shards = &self.shards;
-        lookups.extend(metas.iter().zip(burst).map(|(meta, frame)| {
-            let shard = shards.get(meta.shard as usize)?.as_deref()?;
-            shard.prepare(meta, frame.bytes())
-        }));
-        let mut all_found = true;
-        for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
-            if let Some(lookup) = lookup
-                && let Some(Some(shard)) = shards.get(meta.shard as usize)
-            {
-                all_found &= shard.locate(lookup);
-            }
-        }
-        if !all_found {
-            for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
-                if let Some(lookup) = lookup
-                    && let Some(Some(shard)) = shards.get(meta.shard as usize)
-                {
-                    shard.locate_other(lookup);
-                }
-            }
-        }
-        let mut all_known = true;
-        for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
-            if let Some(lookup) = lookup
-                && let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize)
-            {
-                all_known &= shard.prefetch_rule(lookup);
-            }
-        }
-        if !all_known {
-            ahead::fetch(&self.shards, metas, lookups, self.overload.left() as usize);
-        }
-        for (meta, lookup) in metas.iter().zip(&*lookups) {
-            if let Some(lookup) = lookup
-                && let Some(Some(shard)) = self.shards.get(meta.shard as usize)
-            {
-                shard.prefetch_meters(lookup);
-            }
+            self.shard_loads.add(meta.shard, metas.len() as u64);
         }
     }
 
@@ -593,24 +429,32 @@ impl<F: Frame> Datapath<F> {
 
     /// Processes a frame of our own making as if it had just arrived.
     pub(crate) fn again<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, port: u16, frame: F) {
-        let meta = self.network.arrival(port).parse(frame.bytes());
-        self.metas.clear();
-        self.metas.push(meta);
-        self.run(cx, &mut vec![frame]);
+        let mut burst = std::mem::take(&mut self.aside);
+        burst.metas.push(self.network.arrival(port).parse(frame.bytes()));
+        burst.frames.push(frame);
+        self.find(cx.now, &mut burst, cx.out);
+        self.decide(cx, &mut burst);
+        self.aside = burst;
     }
 
-    /// Processes the internal frames that arose, and those that arise from them, and sees to it that not too many are held.
-    pub(crate) fn settle<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>) {
+    /// Processes the internal frames that arose beside any burst.
+    pub(crate) fn settle_aside<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>) {
+        let mut burst = std::mem::take(&mut self.aside);
+        self.settle(cx, &mut burst);
+        self.aside = burst;
+    }
+
+    /// Processes the internal frames that arose, and those that arise from them, and sees to it that not too many are held. The
+    /// burst, which is empty, is what they go through the stages in.
+    fn settle<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Burst<F>) {
         for _ in 0..ROUNDS {
             if self.arisen.is_empty() {
                 break;
             }
-            let mut burst = std::mem::take(&mut self.arisen);
-            self.metas.clear();
-            self.metas.extend(burst.iter().map(|frame| parse::internal(frame.bytes())));
-            self.run(cx, &mut burst);
-            burst.append(&mut self.arisen);
-            self.arisen = burst;
+            std::mem::swap(&mut burst.frames, &mut self.arisen);
+            burst.metas.extend(burst.frames.iter().map(|frame| parse::internal(frame.bytes())));
+            self.find(cx.now, burst, cx.out);
+            self.decide(cx, burst);
         }
         for frame in self.arisen.drain(..) {
             self.counters.drop(Reason::TtlExpired);
@@ -625,7 +469,7 @@ impl<F: Frame> Datapath<F> {
 
     /// Regular work: unanswered solicitations, fragments that wait too long, flows that ended. Call about every millisecond.
     pub fn tick<P: FramePool<Frame = F>>(&mut self, now: Nanos, out: &mut Outbox<F>, pool: &mut P) {
-        let mut cx = Context { now, out, pool };
+        let mut cx = Context { now, out, pool, strangers: u32::MAX };
         self.network.tick(&mut cx, &mut self.counters);
         self.reassembly.expire(now, &mut self.counters);
         for _ in 0..SWEPT {
@@ -657,10 +501,4 @@ impl FlowMemory {
     pub fn make(wish: Wish) -> Self {
         Self(wish.make())
     }
-}
-
-/// The destination of an IPv6 packet that was checked in parsing.
-pub(crate) fn destination6(frame: &[u8], inner: u16) -> u128 {
-    let bytes = frame.get(inner as usize + 24..).and_then(|rest| rest.first_chunk::<16>());
-    bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
 }

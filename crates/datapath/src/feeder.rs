@@ -16,6 +16,7 @@
 //! burst. A source that is not the one that passed last is compared with the session's rules.
 
 use crate::Reason;
+use crate::burst::Burst;
 use crate::compile::{candidates, tunnel_of};
 use crate::datapath::Datapath;
 use crate::forward::inner_source;
@@ -78,13 +79,14 @@ struct Arrival<'a> {
 impl<F: Frame> Datapath<F> {
     /// Makes packets of tunnels that don't come from the tunnel's other end ones to be dropped.
     #[inline(never)]
-    pub(crate) fn check_sources(&mut self, now: Nanos, metas: &mut [Meta], burst: &[F]) {
+    pub(crate) fn check_sources(&mut self, now: Nanos, burst: &mut Burst<F>) {
+        let Burst { frames, metas, .. } = burst;
         for meta in metas.iter().filter(|meta| meta.kind == Kind::Tunnel) {
             if let Some(Some(shard)) = self.shards.get(meta.shard as usize) {
                 prefetch_slice_at(&shard.feeders, meta.slot as usize);
             }
         }
-        for (meta, frame) in metas.iter_mut().zip(burst) {
+        for (meta, frame) in metas.iter_mut().zip(frames) {
             if meta.kind == Kind::Tunnel
                 && let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize)
                 && !shard.hears(now, meta, frame.bytes())

@@ -4,12 +4,14 @@
 //! cache. Whatever a record can't decide goes to [`crate::slow`], which decides by the session's rules.
 
 use crate::Reason;
+use crate::burst::Burst;
 use crate::counters::Traffic;
-use crate::datapath::{Datapath, destination6};
+use crate::datapath::Datapath;
 use crate::ecn::Ecn;
 use crate::egress::Egress;
 use crate::export::Ledger;
 use crate::flow::Lookup;
+use crate::locate::destination6;
 use crate::nat::{self, packet_of};
 use crate::near;
 use crate::net::{HopId, NetView};
@@ -145,33 +147,28 @@ impl<F: Frame> Datapath<F> {
     /// Serves a burst's packets by their records, from the first to one that has to be asked about, and sends them. They
     /// are made ready where they are: a burst of which all leave through one port isn't moved, but exchanged for
     /// the port's empty list.
-    pub(crate) fn serve_first<P>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        metas: &[Meta],
-        lookups: &[Option<Lookup>],
-        burst: &mut Vec<F>,
-    ) -> usize {
+    pub(crate) fn serve_first<P>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Burst<F>) -> usize {
+        let Burst { frames, metas, lookups, links, .. } = burst;
         // As long as nobody's rules have records of their own, nobody pays for looking.
         let sent = if lookups.is_empty() {
-            self.serve_all::<false>(cx.now, metas.iter().map(|meta| (meta, None)), burst)
+            self.serve_all::<false>(cx.now, metas.iter().map(|meta| (meta, None)), frames, links)
         } else {
             let looked_up = lookups.iter().map(Option::as_ref);
-            self.serve_all::<true>(cx.now, metas.iter().zip(looked_up), burst)
+            self.serve_all::<true>(cx.now, metas.iter().zip(looked_up), frames, links)
         };
-        let (links, counters) = (self.links.as_slice(), &mut self.counters);
+        let counters = &mut self.counters;
         let Some((first, others)) = links.split_first() else { return 0 };
         match cx.out.transmit.get_mut(first.port as usize) {
             Some(queue) if others.iter().all(|link| link == first) => {
-                if queue.is_empty() && links.len() == burst.len() {
-                    std::mem::swap(queue, burst);
+                if queue.is_empty() && links.len() == frames.len() {
+                    std::mem::swap(queue, frames);
                 } else {
-                    queue.extend(burst.drain(..links.len()));
+                    queue.extend(frames.drain(..links.len()));
                 }
                 counters.sent(first.interface, sent);
             }
             _ => {
-                for (link, frame) in links.iter().zip(burst.drain(..links.len())) {
+                for (link, frame) in links.iter().zip(frames.drain(..links.len())) {
                     transmit(cx.out, counters, link.interface, link.port, frame);
                 }
             }
@@ -183,15 +180,16 @@ impl<F: Frame> Datapath<F> {
         &mut self,
         now: Nanos,
         metas: impl Iterator<Item = (&'a Meta, Option<&'a Lookup>)>,
-        burst: &mut [F],
+        frames: &mut [F],
+        links: &mut Vec<Link>,
     ) -> Traffic {
-        self.links.clear();
+        links.clear();
         let mut sent = Traffic::default();
-        for ((meta, lookup), frame) in metas.zip(burst) {
+        for ((meta, lookup), frame) in metas.zip(frames) {
             let plain = self.taps.plain;
             let Some(link) = self.serve::<DIVIDED>(now, meta, lookup, frame, plain) else { break };
             sent.add(frame.len());
-            self.links.push(link);
+            links.push(link);
         }
         sent
     }

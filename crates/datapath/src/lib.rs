@@ -29,7 +29,7 @@
 //!
 //! ```
 //! use datapath::net::{Interface, Net, Roles};
-//! use datapath::{Config, Datapath, Outbox, Reason};
+//! use datapath::{Burst, Config, Datapath, Outbox, Reason};
 //! use io::mem::{FrameSize, MemFrame, MemPool};
 //! use packet::{MacAddr, PacketBuilder};
 //! use session::ShardId;
@@ -59,7 +59,7 @@
 //!     .ipv4([8, 8, 8, 8].into(), [10, 45, 0, 1].into())
 //!     .udp(53, 40000)
 //!     .build(b"answer");
-//! let mut burst = vec![MemFrame::copy_of(&packet).unwrap()];
+//! let mut burst = Burst::of(vec![MemFrame::copy_of(&packet).unwrap()]);
 //! let (mut out, mut pool) = (Outbox::new(1), MemPool::new(64, FrameSize::Standard));
 //! worker.process(Nanos(1), 0, &mut burst, &mut out, &mut pool);
 //! assert_eq!(worker.counters().dropped(Reason::UnknownUe), 1);
@@ -69,8 +69,8 @@
 //!
 //! # The files, in a packet's order
 //!
-//! - `datapath`: the worker and its phases; `orders`: what control wants of it ([`command`]); [`parse`], `sources`: who can't have sent it; `directory`; `feeder`: does
-//!   it come from the tunnel's other end;
+//! - [`Burst`]: what is worked on; `datapath`: the worker's state and the order of the stages; `orders`: what control wants of it ([`command`]); [`parse`], `sources`: who can't have sent it; `locate`, `directory`; `feeder`: does
+//!   it come from the tunnel's other end; `look_closer`;
 //!   `forward`: the fast path.
 //! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
 //! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
@@ -102,6 +102,7 @@ pub mod account;
 mod ahead;
 mod asked;
 mod askers;
+mod burst;
 mod classify;
 pub mod command;
 mod compile;
@@ -122,6 +123,8 @@ mod icmp;
 mod limits;
 mod load;
 mod local;
+mod locate;
+mod look_closer;
 pub mod marking;
 pub mod mirror;
 pub mod nat;
@@ -147,6 +150,7 @@ mod slow;
 mod sources;
 
 pub use asked::Asked;
+pub use burst::Burst;
 pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;
 pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};

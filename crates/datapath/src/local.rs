@@ -1,8 +1,9 @@
 //! Packets to Millrace itself: ARP, neighbour discovery, ping; and packets that turn out to be nobody's.
 
 use crate::Reason;
-use crate::datapath::{Datapath, destination6};
+use crate::datapath::Datapath;
 use crate::forward;
+use crate::locate::destination6;
 use crate::neighbour::Word;
 use crate::net::Interface;
 use crate::network::Context;

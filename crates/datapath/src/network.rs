@@ -24,6 +24,18 @@ pub struct Context<'a, F: Frame, P> {
     pub out: &'a mut Outbox<F>,
     /// New frames.
     pub pool: &'a mut P,
+    /// Packets of unknown flows that may still be brought to their rules in this call (see [`crate::overload`]).
+    pub strangers: u32,
+}
+
+impl<F: Frame, P> Context<'_, F, P> {
+    /// Whether one more packet of an unknown flow may be brought to its rules.
+    #[inline]
+    pub const fn admits_stranger(&mut self) -> bool {
+        let admits = self.strangers > 0;
+        self.strangers = self.strangers.saturating_sub(1);
+        admits
+    }
 }
 
 /// What a route leads to for packets without a tunnel, with the way already made.

@@ -30,7 +30,7 @@ impl<F: Frame> Datapath<F> {
         out: &mut Outbox<F>,
         pool: &mut P,
     ) {
-        let mut cx = Context { now, out, pool };
+        let mut cx = Context { now, out, pool, strangers: u32::MAX };
         match command {
             Command::Install { token, rules, transition, query } => {
                 match self.install(&mut cx, &rules, &transition, &query) {
@@ -107,7 +107,7 @@ impl<F: Frame> Datapath<F> {
                 self.translate_by(now, plan, &mut cx.out.events);
             }
         }
-        self.settle(&mut cx);
+        self.settle_aside(&mut cx);
     }
 
     fn install<P: FramePool<Frame = F>>(

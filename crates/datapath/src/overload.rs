@@ -54,8 +54,6 @@ impl Queue {
 pub struct Overload {
     /// By port.
     queues: Vec<Queue>,
-    /// Packets of unknown flows that this burst may still bring.
-    left: u32,
 }
 
 impl Overload {
@@ -66,35 +64,18 @@ impl Overload {
         }
     }
 
-    /// A burst of so many packets came from a port; in overload it may always bring `least` packets of unknown flows.
+    /// A burst of so many packets came from a port: how many of unknown flows it may bring to their rules. In overload as well it may
+    /// always bring `least`.
     #[inline]
-    pub fn begin(&mut self, port: u16, packets: usize, least: u32) {
-        let Some(queue) = self.queue(port) else { return };
+    pub fn allows(&mut self, port: u16, packets: usize, least: u32) -> u32 {
+        let Some(queue) = self.queue(port) else { return least };
         queue.full = if packets >= BURST { queue.full.saturating_add(1) } else { 0 };
-        self.left = queue.allows(least);
+        queue.allows(least)
     }
 
-    /// Packets of a port that did not come through the queue that fills: its overload is what it was.
-    pub fn begin_beside(&mut self, port: u16, least: u32) {
-        self.left = self.queues.get(usize::from(port)).copied().unwrap_or_default().allows(least);
-    }
-
-    /// Packets that come from elsewhere than a port.
-    pub const fn begin_unlimited(&mut self) {
-        self.left = u32::MAX;
-    }
-
-    /// Packets of unknown flows that this burst may still bring to their rules.
-    pub const fn left(&self) -> u32 {
-        self.left
-    }
-
-    /// Whether one more packet of an unknown flow may be brought to its rules.
-    #[inline]
-    pub const fn admits(&mut self) -> bool {
-        let admits = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        admits
+    /// Likewise of packets of a port that did not come through the queue that fills: its overload is what it was.
+    pub fn allows_beside(&self, port: u16, least: u32) -> u32 {
+        self.queues.get(usize::from(port)).copied().unwrap_or_default().allows(least)
     }
 
     #[inline]
@@ -111,17 +92,12 @@ impl Overload {
 mod tests {
     use super::*;
 
-    fn admitted(overload: &mut Overload) -> usize {
-        (0..100).filter(|_| overload.admits()).count()
-    }
-
     #[test]
     fn a_queue_that_does_not_fill_is_not_overloaded_however_long_its_bursts_are_full() {
         let mut overload = Overload::default();
         for _ in 0..300 {
             overload.fills(1, Some(0));
-            overload.begin(1, BURST, 1);
-            assert_eq!(admitted(&mut overload), 100);
+            assert_eq!(overload.allows(1, BURST, 1).min(100), 100);
         }
     }
 
@@ -130,34 +106,26 @@ mod tests {
         let mut overload = Overload::default();
         for _ in 1..PATIENCE {
             overload.fills(1, Some(4));
-            overload.begin(1, BURST, 2);
-            assert_eq!(admitted(&mut overload), 100, "a burst of load");
+            assert_eq!(overload.allows(1, BURST, 2).min(100), 100, "a burst of load");
         }
         for (quarters, most) in [(4, 2), (3, 2), (2, 8), (1, 32), (0, 100), (1, 32)] {
             overload.fills(1, Some(quarters));
-            overload.begin(1, BURST, 2);
-            assert_eq!(admitted(&mut overload), most);
-            overload.begin_beside(1, 3);
-            assert_eq!(admitted(&mut overload), most.max(3), "beside");
-            overload.begin(0, BURST - 1, 2);
-            assert_eq!(admitted(&mut overload), 100, "another port");
+            assert_eq!(overload.allows(1, BURST, 2).min(100), most);
+            assert_eq!(overload.allows_beside(1, 3).min(100), most.max(3), "beside");
+            assert_eq!(overload.allows(0, BURST - 1, 2).min(100), 100, "another port");
         }
-        overload.begin(1, BURST - 1, 2);
-        assert_eq!(admitted(&mut overload), 100, "the queue was emptied");
+        assert_eq!(overload.allows(1, BURST - 1, 2).min(100), 100, "the queue was emptied");
     }
 
     #[test]
     fn a_port_that_can_not_tell_is_overloaded_when_its_queue_is_never_emptied() {
         let mut overload = Overload::default();
         for _ in 1..PATIENCE_IN_THE_DARK {
-            overload.begin(1, BURST, 2);
-            assert_eq!(admitted(&mut overload), 100);
+            assert_eq!(overload.allows(1, BURST, 2).min(100), 100);
         }
         for _ in 0..300 {
-            overload.begin(1, BURST, 2);
-            assert_eq!(admitted(&mut overload), IN_THE_DARK as usize);
+            assert_eq!(overload.allows(1, BURST, 2).min(100), IN_THE_DARK);
         }
-        overload.begin(1, BURST - 1, 2);
-        assert_eq!(admitted(&mut overload), 100, "the queue was emptied");
+        assert_eq!(overload.allows(1, BURST - 1, 2).min(100), 100, "the queue was emptied");
     }
 }

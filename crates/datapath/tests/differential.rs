@@ -7,7 +7,7 @@ mod random;
 use crate::reference::{Reference, Said, World};
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{CheckSource, Config, Datapath, Outbox, Places, Reason, Slice};
+use datapath::{Burst, CheckSource, Config, Datapath, Outbox, Places, Reason, Slice};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::{Dscp, MacAddr, Qfi};
@@ -302,9 +302,9 @@ impl Bench {
             }
         }
         self.packets += count;
-        let mut burst: Vec<MemFrame> = frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect();
+        let mut burst = Burst::of(frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect());
         self.fast.process(self.now, port as u16, &mut burst, &mut self.out, &mut self.pool);
-        assert!(burst.is_empty());
+        assert!(burst.frames.is_empty());
         self.slow.burst(self.now, port, &frames);
         self.compare();
         if self.chance(30) {

@@ -8,7 +8,7 @@ use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::nat::{Plan, Protocol, Settings, Static, Told};
 use datapath::net::Net;
-use datapath::{Config, Datapath, Reason};
+use datapath::{Burst, Config, Datapath, Reason};
 use io::mem::MemFrame;
 use packet::checksum::{self, Sum};
 use packet::icmpv4::Echo;
@@ -517,7 +517,13 @@ fn the_owner_of_the_port_translates() {
     let handed: Vec<_> = other.out.hand_off.drain(..).collect();
     assert!(handed.iter().all(|(id, ..)| *id == shard));
     let mut frames = handed.into_iter().map(|(_, port, frame)| (port, frame)).collect();
-    owner.datapath.process_handed_off(owner.now, &mut frames, &mut owner.out, &mut owner.pool);
+    owner.datapath.process_handed_off(
+        owner.now,
+        &mut frames,
+        &mut Burst::new(),
+        &mut owner.out,
+        &mut owner.pool,
+    );
     assert_eq!(ends(&owner.received().unwrap().1), (HOST, 53, UE, 4000));
     // The shard takes its translations along.
     let moved = owner.datapath.release(shard).unwrap();

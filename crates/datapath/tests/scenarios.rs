@@ -14,7 +14,7 @@ mod walls;
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Places, Reason, Refusal};
+use datapath::{Burst, Config, Places, Reason, Refusal};
 use flows::with_flows;
 use packet::gtpu::MessageType;
 use packet::{
@@ -316,11 +316,23 @@ fn ue_to_ue_across_two_workers() {
     let (shard, port, frame) = second.out.hand_off.pop().unwrap();
     assert_eq!(shard, mine);
     let mut handed = vec![(port, frame)];
-    first.datapath.process_handed_off(first.now, &mut handed, &mut first.out, &mut first.pool);
+    first.datapath.process_handed_off(
+        first.now,
+        &mut handed,
+        &mut Burst::new(),
+        &mut first.out,
+        &mut first.pool,
+    );
     let (shard, port, frame) = first.out.hand_off.pop().unwrap();
     assert_eq!(shard, place(UE2).shard);
     let mut handed = vec![(port, frame)];
-    second.datapath.process_handed_off(second.now, &mut handed, &mut second.out, &mut second.pool);
+    second.datapath.process_handed_off(
+        second.now,
+        &mut handed,
+        &mut Burst::new(),
+        &mut second.out,
+        &mut second.pool,
+    );
     let sent = second.sent(0);
     let (to, teid, _, packet) = tunnelled(&sent[0]);
     assert_eq!((to, teid), (GNB_IP, Teid(88)));

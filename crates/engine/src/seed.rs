@@ -22,7 +22,7 @@ use crate::supplier::Supplier;
 use crate::waker::{Roster, Waker};
 use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Seen, Steered, Transmit, Worker};
 use datapath::offload::{Mode, Offload};
-use datapath::{Config, Datapath, FlowMemory, Outbox, ShardLoads};
+use datapath::{Burst, Config, Datapath, FlowMemory, Outbox, ShardLoads};
 use io::offload::FlowOffload;
 use io::steering::{Duty, Steering};
 use io::{BURST, Port, Redirection};
@@ -129,6 +129,7 @@ where
             redirections,
             pool,
             datapath,
+            burst: Burst::new(),
             supplier: self.supplier,
             offload,
             resting: false,

@@ -15,7 +15,7 @@ use crate::supplier::Supplier;
 use crate::waker::{Roster, Waker};
 use datapath::command::{Command, Event};
 use datapath::offload::Offload;
-use datapath::{Datapath, FlowMemory, Outbox, Reason};
+use datapath::{Burst, Datapath, FlowMemory, Outbox, Reason};
 use io::{BURST, Port, Redirection, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
@@ -158,6 +158,8 @@ pub(crate) struct Worker<P: Port> {
     pub redirections: Vec<Box<dyn Redirection>>,
     pub pool: P::Pool,
     pub datapath: Datapath<P::Frame>,
+    /// What it is working on; empty between calls.
+    pub burst: Burst<P::Frame>,
     pub supplier: Option<Supplier<FlowMemory>>,
     pub offload: Option<Offload>,
     /// Takes no packets from ports any more.
@@ -196,7 +198,6 @@ pub(crate) struct Worker<P: Port> {
 impl<P: Port> Worker<P> {
     /// Runs until control says stop or disappears. Returns the final counters.
     pub fn run(&mut self) -> WorkerReport {
-        let mut burst: Vec<P::Frame> = Vec::with_capacity(BURST);
         let started = self.clock.now();
         let mut next_tick = started;
         let mut stopping = false;
@@ -206,7 +207,7 @@ impl<P: Port> Worker<P> {
             let began = self.clock.now();
             self.load.total_nanos = began.since(started);
             let mut now = began;
-            let received = if self.resting { 0 } else { self.receive(&mut now, &mut burst) };
+            let received = if self.resting { 0 } else { self.receive(&mut now) };
             let packets = received + self.take_over(now) + self.send_waiting();
             let mut work = packets + self.obey(now, &mut stopping);
             if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
@@ -272,18 +273,18 @@ impl<P: Port> Worker<P> {
     }
 
     /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
-    fn receive(&mut self, now: &mut Nanos, burst: &mut Vec<P::Frame>) -> usize {
+    fn receive(&mut self, now: &mut Nanos) -> usize {
         let mut work = 0;
         for at in 0..self.steered.len() {
             let bursts = self.steered.get(at).map_or(0, |queue| queue.bursts);
             for _ in 0..bursts {
                 let Some(queue) = self.steered.get_mut(at) else { break };
-                let received = queue.rx.rx_burst(burst, queue.most);
+                let received = queue.rx.rx_burst(&mut self.burst.frames, queue.most);
                 queue.load.packets += received as u64;
                 let (port, more) = (queue.load.port, received == queue.most);
                 queue.seen.receive(received, queue.most);
                 work += received;
-                self.process(now, port, true, burst);
+                self.process(now, port, true);
                 if !more {
                     break;
                 }
@@ -291,7 +292,7 @@ impl<P: Port> Worker<P> {
         }
         for at in 0..self.queues.len() {
             let Some(queue) = self.queues.get_mut(at) else { continue };
-            let received = queue.rx.rx_burst(burst, BURST);
+            let received = queue.rx.rx_burst(&mut self.burst.frames, BURST);
             queue.seen.receive(received, BURST);
             let port = queue.port;
             work += received;
@@ -299,7 +300,7 @@ impl<P: Port> Worker<P> {
                 self.datapath.queue_fills(port, queue.rx.quarters());
             }
             self.load_factor.sample(received as u32, FULL);
-            self.process(now, port, false, burst);
+            self.process(now, port, false);
         }
         work
     }
@@ -308,20 +309,21 @@ impl<P: Port> Worker<P> {
     ///
     /// `now` is when this begins, and becomes when it ended: the next burst may hold answers to what left here, which are
     /// later than it (captures tell the order of packets by their times).
-    fn process(&mut self, now: &mut Nanos, port: u16, steered: bool, burst: &mut Vec<P::Frame>) {
-        let received = burst.len();
+    fn process(&mut self, now: &mut Nanos, port: u16, steered: bool) {
+        let received = self.burst.frames.len();
         if received == 0 {
             return;
         }
         let began = *now;
         if let Some(offload) = &mut self.offload {
-            offload.sight(began, &self.datapath, port, burst);
+            offload.sight(began, &self.datapath, port, &self.burst.frames);
         }
         if steered {
-            self.datapath.process_steered(began, port, burst, &mut self.out, &mut self.pool);
+            self.datapath.begin_steered(began, port, &mut self.burst, &mut self.out);
         } else {
-            self.datapath.process(began, port, burst, &mut self.out, &mut self.pool);
+            self.datapath.begin(began, port, &mut self.burst, &mut self.out);
         }
+        self.datapath.finish(began, &mut self.burst, &mut self.out, &mut self.pool);
         self.recheck(began);
         self.flush(began);
         *now = self.clock.now();
@@ -387,7 +389,8 @@ impl<P: Port> Worker<P> {
             if let Some(offload) = &mut self.offload {
                 offload.sight_handed_off(now, &self.datapath, &self.taken);
             }
-            self.datapath.process_handed_off(now, &mut self.taken, &mut self.out, &mut self.pool);
+            let Self { taken, burst, out, pool, .. } = self;
+            self.datapath.process_handed_off(now, taken, burst, out, pool);
             self.recheck(now);
         }
         self.flush(now);

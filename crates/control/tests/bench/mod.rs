@@ -21,7 +21,7 @@ pub use smf::{Answer, Report, Smf};
 use control::n4::{Held, N4, Order, WallClock};
 use datapath::command::{Command, Event, Token};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Datapath, Outbox, Reason};
+use datapath::{Burst, Config, Datapath, Outbox, Reason};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::ipv4::Ipv4Header;
@@ -374,7 +374,7 @@ impl Bench {
     }
 
     fn process(&mut self, port: u16, frame: &[u8]) {
-        let mut burst = vec![MemFrame::copy_of(frame).unwrap()];
+        let mut burst = Burst::of(vec![MemFrame::copy_of(frame).unwrap()]);
         self.worker.process(self.now, port, &mut burst, &mut self.out, &mut self.pool);
         assert_eq!(self.worker.counters().balance(), 0);
     }

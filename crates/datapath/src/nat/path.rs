@@ -5,8 +5,8 @@ use super::pool::Place;
 use super::translate::{Content, Head, rewrite, rewrite_quote, rewrite_to_be_quoted, tcp, to_be_quoted};
 use super::{Ledger, State};
 use crate::Reason;
+use crate::burst::Burst;
 use crate::datapath::Datapath;
-use crate::flow::Lookup;
 use crate::forward;
 use crate::fragment::FirstFragments;
 use crate::network::Context;
@@ -111,14 +111,15 @@ pub(crate) fn leave(state: &mut State, outward: &Outward, packet: &mut [u8], now
 impl<F: Frame> Datapath<F> {
     /// Translates the destinations of a burst's packets that are to public addresses, so that all that follows takes them
     /// for packets to UEs. In phases, so that what is read for them is fetched for all of them at once.
-    pub(crate) fn translate_in(&mut self, now: Nanos, burst: &mut [F]) {
-        let Self { nat, metas, shards, nat_fragments, ahead, network, .. } = self;
+    pub(crate) fn translate_in(&mut self, now: Nanos, burst: &mut Burst<F>) {
+        let Self { nat, shards, nat_fragments, network, .. } = self;
+        let Burst { frames, metas, ahead, .. } = burst;
         let Some(plan) = nat.as_deref() else { return };
         // By its public address too, another UE doesn't reach one that is to have nothing to do with others.
         let apart = |meta: &Meta, to: IpAddr| meta.internal && network.view.is_isolated(to);
         let mut mapped = false;
         ahead.clear();
-        ahead.extend(metas.iter().zip(burst.iter()).map(|(meta, frame)| {
+        ahead.extend(metas.iter().zip(frames.iter()).map(|(meta, frame)| {
             let ahead = match meta.kind {
                 Kind::Plain if meta.v6 => look6(plan, packet_of(frame.bytes(), meta)),
                 Kind::Plain => look4(plan, nat_fragments, packet_of(frame.bytes(), meta), now),
@@ -143,7 +144,7 @@ impl<F: Frame> Datapath<F> {
                 }
             }
         }
-        for ((meta, frame), ahead) in metas.iter_mut().zip(burst).zip(ahead.iter()) {
+        for ((meta, frame), ahead) in metas.iter_mut().zip(frames).zip(ahead.iter()) {
             let (head, to) = match ahead {
                 Ahead::Untouched => continue,
                 Ahead::Refused(reason) => {
@@ -213,11 +214,12 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Fetches the mappings of a burst's packets from UEs, in two phases as their records are fetched.
-    pub(crate) fn fetch_mappings(&mut self, metas: &[Meta], lookups: &[Option<Lookup>], burst: &[F]) {
-        let Self { nat, shards, sought, .. } = self;
+    pub(crate) fn fetch_mappings(&self, burst: &mut Burst<F>) {
+        let Self { nat, shards, .. } = self;
+        let Burst { frames, metas, lookups, sought, .. } = burst;
         let Some(plan) = nat.as_deref() else { return };
         sought.clear();
-        sought.extend(metas.iter().zip(burst).enumerate().filter_map(|(at, (meta, frame))| {
+        sought.extend(metas.iter().zip(frames.iter()).enumerate().filter_map(|(at, (meta, frame))| {
             if meta.kind != Kind::Tunnel || meta.v6 {
                 return None;
             }

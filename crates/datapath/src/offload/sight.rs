@@ -1,6 +1,6 @@
 //! Which flow is this packet's? Asked of one packet in many, so that the heavy flows are those that are met often.
 
-use crate::datapath::{Datapath, destination6};
+use crate::datapath::Datapath;
 use crate::ecn::Ecn;
 use crate::flow::Key;
 use crate::forward::{admits, inner_destination, inner_source};
@@ -8,9 +8,8 @@ use crate::parse::{Kind, Meta, NO_QFI};
 use crate::record::{Record, flag};
 use io::Frame;
 use io::offload::{Container, Pattern, TunnelMatch};
-use packet::{IpProtocol, rss};
-use session::ShardId;
-use std::net::{IpAddr, Ipv4Addr};
+use packet::IpProtocol;
+use std::net::IpAddr;
 
 /// A flow, as far as a device has to tell it from others, and where its record is.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +51,7 @@ impl<F: Frame> Datapath<F> {
         }
         // Devices copy no congestion marks between headers: packets that may carry any stay here.
         Ecn::of(&meta).filter(|ecn| ecn.field() == 0)?;
-        self.locate(&mut meta, frame)?;
+        self.locate_one(&mut meta, frame)?;
         let shard = self.shards.get(meta.shard as usize)?.as_deref()?;
         let record = shard.record(&meta)?;
         let key = if record.has(flag::FLOWS) {
@@ -65,33 +64,6 @@ impl<F: Frame> Datapath<F> {
         let pattern = name(pattern, record, &meta, frame)?;
         let (interface, port) = (meta.interface, interface.port);
         Some(Sighting { pattern, interface, port, shard: meta.shard, slot: meta.slot, key, len: meta.len })
-    }
-
-    /// Finds a packet's record, one step after the other: [`Self::run`] does the same for a burst.
-    fn locate(&self, meta: &mut Meta, frame: &[u8]) -> Option<()> {
-        if meta.kind == Kind::Tunnel {
-            let (shard, slot) = self.directory.teid(meta.teid);
-            (meta.shard, meta.slot) = (shard, u32::from(slot));
-            return Some(());
-        }
-        let found = if meta.v6 {
-            self.directory.ipv6(meta.key, || destination6(frame, meta.inner))
-        } else {
-            self.directory.ipv4(meta.key as u32)
-        };
-        (meta.shard, meta.slot) = match found {
-            Some(place) => place,
-            None if meta.v6 => {
-                let id = ShardId::from_hash(rss::ue_hash_prefix64(meta.key)).index();
-                (id as u16, self.shards.get(id)?.as_deref()?.by_prefix.get(&meta.key)?)
-            }
-            None => {
-                let address = meta.key as u32;
-                let id = ShardId::from_hash(rss::ue_hash_ipv4(Ipv4Addr::from_bits(address))).index();
-                (id as u16, self.shards.get(id)?.as_deref()?.by_ipv4.get(&address)?)
-            }
-        };
-        Some(())
     }
 }
 

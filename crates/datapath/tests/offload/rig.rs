@@ -4,7 +4,7 @@ use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_o
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
-use datapath::{Config, Datapath, Outbox, SessionSnapshot, Slice};
+use datapath::{Burst, Config, Datapath, Outbox, SessionSnapshot, Slice};
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
 use io::{BURST, Frame, Port, RxQueue, TxQueue};
 use packet::ipv4::Ipv4Header;
@@ -136,11 +136,11 @@ impl Side {
 
     pub(super) fn poll(&mut self) {
         for port in 0..2 {
-            let mut burst = Vec::new();
-            while self.queues[port].0.rx_burst(&mut burst, BURST) > 0 {
-                self.seen += burst.len() as u64;
+            let mut burst = Burst::new();
+            while self.queues[port].0.rx_burst(&mut burst.frames, BURST) > 0 {
+                self.seen += burst.frames.len() as u64;
                 if let Some(offload) = &mut self.offload {
-                    offload.sight(self.now, &self.datapath, port as u16, &burst);
+                    offload.sight(self.now, &self.datapath, port as u16, &burst.frames);
                 }
                 self.datapath.process(self.now, port as u16, &mut burst, &mut self.out, &mut self.pool);
                 if let Some(offload) = &mut self.offload {
@@ -174,7 +174,13 @@ impl Side {
         if let Some(offload) = &mut self.offload {
             offload.sight_handed_off(self.now, &self.datapath, &frames);
         }
-        self.datapath.process_handed_off(self.now, &mut frames, &mut self.out, &mut self.pool);
+        self.datapath.process_handed_off(
+            self.now,
+            &mut frames,
+            &mut Burst::new(),
+            &mut self.out,
+            &mut self.pool,
+        );
         self.flush();
     }
 

@@ -3,7 +3,7 @@
 
 use datapath::command::{Command, Token, Transition};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Config, Datapath, Outbox, Reason};
+use datapath::{Burst, Config, Datapath, Outbox, Reason};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::ipv4::Ipv4Header;
@@ -85,7 +85,7 @@ impl Worker {
     }
 
     pub fn process(&mut self, port: u16, frames: &[Vec<u8>]) {
-        let mut burst = frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect();
+        let mut burst = Burst::of(frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect());
         self.datapath.process(self.now, port, &mut burst, &mut self.out, &mut self.pool);
         assert_eq!(self.datapath.counters().balance(), 0);
     }

@@ -3,7 +3,7 @@
 use super::{downlink, gtpu, inner, net, rules};
 use crate::rig::*;
 use datapath::command::Transition;
-use datapath::{Config, Reason};
+use datapath::{Burst, Config, Reason};
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
 use packet::gtpu::MessageType;
@@ -42,7 +42,7 @@ fn arrive(worker: &mut Worker, port: u16, packets: &[Vec<u8>]) -> usize {
         burst.push(frame);
     }
     let lost = packets.len() - burst.len();
-    worker.datapath.process(worker.now, port, &mut burst, &mut worker.out, &mut worker.pool);
+    worker.datapath.process(worker.now, port, &mut Burst::of(burst), &mut worker.out, &mut worker.pool);
     assert_eq!(worker.datapath.counters().balance(), 0);
     lost
 }
