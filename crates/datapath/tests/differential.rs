@@ -287,11 +287,8 @@ impl Bench {
         }
     }
 
-    fn step(&mut self) {
-        self.now = self.now.plus(self.rng.random_range(0..40_000_000));
-        if self.rng.random_range(0..200) == 0 {
-            self.now = self.now.plus(self.rng.random_range(0..60 * Nanos::SECOND));
-        }
+    /// Some frames that arrive at one port.
+    fn frames(&mut self) -> (usize, Vec<Vec<u8>>) {
         let count = if self.chance(50) { 1 } else { self.rng.random_range(1..12) };
         let port = usize::from(self.chance(45));
         let mut frames = Vec::new();
@@ -302,10 +299,38 @@ impl Bench {
             }
         }
         self.packets += count;
-        let mut burst = Burst::of(frames.iter().map(|f| MemFrame::copy_of(f).unwrap()).collect());
-        self.fast.process(self.now, port as u16, &mut burst, &mut self.out, &mut self.pool);
-        assert!(burst.frames.is_empty());
-        self.slow.burst(self.now, port, &frames);
+        (port, frames)
+    }
+
+    fn step(&mut self) {
+        self.now = self.now.plus(self.rng.random_range(0..40_000_000));
+        if self.rng.random_range(0..200) == 0 {
+            self.now = self.now.plus(self.rng.random_range(0..60 * Nanos::SECOND));
+        }
+        // One burst, or two that are under way at once: another one, or the same once more, whose flows the first one enters.
+        let mut bursts = vec![self.frames()];
+        if self.chance(20) {
+            bursts.push(self.frames());
+        } else if self.chance(60) {
+            bursts.push(bursts[0].clone());
+            self.packets += bursts[0].1.len();
+        }
+        let mut under_way: Vec<_> = bursts
+            .iter()
+            .map(|(port, frames)| {
+                let frames = frames.iter().map(|frame| MemFrame::copy_of(frame).unwrap());
+                let mut burst = Burst::of(frames.collect());
+                self.fast.begin(self.now, *port as u16, &mut burst, &mut self.out);
+                burst
+            })
+            .collect();
+        for burst in &mut under_way {
+            self.fast.finish(self.now, burst, &mut self.out, &mut self.pool);
+            assert!(burst.frames.is_empty());
+        }
+        for (port, frames) in &bursts {
+            self.slow.burst(self.now, *port, frames);
+        }
         self.compare();
         if self.chance(30) {
             self.fast.tick(self.now, &mut self.out, &mut self.pool);
