@@ -193,6 +193,11 @@ impl CtlBackend for Fake {
     fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
         Ok(Vec::new())
     }
+    fn stages(&self) -> Result<Vec<StagesLine>, CtlError> {
+        let stage = |name: &str, cycles| StageLine { stage: name.into(), cycles_per_packet: Some(cycles) };
+        let stages = vec![stage("parse", 20.0), stage("serve", 60.04)];
+        Ok(vec![StagesLine { worker: 1, packets: 640, bursts: 10, stages }])
+    }
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
         Ok(Vec::new())
     }
@@ -425,6 +430,10 @@ fn ctl_asks_a_running_upf() {
     let (stdout, _) = ends(&ask(&["ctl", "n4", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&json["counters"][0]["value"], &json["peers"][0]["outstanding"]), (&7.into(), &2.into()));
+    let (stdout, _) = ends(&ask(&["ctl", "workers", "--stages"]), 0);
+    let rows: Vec<Vec<&str>> = stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1], ["1", "640", "parse", "20.0", "25.0", "%"]);
+    assert_eq!(rows[3], ["1", "640", "all", "80.0", "100.0", "%"]);
     assert_eq!(ends(&ask(&["ctl", "mirror", "list"]), 0).0, "Nothing is mirrored.\n");
     let add = ["ctl", "mirror", "add", "--to", "probe", "--seid", "7", "--direction", "up", "--json"];
     let (stdout, _) = ends(&ask(&[&add[..], &["--filter", "permit out 17 from any to any"]].concat()), 0);

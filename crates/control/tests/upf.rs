@@ -230,13 +230,9 @@ impl Rig {
         answers.len()
     }
 
-    /// A packet of the UE, of 100 octets, by way of this gNB.
+    /// See [`from`].
     fn offer_from(&mut self, gnb: Ipv4Addr, session: &Established) {
-        let inner = crate::bench::inner(session.ue, SERVER, 100, 64);
-        let container = Uplink { qfi: Qfi::new(9).unwrap(), ..crate::bench::UPLINK };
-        let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(gnb, N3).udp(2152, 2152);
-        let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(&inner);
-        self.n3.offer(&mut vec![MemFrame::copy_of(&frame).unwrap()]);
+        self.n3.offer(&mut vec![from(gnb, session)]);
     }
 
     /// Such a packet from the gNB, and where it leaves to.
@@ -276,6 +272,39 @@ impl Rig {
         let usage = self.smf.take_reports().into_iter().flat_map(|report| report.usage_reports).collect();
         (self.thread.join().unwrap(), self.heard, usage)
     }
+}
+
+/// A packet of the UE, of 100 octets, by way of this gNB.
+fn from(gnb: Ipv4Addr, session: &Established) -> MemFrame {
+    let inner = crate::bench::inner(session.ue, SERVER, 100, 64);
+    let container = Uplink { qfi: Qfi::new(9).unwrap(), ..crate::bench::UPLINK };
+    let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(gnb, N3).udp(2152, 2152);
+    let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(&inner);
+    MemFrame::copy_of(&frame).unwrap()
+}
+
+#[test]
+fn what_stages_cost_is_counted_for_who_asks() {
+    let mut rig = Rig::start(2, None);
+    let session = rig.establish(1);
+    let (Rig { backend, n3, n6, .. }, mut sent) = (&mut rig, Vec::new());
+    let lines = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| backend.stages().unwrap());
+        while !asked.is_finished() {
+            n3.offer(&mut vec![from(GNB, &session)]);
+            n6.collect(&mut sent, 64);
+            sent.clear();
+            std::thread::yield_now();
+        }
+        asked.join().unwrap()
+    });
+    assert_eq!(lines.iter().map(|line| line.worker).collect::<Vec<_>>(), [0, 1]);
+    let busy = lines.iter().find(|line| line.packets > 0).unwrap();
+    let cycles = |name: &str| busy.stages.iter().find(|stage| stage.stage == name).unwrap().cycles_per_packet;
+    assert!(cycles("parse").unwrap() > 0.0 && cycles("serve").unwrap() > 0.0, "{busy:?}");
+    assert_eq!(cycles("translate in"), Some(0.0), "there is no NAT");
+    rig.stop.store(true, Ordering::Relaxed);
+    rig.end().0.unwrap();
 }
 
 #[test]

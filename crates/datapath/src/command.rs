@@ -7,6 +7,8 @@ use session::usage::{Trigger, Usage};
 use session::{SessionRef, ShardId, TeidRef};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tables::Nanos;
+use tables::clock::Tsc;
 
 /// Chosen by the control side, echoed in the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -102,6 +104,13 @@ pub enum Command {
     Mirror(crate::mirror::Order),
     /// Sent to every worker: flows are told of when they have counted so much.
     FlowMarks(crate::export::Marks),
+    /// Sent to every worker: what each stage of a burst costs is counted until then ([`crate::StageCosts`]).
+    CountStages {
+        /// Counts the ticks.
+        clock: Tsc,
+        /// When it ends.
+        until: Nanos,
+    },
 }
 
 impl Command {
@@ -119,7 +128,8 @@ impl Command {
             | Self::Limits(_)
             | Self::Neighbours { .. }
             | Self::Mirror(_)
-            | Self::FlowMarks(_) => None,
+            | Self::FlowMarks(_)
+            | Self::CountStages { .. } => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One worker's state, and the order in which a burst meets it.
 
 use crate::burst::Burst;
+use crate::costs::{Laps, Stage, StageCosts};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::export::{Export, Ledger};
@@ -25,6 +26,7 @@ use packet::rss;
 use session::{SHARDS, ShardId};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tables::clock::Tsc;
 use tables::{Nanos, Piece, Supply, Wish};
 
 /// Rounds of packets that arise from other packets (to another UE, or an answer to a UE) in one call. A packet from a
@@ -75,6 +77,10 @@ pub struct Datapath<F: Frame> {
     /// Which packets are sampled.
     sampled: u32,
     shard_loads: ShardLoads,
+    /// What stages cost, while somebody asks.
+    laps: Option<Box<Laps>>,
+    /// What they cost when somebody asked last.
+    stage_costs: StageCosts,
     /// Of the last outer IPv4 header.
     pub(crate) identification: u16,
     /// Reused by everything that builds packets of our own.
@@ -100,6 +106,8 @@ impl<F: Frame> Datapath<F> {
             aside: Burst::new(),
             sampled: 0,
             shard_loads: ShardLoads::default(),
+            laps: None,
+            stage_costs: StageCosts::default(),
             divided: 0,
             overload: Overload::default(),
             room: Room::new(config.flows),
@@ -225,6 +233,26 @@ impl<F: Frame> Datapath<F> {
         &self.shard_loads
     }
 
+    /// What the stages cost since somebody asked, or when somebody asked last.
+    pub fn stage_costs(&self) -> StageCosts {
+        self.laps.as_ref().map_or(self.stage_costs, |laps| laps.costs())
+    }
+
+    /// Counts what stages cost until then; while it does, it goes on.
+    pub(crate) fn count_stages(&mut self, clock: Tsc, until: Nanos) {
+        match &mut self.laps {
+            Some(laps) => laps.extend(until),
+            none => *none = Some(Box::new(Laps::new(clock, until))),
+        }
+    }
+
+    #[inline(always)]
+    fn end_of(&mut self, stage: Stage) {
+        if let Some(laps) = &mut self.laps {
+            laps.end(stage);
+        }
+    }
+
     /// Sessions in this worker's shards.
     pub fn sessions(&self) -> usize {
         self.shards.iter().flatten().map(|shard| shard.len()).sum()
@@ -285,6 +313,7 @@ impl<F: Frame> Datapath<F> {
     }
 
     fn arrive(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        self.begin_stages(now, burst.frames.len());
         let Burst { frames, metas, .. } = burst;
         self.counters.received += frames.len() as u64;
         let into_tunnels = self.network.ingress.leads_into_tunnels(port);
@@ -306,7 +335,19 @@ impl<F: Frame> Datapath<F> {
             traffic.add(frame.len());
         }
         counters.arrived(interface, traffic);
+        self.end_of(Stage::Parse);
         self.find(now, burst, out);
+    }
+
+    #[inline(always)]
+    fn begin_stages(&mut self, now: Nanos, packets: usize) {
+        if let Some(laps) = &mut self.laps {
+            if laps.is_over(now) {
+                (self.stage_costs, self.laps) = (laps.costs(), None);
+            } else {
+                laps.begin(packets);
+            }
+        }
     }
 
     /// The stages of a burst whose frames are parsed, up to where look-ups are asked for.
@@ -314,8 +355,10 @@ impl<F: Frame> Datapath<F> {
         if self.nat.is_some() {
             self.follow_newcomers(now, &mut out.events);
             self.translate_in(now, burst);
+            self.end_of(Stage::TranslateIn);
         }
         self.locate(burst);
+        self.end_of(Stage::Locate);
     }
 
     /// Decides over the frames of a burst that has begun, and leaves it empty.
@@ -327,6 +370,9 @@ impl<F: Frame> Datapath<F> {
         pool: &mut P,
     ) {
         let mut cx = Context { now, out, pool, strangers: burst.strangers };
+        if let Some(laps) = &mut self.laps {
+            laps.resume();
+        }
         self.decide(&mut cx, burst);
         self.settle(&mut cx, burst);
     }
@@ -341,6 +387,7 @@ impl<F: Frame> Datapath<F> {
         out: &mut Outbox<F>,
         pool: &mut P,
     ) {
+        self.begin_stages(now, frames.len());
         self.counters.handed_in += frames.len() as u64;
         for (_, frame) in frames.iter() {
             frame.prefetch_from_afar();
@@ -349,6 +396,7 @@ impl<F: Frame> Datapath<F> {
             burst.metas.push(self.network.arrival(port).handed_off(true).parse(frame.bytes()));
             burst.frames.push(frame);
         }
+        self.end_of(Stage::Parse);
         // They were received already: overload is not their affair.
         burst.strangers = u32::MAX;
         self.find(now, burst, out);
@@ -362,16 +410,21 @@ impl<F: Frame> Datapath<F> {
             self.pass_on(cx, burst);
         }
         self.sample(burst);
+        self.end_of(Stage::Locate);
         if self.config.check_source != CheckSource::Off {
             self.check_sources(cx.now, burst);
+            self.end_of(Stage::CheckSource);
         }
         if self.divided > 0 {
             self.look_closer(burst, cx.strangers);
+            self.end_of(Stage::LookCloser);
         }
         if self.nat.is_some() {
             self.fetch_mappings(burst);
+            self.end_of(Stage::TranslateOut);
         }
         let served = self.serve_first(cx, burst);
+        self.end_of(Stage::Serve);
         let Burst { frames, metas, lookups, .. } = burst;
         for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(frames.drain(..))) {
             let lookup = lookups.get(at).and_then(Option::as_ref);
@@ -385,6 +438,7 @@ impl<F: Frame> Datapath<F> {
         }
         metas.clear();
         lookups.clear();
+        self.end_of(Stage::Judge);
     }
 
     /// Counts one packet of each burst for all, for whoever wants to know which shards are busy.

@@ -84,7 +84,7 @@
 //! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
 //!   of it).
 //! - [`offload`]: flows that a NIC forwards by itself.
-//! - What is told: [`counters`], [`Reason`], [`Event`], and of single flows [`export`].
+//! - What is told: [`counters`], [`Reason`], [`StageCosts`], [`Event`], and of single flows [`export`].
 //!
 //! # Cost
 //!
@@ -107,6 +107,7 @@ mod classify;
 pub mod command;
 mod compile;
 mod config;
+mod costs;
 pub mod counters;
 mod datapath;
 mod directory;
@@ -153,6 +154,7 @@ pub use asked::Asked;
 pub use burst::Burst;
 pub use command::{Command, Event, SessionSnapshot, Token, Transition};
 pub use config::Config;
+pub use costs::{Stage, StageCosts};
 pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};
 pub use datapath::{Datapath, FlowMemory};
 pub use feeder::{CheckSource, SILENCE};

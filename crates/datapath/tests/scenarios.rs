@@ -2,6 +2,7 @@
 //! hand-off between workers, and shards that move.
 #![allow(clippy::unwrap_used)]
 
+mod costs;
 mod export;
 mod feeder;
 mod flows;

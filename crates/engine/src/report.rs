@@ -2,7 +2,7 @@
 
 use crate::egress::ClassCounters;
 use datapath::offload::OffloadReport;
-use datapath::{Counters, SliceTraffic};
+use datapath::{Counters, SliceTraffic, StageCosts};
 use io::steering::Duty;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -24,6 +24,8 @@ pub struct WorkerReport {
     pub sessions: usize,
     /// How its time went.
     pub load: Load,
+    /// What each stage of a burst cost, while somebody asked.
+    pub stages: StageCosts,
     /// What packets of each port cost: receive, process, send.
     pub ports: Vec<PortLoad>,
     /// Its flows in hardware, if it may have any.

@@ -671,6 +671,7 @@ impl<P: Port> Worker<P> {
             shards: self.datapath.owned(),
             sessions: self.datapath.sessions(),
             load: self.load,
+            stages: self.datapath.stage_costs(),
             ports: self.port_loads.clone(),
             slices: self.datapath.slices(),
             egress: self.transmit.iter().map(|transmit| transmit.waiting.counters().collect()).collect(),

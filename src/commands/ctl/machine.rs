@@ -3,7 +3,7 @@
 use super::words::or_dash;
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
-use control::ctl::{PortLine, ScaleStatus, WorkerLine};
+use control::ctl::{PortLine, ScaleStatus, StagesLine, WorkerLine};
 use std::fmt::Write;
 
 /// Ports, their devices and what these do.
@@ -130,6 +130,34 @@ pub fn workers(workers: &[WorkerLine]) -> String {
     format!(
         "{table}{watched}Busy is time in which there was something to do, with system calls and what else the kernel ran on the core; \
          polling in vain is not.\n"
+    )
+}
+
+/// What the stages of a packet's way cost each worker.
+pub fn stages(workers: &[StagesLine]) -> String {
+    let columns =
+        [("WORKER", Right), ("PACKETS", Right), ("STAGE", Left), ("CYCLES/PACKET", Right), ("SHARE", Right)];
+    let mut table = Table::new(&columns);
+    for StagesLine { worker, packets, stages, .. } in workers {
+        let all: Option<f64> = stages.iter().map(|stage| stage.cycles_per_packet).sum();
+        let mut row = |name: &str, cycles: Option<f64>| {
+            let share = cycles.zip(all).map(|(part, all)| format!("{:.1} %", part / all.max(1e-9) * 100.0));
+            table.row([
+                worker.to_string(),
+                packets.to_string(),
+                name.into(),
+                or_dash(cycles.map(|cycles| format!("{cycles:.1}")).as_ref()),
+                or_dash(share.as_ref()),
+            ]);
+        };
+        for stage in stages {
+            row(&stage.stage, stage.cycles_per_packet);
+        }
+        row("all", all);
+    }
+    format!(
+        "{table}Counted for a second, of all packets alike: a stage that few of them take costs those few more. Receiving and sending \
+         are not in it (see `ctl workers`).\n"
     )
 }
 

@@ -69,8 +69,12 @@ enum Command {
     Ports,
     /// Show dropped packets by reason.
     Drops,
-    /// Show workers and their load.
-    Workers,
+    /// Show workers and their load; or what each stage of a packet's way costs them.
+    Workers {
+        /// What parsing, look-ups, serving and judging cost, counted for a second. Until then nobody pays for it.
+        #[arg(long)]
+        stages: bool,
+    },
     /// Show SMFs.
     Peers,
     /// Show associations and what N4 counts; or what SMFs asked for lately, and why it was refused.
@@ -148,7 +152,8 @@ impl Command {
             Self::Session(which) => Request::Session(which.selector()),
             Self::Ports => Request::Ports,
             Self::Drops => Request::Drops,
-            Self::Workers => Request::Workers,
+            Self::Workers { stages: false } => Request::Workers,
+            Self::Workers { stages: true } => Request::Stages,
             Self::Peers => Request::Peers,
             Self::N4(args) => args.request(),
             Self::Flows { watermark_bytes: None, watermark_packets: None, no_watermarks: false, .. } => {
@@ -235,6 +240,7 @@ fn shown(answer: &Answer, all: bool) -> String {
         Answer::Drops { drops } if drops.is_empty() => "Nothing was dropped.\n".into(),
         Answer::Drops { drops } => traffic::drops(drops),
         Answer::Workers { workers } => machine::workers(workers),
+        Answer::Stages { stages } => machine::stages(stages),
         Answer::Peers { peers } if peers.is_empty() => "No SMF is associated.\n".into(),
         Answer::Peers { peers } => n4::peers(peers),
         Answer::N4(status) => n4::status(status, all),

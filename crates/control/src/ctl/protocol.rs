@@ -108,6 +108,8 @@ pub enum Request {
     Drops,
     /// Workers and their load.
     Workers,
+    /// What each stage of a packet's way costs, counted for a second.
+    Stages,
     /// Associated SMFs.
     Peers,
     /// What N4 counts, and the state of each association.
@@ -163,6 +165,11 @@ pub enum Answer {
     Drops {
         /// Reasons that occurred, in the order of the documentation.
         drops: Vec<DropLine>,
+    },
+    /// To [`Request::Stages`].
+    Stages {
+        /// By worker.
+        stages: Vec<StagesLine>,
     },
     /// To [`Request::Workers`].
     Workers {
@@ -420,6 +427,28 @@ pub struct WorkerLine {
     /// The same during the last second.
     #[serde(default)]
     pub recent: Option<RecentLoad>,
+}
+
+/// What the stages of a packet's way cost a worker.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct StagesLine {
+    /// Its number.
+    pub worker: u16,
+    /// Packets that went through them while it was counted.
+    pub packets: u64,
+    /// Their bursts.
+    pub bursts: u64,
+    /// In the packet's order.
+    pub stages: Vec<StageLine>,
+}
+
+/// What a stage of a packet's way costs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct StageLine {
+    /// Its name.
+    pub stage: String,
+    /// Cycles per packet, of all packets; none: there were no packets.
+    pub cycles_per_packet: Option<f64>,
 }
 
 /// How a worker's time went between two looks.

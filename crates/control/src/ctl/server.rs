@@ -33,6 +33,8 @@ pub trait CtlBackend: Send + Sync + 'static {
     fn drops(&self) -> Result<Vec<DropLine>, CtlError>;
     /// All workers.
     fn workers(&self) -> Result<Vec<WorkerLine>, CtlError>;
+    /// What stages cost, counted for a second.
+    fn stages(&self) -> Result<Vec<StagesLine>, CtlError>;
     /// All SMFs.
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError>;
     /// N4's counters and associations.
@@ -299,6 +301,7 @@ impl Server {
             Request::Ports => Answer::Ports { ports: backend.ports()? },
             Request::Drops => Answer::Drops { drops: backend.drops()? },
             Request::Workers => Answer::Workers { workers: backend.workers()? },
+            Request::Stages => Answer::Stages { stages: backend.stages()? },
             Request::Peers => Answer::Peers { peers: backend.peers()? },
             Request::N4 => Answer::N4(backend.n4()?),
             Request::N4Log(query) => Answer::N4Log(backend.n4_log(&query)?),

@@ -45,6 +45,9 @@ impl CtlBackend for Fake {
     fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
         Err(CtlError::new(ErrorCode::Unavailable, "worker 0 does not answer"))
     }
+    fn stages(&self) -> Result<Vec<StagesLine>, CtlError> {
+        Ok(Vec::new())
+    }
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
         Ok(Vec::new())
     }

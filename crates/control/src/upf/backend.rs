@@ -6,7 +6,7 @@ use crate::ctl::{
     CtlBackend, CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, GnbLine, MirrorLine,
     MirrorRequest, N4Log, N4LogQuery, N4Status, NatStatus, NeighbourLine, OffloadStatus, PeerLine, PoolLine,
     PortLine, QosReport, RouteLine, ScaleRequest, ScaleStatus, SessionDetail, SessionPage, SessionQuery,
-    SessionSelector, SliceLine, Version, WorkerLine,
+    SessionSelector, SliceLine, StagesLine, Version, WorkerLine,
 };
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -147,6 +147,12 @@ impl CtlBackend for Backend {
         // This thread is the asker's own: nobody else waits.
         std::thread::sleep(RECENT);
         self.ask(move |upf| describe::workers(upf, &before))
+    }
+
+    fn stages(&self) -> Result<Vec<StagesLine>, CtlError> {
+        self.ask(describe::count_stages)?;
+        std::thread::sleep(RECENT);
+        self.ask(describe::stages)
     }
 
     fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {

@@ -4,10 +4,10 @@ use super::Upf;
 use super::bindings::Bindings;
 use crate::config::SliceSection;
 use crate::ctl::{
-    CtlError, DropLine, ErrorCode, NatPoolLine, NatStatus, OffloadStatus, RecentLoad, SliceLine, Version,
-    WorkerLine,
+    CtlError, DropLine, ErrorCode, NatPoolLine, NatStatus, OffloadStatus, RecentLoad, SliceLine, StageLine,
+    StagesLine, Version, WorkerLine,
 };
-use datapath::{Counters, SliceTraffic};
+use datapath::{Command, Counters, SliceTraffic, Stage, StageCosts};
 use engine::{Gauge, Load, WorkerReport};
 use tables::Nanos;
 
@@ -112,6 +112,31 @@ pub(super) fn workers(upf: &mut Upf, before: &[(Load, u64)]) -> Result<Vec<Worke
         WorkerLine { recent, ..worker(report, *gauge, hz) }
     };
     Ok(reports.iter().enumerate().zip(&gauges).map(line).collect())
+}
+
+/// So long stages are counted after the last who asked, in nanoseconds.
+const STAGES_COUNTED: u64 = 2 * Nanos::SECOND;
+
+/// From now on what each stage costs is counted.
+#[expect(clippy::unnecessary_wraps, reason = "as all that is asked of a UPF")]
+pub(super) fn count_stages(upf: &mut Upf) -> Result<(), CtlError> {
+    let (clock, until) = (upf.clock, upf.clock.now().plus(STAGES_COUNTED));
+    upf.engine.broadcast(|| Command::CountStages { clock, until });
+    upf.engine.flush();
+    Ok(())
+}
+
+pub(super) fn stages(upf: &mut Upf) -> Result<Vec<StagesLine>, CtlError> {
+    let line = |report: &WorkerReport| {
+        let StageCosts { packets, bursts, ticks } = report.stages;
+        let stage = |(stage, ticks): (Stage, u64)| StageLine {
+            stage: stage.label().into(),
+            cycles_per_packet: (packets > 0).then(|| ticks as f64 / packets as f64),
+        };
+        let stages = Stage::ALL.into_iter().zip(ticks).map(stage).collect();
+        StagesLine { worker: report.worker as u16, packets, bursts, stages }
+    };
+    Ok(reports(upf)?.iter().map(line).collect())
 }
 
 /// Packets that a worker was given.

@@ -288,6 +288,7 @@ impl Offload {
             // tunnels are checked from now on, is seen by the check.
             Command::Directory { .. }
             | Command::FlowMarks(_)
+            | Command::CountStages { .. }
             | Command::Limits(_)
             | Command::Neighbour { .. }
             | Command::Neighbours { .. } => {}
