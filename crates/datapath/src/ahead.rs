@@ -10,9 +10,9 @@
 //!
 //! **When not to use it.** For packets of known flows, of which there are more: they don't come here.
 
-use crate::compile;
 use crate::flow::{Lookup, NO_RULE};
 use crate::parse::{Kind, Meta};
+use crate::rules;
 use crate::shard::Shard;
 use session::rules::{Pdr, Rules};
 use std::iter::zip;
@@ -83,5 +83,5 @@ pub fn fetch<F>(shards: &[Option<Box<Shard<F>>>], metas: &[Meta], lookups: &[Opt
 /// Rules that a packet may be classified by, of those that were asked for.
 fn candidates<'r>(rules: &'r Rules, meta: &Meta) -> impl Iterator<Item = (u16, &'r Pdr)> {
     let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
-    compile::candidates(rules, tunnel).take(PDRS)
+    rules::candidates(rules, tunnel).take(PDRS)
 }

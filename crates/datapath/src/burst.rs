@@ -1,7 +1,7 @@
 //! Frames that go through the stages together.
 
+use crate::egress::Link;
 use crate::flow::Lookup;
-use crate::forward::Link;
 use crate::nat::{Ahead, Sought};
 use crate::parse::Meta;
 use io::{BURST, Frame};

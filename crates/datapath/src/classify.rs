@@ -1,9 +1,9 @@
 //! Which rule matches? PDRs in order of precedence, filters within a PDR in any order (TS 29.244 §5.2.1).
 
 use crate::Reason;
-use crate::compile::{candidates, may_match};
 use crate::fragment::FragmentFlows;
 use crate::parse::{Meta, NO_QFI};
+use crate::rules::{candidates, may_match};
 use packet::{Fragment, IpPacket, IpProtocol};
 use session::rules::{Pdr, Rules, SdfFilter};
 use tables::Nanos;

@@ -134,6 +134,17 @@ impl Command {
     }
 }
 
+/// Why a command was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The worker doesn't own the shard.
+    NotOwned,
+    /// The slot lies beyond the configured limit.
+    SlotBeyondLimit,
+    /// The table of GTP-U peers is full.
+    TooManyPeers,
+}
+
 /// What a worker tells the control side.
 #[derive(Debug)]
 pub enum Event {
@@ -151,7 +162,7 @@ pub enum Event {
         /// The command's.
         token: Token,
         /// Why.
-        refusal: crate::Refusal,
+        refusal: Refusal,
     },
     /// A usage reporting rule was triggered by traffic.
     Usage {

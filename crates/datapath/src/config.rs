@@ -1,7 +1,6 @@
 //! What a worker's datapath is told once.
 
 use crate::asked::Asked;
-use crate::feeder::CheckSource;
 use crate::marking::Marking;
 use crate::net::NetView;
 use crate::peer::Numbers;
@@ -110,4 +109,16 @@ impl Config {
             icmp_rate: 1000,
         }
     }
+}
+
+/// Whether tunnels' packets are dropped that come from somebody else than the tunnel's other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CheckSource {
+    /// All pass.
+    #[default]
+    Off,
+    /// Those of far ends that the session names, and of who was heard first.
+    Learn,
+    /// Those of far ends that the session names, if it names any.
+    Strict,
 }

@@ -1,11 +1,12 @@
 //! One worker's state, and the order in which a burst meets it.
 
 use crate::burst::Burst;
+use crate::command::Event;
+use crate::config::CheckSource;
 use crate::costs::{Laps, Stage, StageCosts};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::directory::Directory;
 use crate::export::{Export, Ledger};
-use crate::feeder::CheckSource;
 use crate::flow::{Flow, Key, Lookup, NO_RULE};
 use crate::fragment::{FirstFragments, FragmentFlows, Reassembly};
 use crate::limits::Rates;
@@ -541,7 +542,7 @@ impl<F: Frame> Datapath<F> {
             self.sweep = (self.sweep + 1) % SHARDS;
         }
         self.look_back(now);
-        self.export.flush(&mut cx.out.events);
+        self.export.flush(|records| cx.out.events.push(Event::Flows(records)));
         self.counters.flows.memory = self.supply.counters();
     }
 }

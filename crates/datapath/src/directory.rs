@@ -1,6 +1,5 @@
 //! Where the exceptions are: TEIDs that an SMF chose, and addresses that don't hash to their session's shard.
 
-use crate::shard::{pack, upper_half};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::Teid;
 use session::{SessionRef, TeidKey, TeidRef};
@@ -148,6 +147,16 @@ impl Directory {
 
 const fn unpack(value: u64) -> (u16, u32) {
     ((value >> 32) as u16, value as u32)
+}
+
+/// The half of an IPv6 address that names a UE.
+pub(crate) fn upper_half(address: Ipv6Addr) -> u64 {
+    (u128::from(address) >> 64) as u64
+}
+
+/// Where a session is, as one number: shard above, slot below.
+const fn pack(place: SessionRef) -> u64 {
+    (place.shard.index() as u64) << 32 | place.slot as u64
 }
 
 #[cfg(test)]

@@ -93,3 +93,10 @@ impl Egress {
         bytes
     }
 }
+
+/// The link that a finished frame leaves through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Link {
+    pub interface: u16,
+    pub port: u16,
+}

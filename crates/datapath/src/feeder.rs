@@ -16,33 +16,18 @@
 //! burst. A source that is not the one that passed last is compared with the session's rules.
 
 use crate::Reason;
-use crate::burst::Burst;
-use crate::compile::{candidates, tunnel_of};
-use crate::datapath::Datapath;
-use crate::forward::inner_source;
+use crate::config::CheckSource;
 use crate::near;
-use crate::parse::{Kind, Meta};
+use crate::origin::{SourceOf, are_all_uplink, source_of};
+use crate::parse::Meta;
+use crate::parse::inner_source;
 use crate::record::coarse;
+use crate::rules::{candidates, tunnel_of};
 use crate::shard::{Session, Shard};
-use crate::slow::{SourceOf, are_all_uplink, source_of};
-use io::Frame;
 use packet::Teid;
 use session::rules::{Action, Destination, Forward, Rules, Source, Tunnel};
 use std::net::IpAddr;
 use tables::Nanos;
-use tables::prefetch::prefetch_slice_at;
-
-/// Whether tunnels' packets are dropped that come from somebody else than the tunnel's other end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CheckSource {
-    /// All pass.
-    #[default]
-    Off,
-    /// Those of far ends that the session names, and of who was heard first.
-    Learn,
-    /// Those of far ends that the session names, if it names any.
-    Strict,
-}
 
 /// Who was heard may be silent for so long; then another takes his place.
 pub const SILENCE: u64 = 30 * Nanos::SECOND;
@@ -76,27 +61,6 @@ struct Arrival<'a> {
     source: u128,
 }
 
-impl<F: Frame> Datapath<F> {
-    /// Makes packets of tunnels that don't come from the tunnel's other end ones to be dropped.
-    #[inline(never)]
-    pub(crate) fn check_sources(&mut self, now: Nanos, burst: &mut Burst<F>) {
-        let Burst { frames, metas, .. } = burst;
-        for meta in metas.iter().filter(|meta| meta.kind == Kind::Tunnel) {
-            if let Some(Some(shard)) = self.shards.get(meta.shard as usize) {
-                prefetch_slice_at(&shard.feeders, meta.slot as usize);
-            }
-        }
-        for (meta, frame) in metas.iter_mut().zip(frames) {
-            if meta.kind == Kind::Tunnel
-                && let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize)
-                && !shard.hears(now, meta, frame.bytes())
-            {
-                meta.kind = Kind::Bad(Reason::ForeignFarEnd);
-            }
-        }
-    }
-}
-
 impl<F> Shard<F> {
     /// Sources are checked in this way from now on. Who was heard under another one is forgotten.
     pub(crate) fn check_sources(&mut self, mode: CheckSource) {
@@ -106,7 +70,7 @@ impl<F> Shard<F> {
     }
 
     /// Whether a tunnel's packet comes from the tunnel's other end, as far as that is known. Remembers from where it comes.
-    fn hears(&mut self, now: Nanos, meta: &Meta, frame: &[u8]) -> bool {
+    pub(crate) fn hears(&mut self, now: Nanos, meta: &Meta, frame: &[u8]) -> bool {
         let Some(slot) = self.record(meta).map(|record| u32::from(record.session)) else { return true };
         let source = outer_source(frame, meta);
         if let Some(feeder) = self.feeders.get_mut(meta.slot as usize)

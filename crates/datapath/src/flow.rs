@@ -6,10 +6,10 @@
 //! record, so that a FAR, QER or URR may change without touching a flow. If the rules' filters change, the session gets a
 //! new version, and a flow of an older one is classified again by its next packet.
 
-use crate::compile::only_link_local;
 use crate::parse::{Kind, Meta, NO_QFI};
 use crate::police::{guarantees, limited_qers};
 use crate::record::{coarse, from_coarse};
+use crate::rules::only_link_local;
 use packet::{IpProtocol, Qfi};
 use session::rules::{Pdr, Rules, SdfFilter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

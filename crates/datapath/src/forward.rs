@@ -8,23 +8,22 @@ use crate::burst::Burst;
 use crate::counters::Traffic;
 use crate::datapath::Datapath;
 use crate::ecn::Ecn;
-use crate::egress::Egress;
+use crate::egress::{Egress, Link};
 use crate::export::Ledger;
 use crate::flow::Lookup;
-use crate::locate::destination6;
 use crate::nat::{self, packet_of};
 use crate::near;
 use crate::net::{HopId, NetView};
 use crate::network::{Context, Network, Way, transmit};
-use crate::parse::{Kind, Meta, NO_QFI, internal_header};
+use crate::parse::{Kind, Meta, NO_QFI, destination6, inner_destination, inner_source, internal_header};
 use crate::peer::Outer;
-use crate::police::Policers;
-use crate::record::{Record, coarse, flag};
+use crate::police::{Policers, enforce};
+use crate::record::{Record, flag};
 use io::{Frame, FramePool};
 use packet::IpProtocol;
 use packet::checksum::{self, Sum};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tables::{Colour, Nanos};
+use std::net::{IpAddr, Ipv6Addr};
+use tables::Nanos;
 
 /// How a packet leaves in a tunnel.
 #[derive(Clone, Copy, Debug)]
@@ -134,13 +133,6 @@ pub(crate) enum Routed {
     Ue,
     /// Through this neighbour.
     Out(Egress),
-}
-
-/// The link that a finished frame leaves through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Link {
-    interface: u16,
-    port: u16,
 }
 
 impl<F: Frame> Datapath<F> {
@@ -517,33 +509,6 @@ pub(crate) fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
     true
 }
 
-/// Meter and account, within the record: the packet's colour. `None`, and nothing done, if it is to be judged by the session.
-#[inline(always)]
-pub(crate) fn enforce(
-    record: &mut Record,
-    policers: &mut Policers<'_>,
-    length: u16,
-    now: Nanos,
-) -> Option<Colour> {
-    if record.credit < length as u32 {
-        return None;
-    }
-    let mut colour = Colour::Green;
-    if record.flags & flag::METERED != 0 {
-        if !record.meter.conforms(now, policers.depth) {
-            return None;
-        }
-        record.meter.take(now, length);
-    }
-    if policers.any() && record.flags & flag::SHARED_METERS != 0 {
-        colour = policers.police(record.shared_meters(), length, now)?;
-    }
-    record.credit -= length as u32;
-    record.packets += 1;
-    record.last = coarse(now);
-    Some(colour)
-}
-
 /// The longest packet that fits.
 #[inline(always)]
 pub(crate) fn room(egress: &Egress, outer: &Outer, way: &Encapsulation) -> u16 {
@@ -593,25 +558,6 @@ fn inner_key(frame: &[u8], meta: &Meta) -> u128 {
     } else {
         let bytes = frame.get(meta.inner as usize + 16..).and_then(|rest| rest.first_chunk::<4>());
         near::key_v4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
-    }
-}
-
-pub(crate) fn inner_destination(frame: &[u8], meta: &Meta) -> IpAddr {
-    address(frame, meta, 16, 24)
-}
-
-pub(crate) fn inner_source(frame: &[u8], meta: &Meta) -> IpAddr {
-    address(frame, meta, 12, 8)
-}
-
-fn address(frame: &[u8], meta: &Meta, v4: usize, v6: usize) -> IpAddr {
-    let packet = frame.get(meta.inner as usize..).unwrap_or_default();
-    if meta.v6 {
-        let bytes = packet.get(v6..).and_then(|rest| rest.first_chunk::<16>());
-        IpAddr::V6(bytes.map_or(Ipv6Addr::UNSPECIFIED, |bytes| Ipv6Addr::from(*bytes)))
-    } else {
-        let bytes = packet.get(v4..).and_then(|rest| rest.first_chunk::<4>());
-        IpAddr::V4(bytes.map_or(Ipv4Addr::UNSPECIFIED, |bytes| Ipv4Addr::from(*bytes)))
     }
 }
 

@@ -3,9 +3,8 @@
 
 use crate::Reason;
 use crate::counters::Counters;
-use crate::datapath::Datapath;
-use crate::network::{Context, build};
-use crate::parse::{Meta, internal_header};
+use crate::network::build;
+use crate::parse::Meta;
 use io::{Frame, FramePool};
 use packet::{Fragment, IpPacket, Ipv4View, Ipv6View, ipv4};
 use pfcp::{PdrId, Seid};
@@ -21,7 +20,7 @@ pub type FragmentFlows = FirstFragments<(Seid, PdrId)>;
 
 /// What the fragments of a packet have in common (RFC 791 §3.2, RFC 8200 §4.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Key {
+pub(crate) struct Key {
     source: IpAddr,
     destination: IpAddr,
     identification: u32,
@@ -29,12 +28,12 @@ struct Key {
 }
 
 #[derive(Debug)]
-struct Piece<F> {
-    start: u32,
-    end: u32,
+pub(crate) struct Piece<F> {
+    pub start: u32,
+    pub end: u32,
     /// Where its data begins in the frame.
-    at: usize,
-    frame: F,
+    pub at: usize,
+    pub frame: F,
 }
 
 #[derive(Debug)]
@@ -136,7 +135,7 @@ impl<F: Frame> Reassembly<F> {
     }
 
     /// Adds a fragment. The complete packet's pieces, once they are all there, in order.
-    fn add(
+    pub(crate) fn add(
         &mut self,
         key: Key,
         more: bool,
@@ -246,67 +245,8 @@ impl<T: Copy> FirstFragments<T> {
     }
 }
 
-impl<F: Frame> Datapath<F> {
-    /// A fragment of a packet to one of our own addresses.
-    pub(crate) fn outer_fragment<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        meta: &Meta,
-        frame: F,
-    ) {
-        let Some((key, fragment, offset, length)) = dissect(frame.bytes(), meta) else {
-            self.counters.drop(Reason::Malformed);
-            return;
-        };
-        let start = fragment.offset;
-        let end = start + length as u32;
-        // All but the last carry whole units of eight octets, and nothing exceeds an IP packet.
-        if length == 0 || (fragment.more && length % 8 != 0) || end > 65_500 {
-            self.counters.drop(Reason::Malformed);
-            return;
-        }
-        let piece = Piece { start, end, at: offset, frame };
-        let Some(pieces) = self.reassembly.add(key, fragment.more, piece, cx.now, &mut self.counters) else {
-            return;
-        };
-        let port = self.network.view.interface(meta.interface).map_or(0, |interface| interface.port);
-        match join(cx.pool, &pieces) {
-            Some(whole) => {
-                self.counters.consumed += pieces.len() as u64;
-                self.counters.originated += 1;
-                self.again(cx, port, whole);
-            }
-            None => pieces.iter().for_each(|_| self.counters.drop(Reason::NoBuffer)),
-        }
-    }
-
-    /// Cuts a UE's IPv4 packet into internal frames of at most `room` octets each (RFC 791 §3.2), each with its length.
-    /// Empty if there are no buffers, or the room is absurd.
-    pub(crate) fn cut<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        meta: &Meta,
-        frame: &F,
-        room: u16,
-    ) -> Vec<(F, u16)> {
-        let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
-        let packet = frame.bytes().get(place).unwrap_or_default();
-        let fragments = cut_ipv4(packet, room as usize);
-        let count = fragments.len();
-        let mut frames = Vec::with_capacity(count);
-        for fragment in fragments {
-            let Some(frame) = build(cx.pool, &[&internal_header(false), &fragment]) else {
-                return Vec::new();
-            };
-            frames.push((frame, fragment.len() as u16));
-        }
-        self.counters.originated += count as u64;
-        frames
-    }
-}
-
 /// What a frame with an outer fragment says: the packet it belongs to, its place, and where in the frame its data is.
-fn dissect(frame: &[u8], meta: &Meta) -> Option<(Key, Fragment, usize, usize)> {
+pub(crate) fn dissect(frame: &[u8], meta: &Meta) -> Option<(Key, Fragment, usize, usize)> {
     let l3 = meta.l3 as usize;
     let packet = frame.get(l3..)?;
     if meta.v6 {
@@ -336,7 +276,7 @@ fn dissect(frame: &[u8], meta: &Meta) -> Option<(Key, Fragment, usize, usize)> {
 }
 
 /// The whole packet in a new frame: the first fragment's headers, less what made it one, and all data.
-fn join<F: Frame>(pool: &mut impl FramePool<Frame = F>, pieces: &[Piece<F>]) -> Option<F> {
+pub(crate) fn join<F: Frame>(pool: &mut impl FramePool<Frame = F>, pieces: &[Piece<F>]) -> Option<F> {
     let first = pieces.first()?;
     let length = pieces.last()?.end as usize;
     let mut head = first.frame.bytes().get(..first.at)?.to_vec();

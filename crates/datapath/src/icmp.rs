@@ -1,10 +1,9 @@
 //! Telling a sender why its packet did not arrive: ICMP and ICMPv6 errors, as a router owes them (RFC 1812 §4.3, RFC 4443).
 
 use crate::datapath::Datapath;
-use crate::forward;
 use crate::net::HopId;
 use crate::network::{Context, make};
-use crate::parse::{Kind, Meta, Translated, internal_header};
+use crate::parse::{self, Kind, Meta, Translated, internal_header};
 use io::{Frame, FramePool};
 use packet::icmpv4::{self, Icmpv4Error};
 use packet::icmpv6::{self, Icmpv6Error};
@@ -33,7 +32,7 @@ impl<F: Frame> Datapath<F> {
         trouble: Trouble,
     ) {
         let from_ue = meta.internal || meta.kind == Kind::Tunnel;
-        let sender = self.network.view.route(forward::inner_source(frame.bytes(), meta));
+        let sender = self.network.view.route(parse::inner_source(frame.bytes(), meta));
         // A forged sender that is ourselves hears nothing either.
         if (from_ue && sender != HopId::UE) || sender == HopId::OWN {
             return;

@@ -3,7 +3,7 @@
 use crate::burst::Burst;
 use crate::datapath::Datapath;
 use crate::network::Context;
-use crate::parse::{Kind, Meta};
+use crate::parse::{Kind, Meta, destination6};
 use io::{Frame, FramePool};
 use packet::rss;
 use session::ShardId;
@@ -155,10 +155,4 @@ impl<F: Frame> Datapath<F> {
     fn is_ours(&self, meta: &Meta, frame: &[u8]) -> bool {
         meta.kind == Kind::Plain && self.is_own(meta, frame)
     }
-}
-
-/// The destination of an IPv6 packet that was checked in parsing.
-pub(crate) fn destination6(frame: &[u8], inner: u16) -> u128 {
-    let bytes = frame.get(inner as usize + 24..).and_then(|rest| rest.first_chunk::<16>());
-    bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
 }

@@ -1,15 +1,18 @@
 //! What the control side orders, carried out between two bursts ([`crate::command`]).
 
+use crate::Config;
 use crate::Reason;
+use crate::command::Refusal;
 use crate::command::{Command, Event, SessionSnapshot, Transition};
-use crate::compile;
 use crate::datapath::Datapath;
 use crate::export::Ledger;
+use crate::limits::Rates;
 use crate::neighbour::Word;
 use crate::network::Context;
 use crate::outbox::Outbox;
 use crate::peer::NO_PEER;
-use crate::shard::{Installed, Refusal};
+use crate::rules;
+use crate::shard::Installed;
 use io::{Frame, FramePool};
 use pfcp::UrrId;
 use session::rules::Rules;
@@ -125,7 +128,7 @@ impl<F: Frame> Datapath<F> {
         let mut full = false;
         for far in &rules.fars {
             let peer =
-                compile::remote(far.action).map_or(Some(NO_PEER), |peer| self.network.acquire_peer(peer));
+                rules::remote(far.action).map_or(Some(NO_PEER), |peer| self.network.acquire_peer(peer));
             full |= peer.is_none();
             peers.push(peer.unwrap_or(NO_PEER));
         }
@@ -166,6 +169,38 @@ impl<F: Frame> Datapath<F> {
         let Some(Some(shard)) = self.shards.get_mut(shard.index()) else { return };
         let (export, counters) = (&mut self.export, &mut self.counters.flows);
         shard.purge_flows(&mut Ledger { now, export, counters, room: &mut self.room });
+    }
+
+    /// Limits and rates are others from now on. Nothing goes at once that is beyond a lower one: where something new comes, two or three
+    /// of the old go, so that no packet waits for the clearing of a table. What else a configuration says is for the start.
+    pub(crate) fn change_limits(&mut self, new: &Config) {
+        let own = &mut self.config;
+        let rates = |config: &Config| (config.echo_rate, config.error_rate, config.icmp_rate);
+        if rates(own) != rates(new) {
+            (own.echo_rate, own.error_rate, own.icmp_rate) = rates(new);
+            self.rates = Rates::new(own);
+        }
+        // These are looked at where they matter.
+        own.buffered.resize(&new.buffered);
+        own.flows_per_session = new.flows_per_session;
+        own.flow_idle = new.flow_idle;
+        own.new_flows_in_overload = new.new_flows_in_overload;
+        own.flows = new.flows;
+        self.room.set_limit(new.flows);
+        self.network.neighbours.set_limit(new.neighbours);
+        self.reassembly.set_limit(new.reassemblies);
+        self.flows.set_limit(new.fragment_flows);
+        self.nat_fragments.set_limit(new.fragment_flows);
+        for shard in self.shards.iter_mut().flatten() {
+            shard.flows.set_limit(new.flows);
+            shard.flows.join(&mut self.supply);
+            shard.check_sources(new.check_source);
+        }
+        if own.check_source != new.check_source {
+            own.check_source = new.check_source;
+            // Devices forward tunnels' packets only where their sources are not checked: each rule is looked at anew.
+            self.network.generation += 1;
+        }
     }
 
     fn snapshot(&mut self, place: SessionRef) -> Option<SessionSnapshot> {

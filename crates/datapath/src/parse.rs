@@ -547,6 +547,33 @@ pub const fn internal_header(v6: bool) -> [u8; 14] {
     [a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, t0, t1]
 }
 
+/// The destination of an IPv6 packet that was checked in parsing.
+pub(crate) fn destination6(frame: &[u8], inner: u16) -> u128 {
+    let bytes = frame.get(inner as usize + 24..).and_then(|rest| rest.first_chunk::<16>());
+    bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
+}
+
+/// The destination of the UE's packet.
+pub(crate) fn inner_destination(frame: &[u8], meta: &Meta) -> IpAddr {
+    address(frame, meta, 16, 24)
+}
+
+/// The source of the UE's packet.
+pub(crate) fn inner_source(frame: &[u8], meta: &Meta) -> IpAddr {
+    address(frame, meta, 12, 8)
+}
+
+fn address(frame: &[u8], meta: &Meta, v4: usize, v6: usize) -> IpAddr {
+    let packet = frame.get(meta.inner as usize..).unwrap_or_default();
+    if meta.v6 {
+        let bytes = packet.get(v6..).and_then(|rest| rest.first_chunk::<16>());
+        IpAddr::V6(bytes.map_or(Ipv6Addr::UNSPECIFIED, |bytes| Ipv6Addr::from(*bytes)))
+    } else {
+        let bytes = packet.get(v4..).and_then(|rest| rest.first_chunk::<4>());
+        IpAddr::V4(bytes.map_or(Ipv4Addr::UNSPECIFIED, |bytes| Ipv4Addr::from(*bytes)))
+    }
+}
+
 struct Ipv4Fields {
     tos: u8,
     header_len: usize,

@@ -5,7 +5,7 @@
 //! (RFC 2698 §3, colour-aware). Both kinds are kept by the shard and known by number, so that any rules of a session draw on
 //! the same ones. The session's slice is one more, the worker's own.
 
-use crate::record::Meter;
+use crate::record::{Meter, Record, coarse, flag};
 use crate::slice::Share;
 use session::rules::{Qer, Rules};
 use tables::{Colour, Marker, MarkerConfig, MeterConfig, Nanos};
@@ -233,4 +233,31 @@ pub fn set_markers(
 /// The meter of the session's `qer`th QER.
 pub fn meter_of(meters: &[Meters], qer: u16, uplink: bool) -> Meter {
     meters.get(qer as usize).map_or_else(Meter::default, |[up, down]| if uplink { *up } else { *down })
+}
+
+/// Meter and account, within the record: the packet's colour. `None`, and nothing done, if it is to be judged by the session.
+#[inline(always)]
+pub(crate) fn enforce(
+    record: &mut Record,
+    policers: &mut Policers<'_>,
+    length: u16,
+    now: Nanos,
+) -> Option<Colour> {
+    if record.credit < length as u32 {
+        return None;
+    }
+    let mut colour = Colour::Green;
+    if record.flags & flag::METERED != 0 {
+        if !record.meter.conforms(now, policers.depth) {
+            return None;
+        }
+        record.meter.take(now, length);
+    }
+    if policers.any() && record.flags & flag::SHARED_METERS != 0 {
+        colour = policers.police(record.shared_meters(), length, now)?;
+    }
+    record.credit -= length as u32;
+    record.packets += 1;
+    record.last = coarse(now);
+    Some(colour)
 }

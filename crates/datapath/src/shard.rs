@@ -2,24 +2,28 @@
 
 use crate::Reason;
 use crate::account::{self, Books};
-use crate::compile::{compile, remote, rule_record};
-use crate::export::{self, End, Formers, Ledger};
-use crate::feeder::{CheckSource, Feeder};
+use crate::command::Refusal;
+use crate::compile::{compile, rule_record};
+use crate::config::CheckSource;
+use crate::directory::upper_half;
+use crate::export::{End, Ledger};
+use crate::feeder::Feeder;
 use crate::flow::{self, Flow, Key, Lookup};
-use crate::forward::enforce;
+use crate::formers::{self, Formers};
 use crate::parse::{Kind, Meta};
 use crate::peer::{Luggage, NO_PEER};
-use crate::police::{self, Meters, Place, Policers};
+use crate::police::{self, Meters, Place, Policers, enforce};
 use crate::record::{MAX_SESSIONS, Record, flag};
+use crate::rules::remote;
 use crate::runs::{Run, Runs};
 use crate::slice::Share;
-use crate::slow::Waiting;
+use crate::waiting::Waiting;
+use session::ShardId;
 use session::rules::{Action, Destination, Forward, Rules, Tunnel};
 use session::usage::Usage;
-use session::{SessionRef, ShardId};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use tables::flow::FlowTable;
 use tables::prefetch::prefetch_slice_at;
@@ -82,17 +86,6 @@ impl<F> Session<F> {
     pub fn peer(&self, far: u16) -> u16 {
         self.peers.get(far as usize).copied().unwrap_or(NO_PEER)
     }
-}
-
-/// Why a command was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// The worker doesn't own the shard.
-    NotOwned,
-    /// The slot lies beyond the configured limit.
-    SlotBeyondLimit,
-    /// The table of GTP-U peers is full.
-    TooManyPeers,
 }
 
 /// What installing a session changed.
@@ -577,9 +570,9 @@ impl<F> Shard<F> {
                 installed.replaced = true;
                 installed.mirrors = std::mem::take(&mut before.mirrors);
             }
-            export::retire(&mut self.formers, &before);
+            formers::retire(&mut self.formers, &before);
             if installed.replaced {
-                self.orphans += export::bereave(&mut self.formers, &before);
+                self.orphans += formers::bereave(&mut self.formers, &before);
             }
             self.meters.free(before.meters);
             self.markers.free(before.markers);
@@ -639,8 +632,8 @@ impl<F> Shard<F> {
         self.fold(slot);
         let session = self.sessions.get_mut(slot as usize).and_then(Option::take)?;
         self.unlink(slot, &session);
-        export::retire(&mut self.formers, &session);
-        self.orphans += export::bereave(&mut self.formers, &session);
+        formers::retire(&mut self.formers, &session);
+        self.orphans += formers::bereave(&mut self.formers, &session);
         self.meters.free(session.meters);
         self.markers.free(session.markers);
         self.rules.free(session.rule_records);
@@ -728,11 +721,6 @@ impl<F> Shard<F> {
     }
 }
 
-/// The half of an IPv6 address that names a UE.
-pub(crate) fn upper_half(address: Ipv6Addr) -> u64 {
-    (u128::from(address) >> 64) as u64
-}
-
 /// Tunnels towards the radio that these FARs were sending into before and no longer do, although they still forward: a
 /// path switch (TS 29.244 §5.2.3, TS 23.501 §5.8.2.9). A FAR that keeps its tunnel gets no end marker, whatever the SMF asks.
 fn left_tunnels(before: &Rules, after: &Rules, fars: &[pfcp::FarId]) -> Vec<(IpAddr, packet::Teid)> {
@@ -764,9 +752,4 @@ fn tunnel_slots(rules: &Rules, shard: ShardId) -> Vec<(u16, Tunnel)> {
     slots.sort_unstable_by_key(|(slot, _)| *slot);
     slots.dedup_by_key(|(slot, _)| *slot);
     slots
-}
-
-/// Where a session is, as one number: shard above, slot below.
-pub(crate) const fn pack(place: SessionRef) -> u64 {
-    (place.shard.index() as u64) << 32 | place.slot as u64
 }

@@ -7,7 +7,6 @@
 use crate::Reason;
 use crate::classify::classify;
 use crate::command::Event;
-use crate::compile::candidates;
 use crate::datapath::Datapath;
 use crate::ecn::Ecn;
 use crate::egress::Egress;
@@ -17,26 +16,17 @@ use crate::forward::{self, Encapsulation, Routed};
 use crate::icmp::Trouble;
 use crate::nat::Choice;
 use crate::network::Context;
-use crate::parse::{Kind, Meta, NO_QFI};
-use crate::permit::Permit;
+use crate::origin::{SourceOf, are_all_uplink, source_of};
+use crate::parse::{self, Kind, Meta, NO_QFI};
 use crate::record::flag;
 use crate::shard::Session;
+use crate::waiting::Waiting;
 use io::{Frame, FramePool};
 use packet::{Dscp, Qfi};
-use session::rules::{Action, Destination, Forward, Rules, is_link_local};
+use session::rules::{Action, Destination, Forward, Rules};
 use session::{SessionRef, ShardId};
-use std::net::IpAddr;
 use std::sync::Arc;
 use tables::{Colour, Nanos};
-
-/// A packet and what is needed to judge it again later.
-#[derive(Debug)]
-pub struct Waiting<F> {
-    meta: Meta,
-    frame: F,
-    /// Given back with it.
-    _place: Permit,
-}
 
 /// Where a judged packet goes.
 enum Exit {
@@ -47,17 +37,6 @@ enum Exit {
     },
     Plain(Egress),
     Ue,
-}
-
-/// Whose address a packet's source is.
-#[derive(PartialEq, Eq)]
-pub(crate) enum SourceOf {
-    Ue,
-    /// Link-local or unspecified: only for the SMF's ears.
-    Link,
-    /// No address of the UE is known.
-    Unknown,
-    Stranger,
 }
 
 impl<F: Frame> Datapath<F> {
@@ -98,7 +77,7 @@ impl<F: Frame> Datapath<F> {
         let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
         let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
         let source = match tunnel {
-            Some(_) => source_of(&rules, forward::inner_source(frame.bytes(), meta)),
+            Some(_) => source_of(&rules, parse::inner_source(frame.bytes(), meta)),
             None => SourceOf::Ue,
         };
         // Where all rules of the tunnel are the UE's own, a stranger's packet is refused before it leaves a trace.
@@ -462,31 +441,6 @@ impl<F: Frame> Datapath<F> {
                 self.judge(cx, &meta, None, frame, false);
             }
         }
-    }
-}
-
-/// Whether all that a tunnel's rules are about is the UE's own.
-pub(crate) fn are_all_uplink(rules: &Rules, tunnel: Option<u32>) -> bool {
-    candidates(rules, tunnel).all(|(_, pdr)| pdr.source.is_uplink())
-}
-
-pub(crate) fn source_of(rules: &Rules, source: IpAddr) -> SourceOf {
-    if rules.ue_ipv4.is_none() && rules.ue_ipv6.is_none() {
-        return SourceOf::Unknown;
-    }
-    let own = match source {
-        IpAddr::V4(source) => {
-            rules.ue_ipv4 == Some(source) || rules.framed_ipv4.iter().any(|net| net.contains(&source))
-        }
-        IpAddr::V6(source) => {
-            rules.ue_ipv6.is_some_and(|net| net.contains(&source))
-                || rules.framed_ipv6.iter().any(|net| net.contains(&source))
-        }
-    };
-    match source {
-        _ if own => SourceOf::Ue,
-        IpAddr::V6(source) if is_link_local(source) || source.is_unspecified() => SourceOf::Link,
-        _ => SourceOf::Stranger,
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::datapath::Datapath;
 use crate::ecn::Ecn;
 use crate::flow::Key;
-use crate::forward::{admits, inner_destination, inner_source};
-use crate::parse::{Kind, Meta, NO_QFI};
+use crate::forward::admits;
+use crate::parse::{Kind, Meta, NO_QFI, inner_destination, inner_source};
 use crate::record::{Record, flag};
 use io::Frame;
 use io::offload::{Container, Pattern, TunnelMatch};
