@@ -85,7 +85,7 @@ pub enum Command {
         session: Option<SessionRef>,
     },
     /// Sent to every worker: the network around us changed.
-    Net(Arc<crate::net::NetView>),
+    Net(Arc<crate::network::net::NetView>),
     /// Sent to every worker after one of them raised [`Event::Neighbour`].
     Neighbour {
         /// Index of the interface.
@@ -103,7 +103,7 @@ pub enum Command {
     /// Sent to every worker: a mirror begins or ends.
     Mirror(crate::mirror::Order),
     /// Sent to every worker: flows are told of when they have counted so much.
-    FlowMarks(crate::export::Marks),
+    FlowMarks(crate::state::export::Marks),
     /// Sent to every worker: what each stage of a burst costs is counted until then ([`crate::StageCosts`]).
     CountStages {
         /// Counts the ticks.
@@ -193,7 +193,7 @@ pub enum Event {
     /// A neighbour that a worker (this one or another) asked for is here, or one moved: other workers should know
     /// ([`Command::Neighbour`]).
     Neighbour {
-        /// Index of the interface in the current [`crate::net::NetView`].
+        /// Index of the interface in the current [`crate::network::net::NetView`].
         interface: u16,
         /// The neighbour.
         address: IpAddr,
@@ -230,7 +230,7 @@ pub enum Event {
     /// A translation began or ended: for the log of bindings.
     Nat(crate::nat::Told),
     /// What there is to tell of single flows.
-    Flows(Box<[crate::export::FlowRecord]>),
+    Flows(Box<[crate::state::export::FlowRecord]>),
     /// A device that forwards flows by itself has failed: software forwards them again, and the device is tried again later.
     OffloadFailed {
         /// The port.

@@ -1,11 +1,11 @@
 //! What a worker's datapath is told once.
 
-use crate::asked::Asked;
-use crate::marking::Marking;
-use crate::net::NetView;
-use crate::peer::Numbers;
-use crate::permit::Places;
-use crate::slice::Slice;
+use crate::network::asked::Asked;
+use crate::network::net::NetView;
+use crate::network::peer::Numbers;
+use crate::stages::marking::Marking;
+use crate::state::permit::Places;
+use crate::state::slice::Slice;
 use std::sync::Arc;
 
 /// Limits and rates of one worker. Nothing in the datapath grows beyond these.
@@ -35,7 +35,7 @@ pub struct Config {
     /// Seconds without a packet after which a flow is forgotten.
     pub flow_idle: u16,
     /// What is told of single flows; `None`: nothing.
-    pub export: Option<crate::export::Policy>,
+    pub export: Option<crate::state::export::Policy>,
     /// Mappings of NAT in each shard.
     pub mappings_per_shard: u32,
     /// Far ends of tunnels, of all workers with the same numbers together.

@@ -35,7 +35,7 @@ impl Traffic {
     }
 }
 
-/// One interface's frames, by its index in the [`crate::net::NetView`].
+/// One interface's frames, by its index in the [`crate::network::net::NetView`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
     /// Frames that arrived.

@@ -67,24 +67,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The files, in a packet's order
+//! # The floors
 //!
-//! - [`Burst`]: what is worked on; `datapath`: the worker's state and the order of the stages; `orders`: what control wants of it ([`command`]); [`parse`], `sources`: who can't have sent it; `locate`, `directory`; `feeder`: does
-//!   it come from the tunnel's other end; `look_closer`;
-//!   `forward`: the fast path.
-//! - `flow`: what is remembered of a flow, and by which key; `overload`: whose first packets wait.
+//! - Ground: [`command`] (what control wants, what a worker tells), `config`, [`counters`], [`Reason`], `outbox`, [`StageCosts`].
+//! - `network`: [`net`] (what control knows of it), `egress`, `neighbour`, `near`, `peer`, `sources` (who can't have sent a packet).
+//! - `state`: `shard` (sessions), [`record`] and `compile` (how rules become records), `rules`, `flow`, `feeder` (a tunnel's other end),
+//!   [`account`] (volumes), `police` (meters), `directory`, [`export`] (what is told of flows), `fragment`, `room`, `overload`, `limits`.
+//! - `stages`, in a packet's order: [`Burst`] (what is worked on), [`parse`], `locate`, `check_source`, `look_closer`, `serve` (the fast
+//!   path), `judge` (by rules, packet by packet; `classify` says by which), [`marking`], `ecn`.
 //! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
-//! - `slow`: a packet judged by rules; `classify`: which one; [`account`]: gates, volumes; `police`: meters; [`slice`]; [`marking`]: QFI
-//!   and DSCP; [`record`].
-//! - [`mirror`]: copies of chosen packets, for probes and files.
-//! - `shard`: sessions; `compile`: how their rules become records; `runs`: where a shard keeps what sessions have several
-//!   of.
-//! - Beside the path: `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `fragment`; `held`: how many frames
-//!   may wait; `limits`: what else is bounded, and how that changes.
-//! - The way out: [`net`] (what control knows), `network`, `egress`, `neighbour`, `peer` (what a worker made
-//!   of it).
-//! - [`offload`]: flows that a NIC forwards by itself.
-//! - What is told: [`counters`], [`Reason`], [`StageCosts`], [`Event`], and of single flows [`export`].
+//! - `beside`: `orders`, `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `pieces` (fragments), `flow_life`,
+//!   `held` (how many frames may wait).
+//! - [`mirror`]: copies of chosen packets; [`offload`]: flows that a NIC forwards by itself.
 //!
 //! # Cost
 //!
@@ -98,80 +92,38 @@
 //! not followed, and the UDP checksum of received G-PDUs isn't verified: the inner packet has its own.
 #![forbid(unsafe_code)]
 
-pub mod account;
-mod ahead;
-mod asked;
-mod askers;
-mod burst;
-mod check_source;
-mod classify;
+mod beside;
 pub mod command;
-mod compile;
 mod config;
 mod costs;
 pub mod counters;
 mod datapath;
-mod directory;
-mod ecn;
-mod egress;
-pub mod export;
-mod feeder;
-mod flow;
-mod flow_life;
-mod formers;
-mod forward;
-mod fragment;
-mod gtpu_control;
-mod held;
-mod icmp;
-mod limits;
-mod load;
-mod local;
-mod locate;
-mod look_closer;
-pub mod marking;
 pub mod mirror;
 pub mod nat;
-mod near;
-mod neighbour;
-pub mod net;
 mod network;
 pub mod offload;
-mod orders;
-mod origin;
 mod outbox;
-mod overload;
-pub mod parse;
-mod peer;
-mod permit;
-mod pieces;
-mod police;
 mod reason;
-pub mod record;
-mod room;
-mod rules;
-mod runs;
-mod shard;
-pub mod slice;
-mod slow;
-mod sources;
-mod waiting;
+mod stages;
+mod state;
 
-pub use asked::Asked;
-pub use burst::Burst;
 pub use command::{Command, Event, Refusal, SessionSnapshot, Token, Transition};
 pub use config::{CheckSource, Config};
 pub use costs::{Stage, StageCosts};
 pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};
 pub use datapath::{Datapath, FlowMemory};
-pub use feeder::SILENCE;
-pub use load::ShardLoads;
-pub use marking::Marking;
-pub use neighbour::{Sight as NeighbourSight, State as NeighbourState};
-pub use net::{Net, NetView};
+pub use network::asked::Asked;
+pub use network::neighbour::{Sight as NeighbourSight, State as NeighbourState};
+pub use network::net::{self, Net, NetView};
+pub use network::peer::Numbers as PeerNumbers;
 pub use outbox::Outbox;
-pub use peer::Numbers as PeerNumbers;
-pub use permit::Places;
 pub use reason::Reason;
-pub use shard::{Session, Shard};
-pub use slice::{Slice, SliceTraffic};
+pub use stages::burst::Burst;
+pub use stages::marking::{self, Marking};
+pub use stages::parse;
+pub use state::feeder::SILENCE;
+pub use state::load::ShardLoads;
+pub use state::permit::Places;
+pub use state::shard::{Session, Shard};
+pub use state::slice::{self, Slice, SliceTraffic};
+pub use state::{account, export, record};

@@ -2,12 +2,12 @@
 
 use super::tap::{Tap, TapWay};
 use super::{Captured, NETWORK_MAC, Taps, Target, UE_MAC};
-use crate::classify::selects;
 use crate::datapath::Datapath;
-use crate::egress::Egress;
-use crate::forward::{self, Encapsulation};
+use crate::network::egress::Egress;
 use crate::network::{Context, transmit};
-use crate::parse::Meta;
+use crate::stages::classify::selects;
+use crate::stages::parse::Meta;
+use crate::stages::serve::{self, Encapsulation};
 use io::{Frame, FramePool};
 use packet::erspan::{self, Direction, Erspan, Granularity};
 use packet::ipv4::{self, Ipv4Header};
@@ -118,7 +118,7 @@ impl<F: Frame> Datapath<F> {
         let addresses = (outer.source(), far_end.address);
         if let Target::Gtpu { teid, .. } = tap.mirror.target {
             let way = Encapsulation { peer, teid: teid.0, tos: 0, container: None, paging_policy: None };
-            let octets = cut(wanted, forward::room(&egress, &outer, &way).into())?;
+            let octets = cut(wanted, serve::room(&egress, &outer, &way).into())?;
             let frame = compose(cx, 0, octets)?;
             self.counters.originated += 1;
             self.encapsulate(cx, &way, frame, 0, octets.len() as u16);

@@ -6,7 +6,7 @@
 //! **Model.** A [`Mirror`] says whose packets ([`Scope`]), which of them (a direction, filters), how many and how much of
 //! each, and where to ([`Target`]). Every worker is told of every mirror ([`Order`]), so that a session's mirrors stay when
 //! its shard moves. The session keeps the numbers of its mirrors, through all changes of its rules, and its records
-//! carry [`MIRRORED`](crate::record::flag::MIRRORED).
+//! carry [`MIRRORED`](crate::state::record::flag::MIRRORED).
 //!
 //! What is copied is the UE's own packet as it leaves, without tunnel headers: after classification, gates, meters and
 //! quotas, with its TTL decremented, before it is cut into fragments. Packets that are dropped or wait in a buffer

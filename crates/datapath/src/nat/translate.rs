@@ -421,7 +421,7 @@ mod tests {
     fn fragments_have_no_ports_but_the_first() {
         let packet =
             build(Kind::Udp, Endpoint { address: 1, port: 2 }, Endpoint { address: 3, port: 4 }, &[7; 64]);
-        let pieces = crate::fragment::cut_ipv4(&packet, 60);
+        let pieces = crate::state::fragment::cut_ipv4(&packet, 60);
         let heads: Vec<Head> = pieces.iter().map(|piece| Head::read(piece).unwrap()).collect();
         assert_eq!((heads[0].content, heads[0].fragmented), (Content::Transport, true));
         assert_eq!((heads[1].content, heads[1].fragmented), (Content::Later, false));

@@ -4,20 +4,20 @@ use super::Mode;
 use super::aggregate::Measured;
 use super::share::{Limit, can_be_shared};
 use super::sight::Sighting;
-use crate::account::Counted;
 use crate::command::Event;
 use crate::config::CheckSource;
 use crate::counters::Traffic;
 use crate::datapath::Datapath;
-use crate::export::Ledger;
-use crate::forward::Encapsulation;
-use crate::near;
 use crate::network::Way;
+use crate::network::near;
 use crate::outbox::Outbox;
-use crate::parse::{Kind, Meta};
-use crate::police;
-use crate::record::{Record, flag};
-use crate::shard::Shard;
+use crate::stages::parse::{Kind, Meta};
+use crate::stages::serve::Encapsulation;
+use crate::state::account::Counted;
+use crate::state::export::Ledger;
+use crate::state::police;
+use crate::state::record::{Record, flag};
+use crate::state::shard::Shard;
 use io::Frame;
 use io::offload::{Action, Container, CounterId, FlowRule, MeterId, TunnelMatch};
 use pfcp::Seid;
@@ -256,7 +256,7 @@ impl<F: Frame> Datapath<F> {
         let way = Encapsulation::of(record, &meta, meta.qfi);
         let peer = self.network.peers.get(way.peer).ok_or(Ineligible::NoWay)?;
         let egress = peer.egress.as_ref().filter(|egress| egress.resolved).ok_or(Ineligible::NoWay)?;
-        let longest = crate::forward::room(egress, &peer.outer, &way);
+        let longest = crate::stages::serve::room(egress, &peer.outer, &way);
         Ok((longest, tunnel.is_none(), way.headers(egress, &peer.outer), egress.port))
     }
 

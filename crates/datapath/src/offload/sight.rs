@@ -1,11 +1,11 @@
 //! Which flow is this packet's? Asked of one packet in many, so that the heavy flows are those that are met often.
 
 use crate::datapath::Datapath;
-use crate::ecn::Ecn;
-use crate::flow::Key;
-use crate::forward::admits;
-use crate::parse::{Kind, Meta, NO_QFI, inner_destination, inner_source};
-use crate::record::{Record, flag};
+use crate::stages::ecn::Ecn;
+use crate::stages::parse::{Kind, Meta, NO_QFI, inner_destination, inner_source};
+use crate::stages::serve::admits;
+use crate::state::flow::Key;
+use crate::state::record::{Record, flag};
 use io::Frame;
 use io::offload::{Container, Pattern, TunnelMatch};
 use packet::IpProtocol;

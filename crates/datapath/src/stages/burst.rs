@@ -1,0 +1,68 @@
+//! Frames that go through the stages together.
+
+use crate::nat::{Ahead, Sought};
+use crate::network::egress::Link;
+use crate::stages::parse::Meta;
+use crate::state::flow::Lookup;
+use io::{BURST, Frame};
+use tables::Probe;
+
+/// A burst of frames, and what the stages have found out about each.
+///
+/// A worker owns its bursts and lends them to [`Datapath::begin`](crate::Datapath::begin), which reads the frames and asks memory for what
+/// they need, and to [`Datapath::finish`](crate::Datapath::finish), which uses it. Between the two, other bursts may begin and finish:
+/// all that is known of a burst is in it. Everything here is reserved once, and used again by the next frames.
+#[derive(Debug)]
+pub struct Burst<F> {
+    /// Filled by whoever receives; empty once the burst is through.
+    pub frames: Vec<F>,
+    pub(crate) metas: Vec<Meta>,
+    /// Buckets of addresses that are looked up.
+    pub(crate) probes: Vec<Option<Probe>>,
+    /// What packets of sessions with flows are looked up by; none at all while no session has flows.
+    pub(crate) lookups: Vec<Option<Lookup>>,
+    /// Where the packets leave that their records served.
+    pub(crate) links: Vec<Link>,
+    /// To whom packets to public addresses are.
+    pub(crate) ahead: Vec<Ahead>,
+    /// Mappings of packets from UEs that are being fetched.
+    pub(crate) sought: Vec<Sought>,
+    /// Frames that other workers have no part in; empty between calls.
+    pub(crate) staying: Vec<F>,
+    /// At least one of the probes is there.
+    pub(crate) hashed: bool,
+    /// At least one of the packets' shards isn't here.
+    pub(crate) away: bool,
+    /// Packets of unknown flows that may still be brought to their rules (see [`crate::state::overload`]).
+    pub(crate) strangers: u32,
+}
+
+impl<F: Frame> Burst<F> {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self {
+            frames: Vec::with_capacity(BURST),
+            metas: Vec::with_capacity(BURST),
+            probes: Vec::with_capacity(BURST),
+            lookups: Vec::new(),
+            links: Vec::with_capacity(BURST),
+            ahead: Vec::new(),
+            sought: Vec::new(),
+            staying: Vec::new(),
+            hashed: false,
+            away: false,
+            strangers: u32::MAX,
+        }
+    }
+
+    /// Of these frames.
+    pub fn of(frames: Vec<F>) -> Self {
+        Self { frames, ..Self::new() }
+    }
+}
+
+impl<F: Frame> Default for Burst<F> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

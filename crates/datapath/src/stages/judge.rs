@@ -1,0 +1,451 @@
+//! The packet whose record isn't enough: judged by the session's rules, one by one.
+//!
+//! This is where filters, buffering, several meters, exact volume limits, fragmentation and ICMP errors live. A packet
+//! judged here meets the same checks in the same order as one that its record served:
+//! source, rule, FAR, route, TTL, MTU, quota, gate, meter, account.
+
+use crate::Reason;
+use crate::beside::icmp::Trouble;
+use crate::command::Event;
+use crate::datapath::Datapath;
+use crate::nat::Choice;
+use crate::network::Context;
+use crate::network::egress::Egress;
+use crate::stages::classify::classify;
+use crate::stages::ecn::Ecn;
+use crate::stages::origin::{SourceOf, are_all_uplink, source_of};
+use crate::stages::parse::{self, Kind, Meta, NO_QFI};
+use crate::stages::serve::{self, Encapsulation, Routed};
+use crate::state::export::Ledger;
+use crate::state::flow::Lookup;
+use crate::state::record::flag;
+use crate::state::shard::Session;
+use crate::state::waiting::Waiting;
+use io::{Frame, FramePool};
+use packet::{Dscp, Qfi};
+use session::rules::{Action, Destination, Forward, Rules};
+use session::{SessionRef, ShardId};
+use std::sync::Arc;
+use tables::{Colour, Nanos};
+
+/// Where a judged packet goes.
+enum Exit {
+    Tunnel {
+        way: Encapsulation,
+        /// The rule leaves the outer header's DSCP to the operator's table.
+        dscp_by_qfi: bool,
+    },
+    Plain(Egress),
+    Ue,
+}
+
+impl<F: Frame> Datapath<F> {
+    /// Shard and session slot of a packet whose record was found.
+    pub(crate) fn session_slot(&self, meta: &Meta) -> Option<(u16, u32)> {
+        let record = self.shards.get(meta.shard as usize)?.as_deref()?.record(meta)?;
+        Some((meta.shard, u32::from(record.session)))
+    }
+
+    /// Judges a packet by its session's rules. `lookup`: its flow, if it was looked for.
+    #[inline(never)]
+    pub(crate) fn ask<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        lookup: Option<&Lookup>,
+        frame: F,
+    ) {
+        self.judge(cx, meta, lookup, frame, true);
+    }
+
+    fn judge<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        lookup: Option<&Lookup>,
+        mut frame: F,
+        notify: bool,
+    ) {
+        let Some((shard, slot)) = self.session_slot(meta) else {
+            self.counters.drop(Reason::NoRule);
+            return;
+        };
+        let Some(rules) = self.session(shard, slot).map(|session| Arc::clone(&session.rules)) else {
+            self.counters.drop(Reason::NoRule);
+            return;
+        };
+        let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
+        let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
+        let source = match tunnel {
+            Some(_) => source_of(&rules, parse::inner_source(frame.bytes(), meta)),
+            None => SourceOf::Ue,
+        };
+        // Where all rules of the tunnel are the UE's own, a stranger's packet is refused before it leaves a trace.
+        if source == SourceOf::Stranger && are_all_uplink(&rules, tunnel) {
+            self.refuse(meta, Reason::SpoofedSource);
+            return;
+        }
+        let packet = frame.bytes().get(place).unwrap_or_default();
+        let pdr_index = match classify(&rules, tunnel, meta, packet, &mut self.flows, cx.now) {
+            Ok(index) => index,
+            Err(reason) => {
+                self.refuse(meta, reason);
+                return;
+            }
+        };
+        let Some(pdr) = rules.pdrs.get(pdr_index as usize) else {
+            self.refuse(meta, Reason::NoRule);
+            return;
+        };
+        // A tunnel may serve rules of both directions: then it is the rule that says whose packet this claims to be.
+        let source = if pdr.source.is_uplink() { source } else { SourceOf::Ue };
+        if source == SourceOf::Stranger {
+            self.refuse(meta, Reason::SpoofedSource);
+            return;
+        }
+        let forward = match rules.fars.get(pdr.far as usize).map(|far| far.action) {
+            Some(Action::Forward(forward)) => forward,
+            Some(Action::ForwardUnresolved) => {
+                self.refuse(meta, Reason::FarUnresolved);
+                return;
+            }
+            Some(Action::Buffer { notify: wanted, packets }) => {
+                let notify = wanted && notify;
+                self.buffer(cx, meta, frame, (shard, slot), pdr_index, packets, notify);
+                return;
+            }
+            Some(Action::Drop) | None => {
+                self.refuse(meta, Reason::FarDrop);
+                return;
+            }
+        };
+        let to_smf = forward.destination == Destination::CpFunction;
+        if (source == SourceOf::Link && !to_smf)
+            || (source == SourceOf::Unknown && forward.outer_header.is_none())
+        {
+            self.refuse(meta, Reason::SpoofedSource);
+            return;
+        }
+        // The way out, and whether the packet may take it.
+        let (mut exit, room) = match self.exit(meta, &frame, &rules, pdr_index, forward, (shard, slot)) {
+            Ok(exit) => exit,
+            Err(reason) => {
+                self.refuse(meta, reason);
+                return;
+            }
+        };
+        let routed = match exit {
+            Exit::Tunnel { .. } => meta.kind == Kind::Plain,
+            Exit::Plain(_) => true,
+            Exit::Ue => false,
+        };
+        let Some(ecn) = Ecn::of(meta) else {
+            self.refuse(meta, Reason::CongestionNotEct);
+            return;
+        };
+        if routed && !serve::ttl_allows(frame.bytes(), meta.inner, meta.v6) {
+            self.refuse(meta, Reason::TtlExpired);
+            self.complain(cx, meta, &frame, Trouble::TimeExceeded);
+            return;
+        }
+        let too_big = meta.len > room;
+        if too_big && !may_fragment(frame.bytes(), meta) {
+            self.refuse(meta, Reason::PacketTooBig);
+            self.complain(cx, meta, &frame, Trouble::TooBig(room));
+            return;
+        }
+        let colour = match self.account(cx, meta, (shard, slot), &rules, pdr_index) {
+            Ok(colour) => colour,
+            Err(reason) => {
+                self.refuse(meta, reason);
+                return;
+            }
+        };
+        self.learn(cx.now, meta, lookup, &frame, shard, pdr_index);
+        ecn.enter(frame.bytes_mut(), meta);
+        let marking = &self.config.marking;
+        match &mut exit {
+            Exit::Tunnel { way, dscp_by_qfi } => {
+                way.tos = marking.outer(way.tos, *dscp_by_qfi, way.qfi(), colour) | ecn.field();
+            }
+            Exit::Plain(_) => marking.inner(frame.bytes_mut(), meta, colour),
+            Exit::Ue => {}
+        }
+        if !matches!(exit, Exit::Tunnel { .. })
+            && let Err(reason) =
+                self.translate_out(cx, meta, (Choice::of(&forward), matches!(exit, Exit::Ue)), &mut frame)
+        {
+            self.refuse(meta, reason);
+            return;
+        }
+        self.counters.forwarded(pdr.source.is_uplink(), meta.len, colour);
+        if routed {
+            serve::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
+        }
+        if self.is_mirrored(meta) {
+            let packet = meta.inner as usize..meta.inner as usize + meta.len as usize;
+            let packet = frame.bytes().get(packet).unwrap_or_default();
+            self.mirror(cx, meta, pdr.source.is_uplink(), packet);
+        }
+        if too_big {
+            let fragments = self.cut(cx, meta, &frame, room);
+            if fragments.is_empty() {
+                self.counters.drop(Reason::NoBuffer);
+                return;
+            }
+            self.counters.consumed += 1;
+            for (fragment, length) in fragments {
+                let part = Meta { inner: 14, len: length, ..*meta };
+                self.leave(cx, &exit, &part, fragment);
+            }
+        } else {
+            self.leave(cx, &exit, meta, frame);
+        }
+    }
+
+    fn session(&self, shard: u16, slot: u32) -> Option<&Session<F>> {
+        self.shards.get(shard as usize)?.as_deref()?.session(slot)
+    }
+
+    /// The way that a FAR sends a packet, and the longest packet that may take it.
+    fn exit(
+        &self,
+        meta: &Meta,
+        frame: &F,
+        rules: &Rules,
+        pdr: u16,
+        forward: Forward,
+        (shard, slot): (u16, u32),
+    ) -> Result<(Exit, u16), Reason> {
+        let Some(outer) = forward.outer_header else {
+            if forward.destination == Destination::CpFunction {
+                return Err(Reason::NoRoute);
+            }
+            return match self.route(frame.bytes(), meta, forward.instance)? {
+                // A downlink rule that sends packets back to where they came from would do so for ever.
+                Routed::Ue if meta.kind == Kind::Plain => Err(Reason::NoRoute),
+                Routed::Ue if self.are_apart(frame.bytes(), meta) => Err(Reason::UeToUe),
+                Routed::Ue => Ok((Exit::Ue, u16::MAX)),
+                Routed::Out(egress) => {
+                    let mtu = egress.mtu;
+                    Ok((Exit::Plain(egress), mtu))
+                }
+            };
+        };
+        let far = rules.pdrs.get(pdr as usize).map_or(u16::MAX, |pdr| pdr.far);
+        let index =
+            self.session(shard, slot).map_or(crate::network::peer::NO_PEER, |session| session.peer(far));
+        let peer = self.network.peers.get(index).ok_or(Reason::TooManyPeers)?;
+        let egress = peer.egress.as_ref().ok_or(Reason::NoRoute)?;
+        let qers = || {
+            let indices = rules.pdrs.get(pdr as usize).map_or(&[][..], |pdr| &pdr.qers);
+            indices.iter().filter_map(|qer| rules.qers.get(*qer as usize))
+        };
+        let mut flags = 0;
+        if forward.destination != Destination::CpFunction {
+            flags |= flag::CONTAINER;
+        }
+        let to_access = forward.destination == Destination::Access;
+        if to_access {
+            flags |= flag::TO_ACCESS;
+        }
+        if qers().any(|qer| qer.reflective) {
+            flags |= flag::REFLECTIVE;
+        }
+        let qfi = rules.pdrs.get(pdr as usize).and_then(|pdr| rules.marking(pdr));
+        if qfi.is_some() {
+            flags |= flag::MARK;
+        }
+        let carried = self.config.marking.carried(meta);
+        let way = Encapsulation {
+            peer: index,
+            teid: outer.teid.0,
+            tos: forward.transport_marking.map_or(0, Dscp::to_tos),
+            container: serve::container(flags, qfi.map_or(0, Qfi::get), meta, carried),
+            paging_policy: if to_access { qers().find_map(|qer| qer.paging_policy) } else { None },
+        };
+        let room = serve::room(egress, &peer.outer, &way);
+        let dscp_by_qfi =
+            forward.transport_marking.is_none() && forward.destination != Destination::CpFunction;
+        Ok((Exit::Tunnel { way, dscp_by_qfi }, room))
+    }
+
+    fn leave<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        exit: &Exit,
+        meta: &Meta,
+        mut frame: F,
+    ) {
+        match exit {
+            Exit::Tunnel { way, .. } => self.encapsulate(cx, way, frame, meta.inner, meta.len),
+            Exit::Plain(egress) => self.send_plain(cx, egress, frame, meta),
+            Exit::Ue => {
+                if serve::internalise(&mut frame, meta) {
+                    self.arisen.push(frame);
+                } else {
+                    self.counters.drop(Reason::NoHeadroom);
+                }
+            }
+        }
+    }
+
+    /// Quota, gate, meter, and the packet's entry in the books.
+    fn account<P>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        (shard_index, slot): (u16, u32),
+        rules: &Rules,
+        pdr: u16,
+    ) -> Result<Colour, Reason> {
+        let Some(Some(shard)) = self.shards.get_mut(shard_index as usize) else { return Err(Reason::NoRule) };
+        let flags = shard.record(meta).map_or(0, |record| record.flags);
+        let mut reports = Vec::new();
+        // Where packets are led to their rule's record, this one is accounted there like those whose flow is known. If
+        // the record has run dry, it is filled again by opening the books.
+        let led = flags & (flag::FLOWS | flag::DIRECT) != 0;
+        let rule = if led { shard.rule_record(slot, pdr) } else { None };
+        if let Some(number) = rule
+            && let Some(colour) = shard.passes(&mut self.slices, number, meta.len, cx.now)
+        {
+            return Ok(colour);
+        }
+        let Some(session) = shard.session(slot) else { return Err(Reason::NoRule) };
+        let simple = flags & flag::COMPLEX == 0;
+        let exact = simple || rule.is_some() || session.shared_meter || !session.books.covers(meta.len);
+        if exact {
+            shard.fold(slot);
+        }
+        let verdict =
+            shard.enforce(&mut self.slices, slot, rules, pdr, meta.len, cx.now, exact, &mut reports);
+        if exact {
+            shard.grant(slot);
+        }
+        if !reports.is_empty() {
+            cx.out.events.push(Event::Usage { seid: rules.seid, usage: reports });
+        }
+        verdict
+    }
+
+    /// Enters the flow of a packet that passed, so that those that follow are spared all this.
+    fn learn(&mut self, now: Nanos, meta: &Meta, lookup: Option<&Lookup>, frame: &F, shard: u16, pdr: u16) {
+        let Some(Some(shard)) = self.shards.get_mut(shard as usize) else { return };
+        let lookup = match lookup {
+            Some(lookup) => *lookup,
+            // A packet that waited.
+            None => match shard.prepare(meta, frame.bytes()) {
+                Some(lookup) => lookup,
+                None => return,
+            },
+        };
+        let Some(flow) = shard.flow_of(meta, pdr, self.config.flow_idle, now) else { return };
+        let (export, counters) = (&mut self.export, &mut self.counters.flows);
+        let mut ledger = Ledger { now, export, counters, room: &mut self.room };
+        if shard.revise(&lookup, &flow, &mut ledger) {
+            return;
+        }
+        if !shard.may_have_more(&lookup.key, self.config.flows_per_session) {
+            ledger.counters.refused += 1;
+            return;
+        }
+        if self.room.lacks() > 0 && !self.make_room(now, ShardId::from_hash(meta.shard.into())) {
+            self.counters.flows.refused += 1;
+            return;
+        }
+        let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard)) else { return };
+        let (export, counters) = (&mut self.export, &mut self.counters.flows);
+        let mut ledger = Ledger { now, export, counters, room: &mut self.room };
+        shard.add_flow(&lookup, flow, &mut self.supply, &mut ledger);
+    }
+
+    /// Makes room for a flow of a shard. False: there is none.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, now: Nanos, shard: ShardId) -> bool {
+        let Self { shards, room, .. } = self;
+        // After a move there may be too many: then two go for one that comes.
+        for _ in 0..room.lacks().min(2) {
+            let giver = room.giver(shard).and_then(|giver| shards.get_mut(giver.index()));
+            let Some(Some(giver)) = giver else { return false };
+            let (export, counters) = (&mut self.export, &mut self.counters.flows);
+            if !giver.evict_flow(&mut Ledger { now, export, counters, room }) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Keeps a packet until the SMF says what becomes of it.
+    #[expect(clippy::too_many_arguments, reason = "everything that judging the packet found out")]
+    fn buffer<P>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        frame: F,
+        (shard, slot): (u16, u32),
+        pdr_index: u16,
+        packets: u16,
+        notify: bool,
+    ) {
+        let Some(shard) = self.shards.get_mut(shard as usize).and_then(Option::as_deref_mut) else { return };
+        let Some(session) = shard.session_mut(slot) else { return };
+        // The SMF is told even if the packet finds no room: the UE is to be paged all the same.
+        if notify
+            && let Some(state) = session.books.pdrs.get_mut(pdr_index as usize)
+            && !state.notified
+            && let Some(pdr) = session.rules.pdrs.get(pdr_index as usize)
+        {
+            state.notified = true;
+            let marked = session.rules.marking(pdr);
+            let carried = (meta.qfi != NO_QFI).then(|| Qfi::from_wire(meta.qfi));
+            cx.out.events.push(Event::DownlinkData {
+                seid: session.rules.seid,
+                pdr: pdr.id,
+                qfi: marked.or(carried),
+                dscp: Dscp::from_tos(meta.tos),
+            });
+        }
+        if session.waiting.len() >= packets as usize {
+            self.refuse(meta, Reason::BufferFull);
+        } else if let Some(place) = self.config.buffered.take() {
+            session.waiting.push_back(Waiting { meta: *meta, frame, _place: place });
+            shard.buffered += 1;
+            self.counters.buffered += 1;
+        } else {
+            self.refuse(meta, Reason::BufferExhausted);
+        }
+    }
+
+    /// New rules are in force: judges the waiting packets again, in order, or discards them.
+    pub(crate) fn flush<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        place: SessionRef,
+        discard: bool,
+    ) {
+        let Some(shard) = self.shard_mut(place.shard) else { return };
+        let Some(session) = shard.session_mut(place.slot) else { return };
+        let waiting = std::mem::take(&mut session.waiting);
+        shard.buffered -= waiting.len() as u32;
+        for Waiting { meta, frame, .. } in waiting {
+            self.counters.buffered -= 1;
+            let there = self.session_slot(&meta) == Some((place.shard.index() as u16, place.slot));
+            if discard || !there {
+                self.counters.drop(Reason::BufferDiscarded);
+                if let Some(session) =
+                    self.shard_mut(place.shard).and_then(|shard| shard.session_mut(place.slot))
+                {
+                    session.drop(Reason::BufferDiscarded);
+                }
+            } else {
+                self.judge(cx, &meta, None, frame, false);
+            }
+        }
+    }
+}
+
+/// Whether a router may cut the packet: IPv4 without DF (RFC 791); IPv6 never (RFC 8200 §5).
+fn may_fragment(frame: &[u8], meta: &Meta) -> bool {
+    !meta.v6 && frame.get(meta.inner as usize + 6).is_some_and(|flags| flags & 0x40 == 0)
+}

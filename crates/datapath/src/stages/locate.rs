@@ -1,0 +1,158 @@
+//! Where is it? From a packet to its session's record, in two steps, each for the whole burst at once.
+
+use crate::datapath::Datapath;
+use crate::network::Context;
+use crate::stages::burst::Burst;
+use crate::stages::parse::{Kind, Meta, destination6};
+use io::{Frame, FramePool};
+use packet::rss;
+use session::ShardId;
+use std::net::Ipv4Addr;
+use tables::prefetch::{prefetch, prefetch_slice_at};
+
+impl<F: Frame> Datapath<F> {
+    /// A tunnel's place is in its TEID: its record is asked for. A plain packet's bucket has to be read first: that is.
+    pub(crate) fn locate(&self, burst: &mut Burst<F>) {
+        let Burst { frames, metas, probes, .. } = burst;
+        let (shards, directory) = (&self.shards, &self.directory);
+        let (mut hashed, mut away) = (false, false);
+        probes.clear();
+        probes.extend(metas.iter_mut().zip(frames.iter()).map(|(meta, frame)| {
+            let mut probe = None;
+            match meta.kind {
+                Kind::Tunnel => {
+                    let (shard, slot) = directory.teid(meta.teid);
+                    meta.shard = shard;
+                    meta.slot = slot as u32;
+                    match shards.get(shard as usize) {
+                        Some(Some(shard)) => prefetch_slice_at(&shard.tunnels, slot as usize),
+                        _ => away = true,
+                    }
+                }
+                Kind::Plain => {
+                    let found = if meta.v6 {
+                        directory.ipv6(meta.key, || destination6(frame.bytes(), meta.inner))
+                    } else {
+                        directory.ipv4(meta.key as u32)
+                    };
+                    if let Some((shard, slot)) = found {
+                        meta.shard = shard;
+                        meta.slot = slot;
+                        match shards.get(shard as usize) {
+                            Some(Some(shard)) => prefetch_slice_at(&shard.downlink, slot as usize),
+                            _ => away = true,
+                        }
+                    } else {
+                        let hash = if meta.v6 {
+                            rss::ue_hash_prefix64(meta.key)
+                        } else {
+                            rss::ue_hash_ipv4(Ipv4Addr::from_bits(meta.key as u32))
+                        };
+                        let id = ShardId::from_hash(hash).index();
+                        meta.shard = id as u16;
+                        if let Some(Some(shard)) = shards.get(id) {
+                            hashed = true;
+                            probe = Some(if meta.v6 {
+                                shard.by_prefix.prepare(&meta.key)
+                            } else {
+                                shard.by_ipv4.prepare(&(meta.key as u32))
+                            });
+                        } else {
+                            away = true;
+                        }
+                    }
+                }
+                _ => {}
+            }
+            probe
+        }));
+        (burst.hashed, burst.away) = (hashed, away);
+    }
+
+    /// Reads the buckets, and asks for the records that they lead to.
+    pub(crate) fn located(&self, burst: &mut Burst<F>) {
+        if !burst.hashed {
+            return;
+        }
+        for (meta, probe) in burst.metas.iter_mut().zip(&burst.probes) {
+            if let (Some(probe), Some(Some(shard))) = (probe, self.shards.get(meta.shard as usize)) {
+                let slot = if meta.v6 {
+                    shard.by_prefix.finish(*probe, &meta.key)
+                } else {
+                    shard.by_ipv4.finish(*probe, &(meta.key as u32))
+                };
+                if let Some(slot) = slot {
+                    meta.slot = slot;
+                    if let Some(record) = shard.downlink.get(slot as usize) {
+                        prefetch(record);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds a packet's record, one step after the other: [`Self::locate`] and [`Self::located`] do the same for a burst.
+    pub(crate) fn locate_one(&self, meta: &mut Meta, frame: &[u8]) -> Option<()> {
+        if meta.kind == Kind::Tunnel {
+            let (shard, slot) = self.directory.teid(meta.teid);
+            (meta.shard, meta.slot) = (shard, u32::from(slot));
+            return Some(());
+        }
+        let found = if meta.v6 {
+            self.directory.ipv6(meta.key, || destination6(frame, meta.inner))
+        } else {
+            self.directory.ipv4(meta.key as u32)
+        };
+        (meta.shard, meta.slot) = match found {
+            Some(place) => place,
+            None if meta.v6 => {
+                let id = ShardId::from_hash(rss::ue_hash_prefix64(meta.key)).index();
+                (id as u16, self.shards.get(id)?.as_deref()?.by_prefix.get(&meta.key)?)
+            }
+            None => {
+                let address = meta.key as u32;
+                let id = ShardId::from_hash(rss::ue_hash_ipv4(Ipv4Addr::from_bits(address))).index();
+                (id as u16, self.shards.get(id)?.as_deref()?.by_ipv4.get(&address)?)
+            }
+        };
+        Some(())
+    }
+
+    /// Takes the packets of shards that other workers own out of the burst. None overtakes another of its session, which is in one
+    /// shard.
+    #[inline(never)]
+    pub(crate) fn pass_on<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        burst: &mut Burst<F>,
+    ) {
+        let Burst { frames, metas, staying, .. } = burst;
+        let (mut kept, before) = (0, cx.out.hand_off.len());
+        for (at, frame) in frames.drain(..).enumerate() {
+            let Some(meta) = metas.get(at).copied() else { break };
+            let is_users = matches!(meta.kind, Kind::Tunnel | Kind::Plain);
+            if is_users && !self.has(meta.shard) && !self.is_ours(&meta, frame.bytes()) {
+                let port = self.network.port(meta.interface);
+                cx.out.hand_off.push((ShardId::from_hash(meta.shard.into()), port, frame));
+                continue;
+            }
+            if let Some(place) = metas.get_mut(kept) {
+                *place = meta;
+            }
+            kept += 1;
+            staying.push(frame);
+        }
+        metas.truncate(kept);
+        std::mem::swap(frames, staying);
+        self.counters.handed_out += (cx.out.hand_off.len() - before) as u64;
+    }
+
+    pub(crate) fn has(&self, shard: u16) -> bool {
+        matches!(self.shards.get(shard as usize), Some(Some(_)))
+    }
+
+    /// Whether it is a packet to ourselves that parsing took for a UE's.
+    fn is_ours(&self, meta: &Meta, frame: &[u8]) -> bool {
+        meta.kind == Kind::Plain && self.is_own(meta, frame)
+    }
+}

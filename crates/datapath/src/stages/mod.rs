@@ -1,0 +1,14 @@
+//! A burst's way, in the packet's order: parse, (translate in: [`crate::nat`]), locate, check source, look closer, serve, judge.
+
+pub(crate) mod ahead;
+pub(crate) mod burst;
+pub(crate) mod check_source;
+pub(crate) mod classify;
+pub(crate) mod ecn;
+pub(crate) mod judge;
+pub(crate) mod locate;
+pub(crate) mod look_closer;
+pub mod marking;
+pub(crate) mod origin;
+pub mod parse;
+pub(crate) mod serve;

@@ -1,0 +1,22 @@
+//! What a worker knows of subscribers: shards, sessions, records, flows, and what bounds them.
+
+pub mod account;
+pub(crate) mod compile;
+pub(crate) mod directory;
+pub mod export;
+pub(crate) mod feeder;
+pub(crate) mod flow;
+pub(crate) mod formers;
+pub(crate) mod fragment;
+pub(crate) mod limits;
+pub(crate) mod load;
+pub(crate) mod overload;
+pub(crate) mod permit;
+pub(crate) mod police;
+pub mod record;
+pub(crate) mod room;
+pub(crate) mod rules;
+pub(crate) mod runs;
+pub(crate) mod shard;
+pub mod slice;
+pub(crate) mod waiting;

@@ -1,0 +1,755 @@
+//! Everything mutable about a set of subscribers. A worker owns shards; moving one is handing over the box.
+
+use crate::Reason;
+use crate::command::Refusal;
+use crate::config::CheckSource;
+use crate::network::peer::{Luggage, NO_PEER};
+use crate::stages::parse::{Kind, Meta};
+use crate::state::account::{self, Books};
+use crate::state::compile::{compile, rule_record};
+use crate::state::directory::upper_half;
+use crate::state::export::{End, Ledger};
+use crate::state::feeder::Feeder;
+use crate::state::flow::{self, Flow, Key, Lookup};
+use crate::state::formers::{self, Formers};
+use crate::state::police::{self, Meters, Place, Policers, enforce};
+use crate::state::record::{MAX_SESSIONS, Record, flag};
+use crate::state::rules::remote;
+use crate::state::runs::{Run, Runs};
+use crate::state::slice::Share;
+use crate::state::waiting::Waiting;
+use session::ShardId;
+use session::rules::{Action, Destination, Forward, Rules, Tunnel};
+use session::usage::Usage;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tables::flow::FlowTable;
+use tables::prefetch::prefetch_slice_at;
+use tables::{BulkMap, Colour, Marker, Nanos, Supply};
+
+/// One session: the part that most packets don't touch.
+#[derive(Debug)]
+pub struct Session<F> {
+    /// What the SMF said, compiled.
+    pub rules: Arc<Rules>,
+    /// What was counted.
+    pub books: Books,
+    /// By FAR: the worker's index of the tunnel's far end.
+    pub peers: Box<[u16]>,
+    /// Packets waiting, oldest first.
+    pub(crate) waiting: VecDeque<Waiting<F>>,
+    /// A record's meter is also used by packets that the session classifies: copy it back and forth each time.
+    pub shared_meter: bool,
+    /// Slots of its tunnels.
+    pub(crate) tunnels: Box<[u16]>,
+    /// Its QERs' meters, among the shard's.
+    pub(crate) meters: Run,
+    /// Its QERs' markers, among the shard's.
+    pub(crate) markers: Run,
+    /// Its PDRs' records, among the shard's, if packets are led to them.
+    pub(crate) rule_records: Run,
+    /// Versions of its classification: the first, and the one in force.
+    pub(crate) versions: (u32, u32),
+    /// Its flows.
+    pub flows: u32,
+    /// Those of the version in force.
+    pub(crate) current: u32,
+    /// Its mirrors, by number.
+    pub(crate) mirrors: Vec<u16>,
+    drops: Vec<(Reason, u64)>,
+}
+
+impl<F> Session<F> {
+    /// Counts a drop of one of the session's packets.
+    pub fn drop(&mut self, reason: Reason) {
+        self.drop_many(reason, 1);
+    }
+
+    /// Counts drops of the session's packets.
+    pub fn drop_many(&mut self, reason: Reason, packets: u64) {
+        match self.drops.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, n)) => *n += packets,
+            None => self.drops.push((reason, packets)),
+        }
+    }
+
+    /// Drops by reason, in order.
+    pub fn drops(&self) -> Vec<(Reason, u64)> {
+        let mut drops = self.drops.clone();
+        drops.sort_unstable();
+        drops
+    }
+
+    /// The far end that a FAR sends to.
+    pub fn peer(&self, far: u16) -> u16 {
+        self.peers.get(far as usize).copied().unwrap_or(NO_PEER)
+    }
+}
+
+/// What installing a session changed.
+#[derive(Debug, Default)]
+pub struct Installed {
+    /// The session existed before.
+    pub found: bool,
+    /// The slot held another session, which is forgotten: its packets are discarded.
+    pub replaced: bool,
+    /// Final usage of URRs that are gone, and usage that was asked for.
+    pub usage: Vec<Usage>,
+    /// Tunnels that end with an end marker.
+    pub left: Vec<(IpAddr, packet::Teid)>,
+    /// Mirrors of the session that was replaced.
+    pub mirrors: Vec<u16>,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Shard<F> {
+    id: ShardId,
+    /// By TEID slot.
+    pub(crate) tunnels: Vec<Record>,
+    /// By TEID slot, as far as somebody was heard there: empty unless sources are checked.
+    pub(crate) feeders: Vec<Feeder>,
+    /// How they were heard.
+    pub(crate) check_source: CheckSource,
+    /// By session slot.
+    pub(crate) downlink: Vec<Record>,
+    /// Records of PDRs, for packets whose flow says which: a run for each session that needs it.
+    pub(crate) rules: Runs<Record>,
+    /// Meters of QERs: a run for each session.
+    pub(crate) meters: Runs<Meters>,
+    /// Markers of QERs that promise a rate: a run for each session that has any.
+    pub(crate) markers: Runs<Marker>,
+    /// Public endpoints that stand for UEs', if there is a NAT.
+    pub(crate) nat: Option<Box<crate::nat::State>>,
+    /// What is known of single flows.
+    pub(crate) flows: FlowTable<Key, Flow>,
+    /// Whose flows of former versions are.
+    pub(crate) formers: Formers,
+    /// When its flows were last looked over.
+    swept: Nanos,
+    /// The version that the next classification gets.
+    next_version: u32,
+    /// By session slot.
+    pub(crate) sessions: Vec<Option<Box<Session<F>>>>,
+    /// UE addresses.
+    pub(crate) by_ipv4: BulkMap<u32, u32>,
+    /// Upper halves of UE prefixes.
+    pub(crate) by_prefix: BulkMap<u64, u32, 5>,
+    /// How many FARs use each peer, by its number.
+    peers: HashMap<u16, u32>,
+    /// While the shard is between two workers.
+    pub(crate) luggage: Option<Luggage>,
+    /// Packets that wait in its sessions.
+    pub(crate) buffered: u32,
+    live: usize,
+    /// See [`Shard::divided`].
+    divided: usize,
+    /// Flows of sessions that are gone.
+    pub(crate) orphans: u32,
+    /// The number below which they are looked for next.
+    pub(crate) purging: u32,
+    /// Reused where flows end.
+    pub(crate) ended: Vec<(Key, Flow)>,
+    max_sessions: u32,
+    /// Depth of a meter's bucket, in nanoseconds.
+    depth: u64,
+}
+
+impl<F> Shard<F> {
+    /// An empty shard for session slots below `max_sessions` and for `max_flows` flows, with meters that may be overdrawn for `depth`
+    /// nanoseconds. The seed should be random.
+    pub fn new(id: ShardId, max_sessions: u32, max_flows: u32, depth: u64, seed: u64) -> Self {
+        Self {
+            id,
+            tunnels: Vec::new(),
+            feeders: Vec::new(),
+            check_source: CheckSource::Off,
+            downlink: Vec::new(),
+            rules: Runs::new(),
+            meters: Runs::new(),
+            markers: Runs::new(),
+            nat: None,
+            flows: FlowTable::new(seed.rotate_left(16), max_flows, Nanos(0)),
+            formers: Formers::new(),
+            swept: Nanos(0),
+            next_version: 0,
+            sessions: Vec::new(),
+            by_ipv4: BulkMap::new(seed),
+            by_prefix: BulkMap::new(seed.rotate_left(32)),
+            peers: HashMap::new(),
+            luggage: None,
+            buffered: 0,
+            live: 0,
+            divided: 0,
+            orphans: 0,
+            purging: u32::MAX,
+            ended: Vec::new(),
+            max_sessions: max_sessions.min(MAX_SESSIONS),
+            depth,
+        }
+    }
+
+    /// Which shard this is.
+    pub const fn id(&self) -> ShardId {
+        self.id
+    }
+
+    /// How many sessions live here.
+    pub const fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether there are no sessions.
+    pub const fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Packets that wait in its sessions.
+    pub const fn buffered(&self) -> usize {
+        self.buffered as usize
+    }
+
+    /// The session in a slot.
+    pub fn session(&self, slot: u32) -> Option<&Session<F>> {
+        self.sessions.get(slot as usize)?.as_deref()
+    }
+
+    pub(crate) fn session_mut(&mut self, slot: u32) -> Option<&mut Session<F>> {
+        self.sessions.get_mut(slot as usize)?.as_deref_mut()
+    }
+
+    /// Sessions whose rules have records of their own.
+    pub(crate) const fn divided(&self) -> usize {
+        self.divided
+    }
+
+    /// The record of a user's packet, if its place is in use.
+    #[inline(always)]
+    pub(crate) fn record(&self, meta: &Meta) -> Option<&Record> {
+        let record = match meta.kind {
+            Kind::Tunnel => self.tunnels.get(meta.slot as usize).filter(|record| record.teid == meta.teid)?,
+            Kind::Plain => self.downlink.get(meta.slot as usize)?,
+            _ => return None,
+        };
+        record.has(flag::LIVE).then_some(record)
+    }
+
+    /// The record that says which way a packet goes: its own, or its rule's, where that is known by now.
+    #[inline(always)]
+    pub(crate) fn way_of(&self, meta: &Meta, rule: Option<u32>) -> Option<&Record> {
+        let record = self.record(meta)?;
+        let rule = match record.flags & (flag::FLOWS | flag::DIRECT) {
+            0 => return Some(record),
+            flag::DIRECT => record.rule(),
+            _ => rule?,
+        };
+        self.rules.elements().get(rule as usize)
+    }
+
+    /// The record that leads a packet to its rule's, if there is one.
+    #[inline(always)]
+    fn leading(&self, meta: &Meta) -> Option<&Record> {
+        self.record(meta).filter(|record| record.flags & (flag::FLOWS | flag::DIRECT) != 0)
+    }
+
+    /// First phase of a packet's way to its rule's record: which flow is it? Fetches the flow table's bucket.
+    #[inline(always)]
+    pub(crate) fn prepare(&self, meta: &Meta, frame: &[u8]) -> Option<Lookup> {
+        let record = self.leading(meta)?;
+        if record.flags & flag::DIRECT != 0 {
+            prefetch_slice_at(self.rules.elements(), record.rule() as usize);
+            return None;
+        }
+        let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
+        Some(Lookup { key, probe: self.flows.prepare(&key), found: None, rule: flow::NO_RULE })
+    }
+
+    /// Second phase: fetches the flow. False: it isn't where most are.
+    #[inline(always)]
+    pub(crate) fn locate(&self, lookup: &mut Lookup) -> bool {
+        lookup.found = self.flows.locate(lookup.probe);
+        lookup.found.is_some()
+    }
+
+    /// The second phase once more, for a flow that was not found.
+    pub(crate) fn locate_other(&self, lookup: &mut Lookup) {
+        if lookup.found.is_none() {
+            lookup.found = self.flows.locate_other(lookup.probe);
+        }
+    }
+
+    /// Third phase: fetches the rule's record. False: the flow is not known.
+    #[inline(always)]
+    pub(crate) fn prefetch_rule(&mut self, lookup: &mut Lookup) -> bool {
+        let Some(flow) = self.flows.confirm(lookup.probe, lookup.found, &lookup.key) else { return false };
+        lookup.rule = flow.rule;
+        prefetch_slice_at(self.rules.elements(), flow.rule as usize);
+        true
+    }
+
+    /// Fourth phase: fetches the meters.
+    #[inline(always)]
+    pub(crate) fn prefetch_meters(&self, lookup: &Lookup) {
+        let Some(record) = self.rules.elements().get(lookup.rule as usize) else { return };
+        if record.flags & flag::SHARED_METERS != 0 {
+            for number in record.shared_meters() {
+                match police::place(number) {
+                    Place::Meters(at) => prefetch_slice_at(self.meters.elements(), at as usize),
+                    Place::Marker(at) => prefetch_slice_at(self.markers.elements(), at as usize),
+                    Place::Slice => {}
+                }
+            }
+        }
+    }
+
+    /// The number of the record of a session's PDR, if it has one that can serve packets.
+    pub(crate) fn rule_record(&self, slot: u32, pdr: u16) -> Option<u32> {
+        let number = self.session(slot)?.rule_records.element(pdr)?;
+        let record = self.rules.elements().get(number as usize)?;
+        (record.flags & flag::COMPLEX == 0).then_some(number)
+    }
+
+    /// Accounts a packet in its rule's record. `None`, and nothing done: the books have to be opened.
+    pub(crate) fn passes(
+        &mut self,
+        slices: &mut [Share],
+        rule: u32,
+        length: u16,
+        now: Nanos,
+    ) -> Option<Colour> {
+        let record = self.rules.elements_mut().get_mut(rule as usize)?;
+        let mut policers = Policers {
+            meters: self.meters.elements_mut(),
+            markers: self.markers.elements_mut(),
+            slices,
+            depth: self.depth,
+            last_word: false,
+        };
+        enforce(record, &mut policers, length, now)
+    }
+
+    /// The flow that a packet begins which was found to be this PDR's. `None`: packets like it are classified one by one.
+    pub(crate) fn flow_of(&self, meta: &Meta, pdr: u16, idle: u16, now: Nanos) -> Option<Flow> {
+        let record = self.leading(meta).filter(|record| record.has(flag::FLOWS))?;
+        let rule = self.rule_record(u32::from(record.session), pdr)?;
+        let mut flow = Flow::new(rule, record.flow_version(), idle, now);
+        flow.count(meta.len, now);
+        Some(flow)
+    }
+
+    /// Whether a flow's session may have one more.
+    pub(crate) fn may_have_more(&self, key: &Key, per_session: u32) -> bool {
+        self.session_of(key).is_some_and(|session| session.flows < per_session)
+    }
+
+    /// Enters a flow that isn't known yet, for which there is room.
+    pub(crate) fn add_flow(
+        &mut self,
+        lookup: &Lookup,
+        flow: Flow,
+        supply: &mut Supply<Key, Flow>,
+        ledger: &mut Ledger<'_>,
+    ) {
+        let key = lookup.key;
+        let Some(session) = self.session_of_mut(&key) else { return };
+        session.flows += 1;
+        session.current += 1;
+        let Ok(evicted) = self.flows.enter_from(supply, lookup.probe, key, flow) else {
+            ledger.counters.refused += 1;
+            self.discount(&key, &flow);
+            return;
+        };
+        ledger.counters.learned += 1;
+        ledger.room.entered(self.id);
+        if let Some((key, flow)) = evicted {
+            ledger.counters.evicted += 1;
+            self.flow_ended(&key, &flow, End::LackOfResources, ledger);
+        }
+        if flow.is_due(&ledger.export.marks) {
+            self.flow_due(&key, (flow.packets(), flow.bytes()), ledger);
+        }
+    }
+
+    /// Forgets flows after a silence, and tells of those that have gone on for long.
+    pub(crate) fn sweep_flows(&mut self, ledger: &mut Ledger<'_>) {
+        let before = std::mem::replace(&mut self.swept, ledger.now);
+        if self.flows.is_empty() {
+            return;
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        self.flows.expire(ledger.now, &mut |key, flow| ended.push((key, flow)));
+        for (key, flow) in ended.drain(..) {
+            ledger.counters.expired += 1;
+            self.flow_ended(&key, &flow, End::IdleTimeout, ledger);
+        }
+        self.ended = ended;
+        self.tell_active(before, ledger);
+    }
+
+    /// The slot of the session that is now in a flow's place.
+    fn slot_of(&self, key: &Key) -> Option<u32> {
+        match key.place() {
+            (slot, true) => {
+                let record = self.tunnels.get(slot as usize).filter(|record| record.has(flag::LIVE))?;
+                Some(record.session.into())
+            }
+            (slot, false) => Some(slot),
+        }
+    }
+
+    /// The session that is now in a flow's place.
+    pub(crate) fn session_of(&self, key: &Key) -> Option<&Session<F>> {
+        self.session(self.slot_of(key)?)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn session_of_mut(&mut self, key: &Key) -> Option<&mut Session<F>> {
+        self.session_mut(self.slot_of(key)?)
+    }
+
+    /// Opens the books: enters what the session's records counted by themselves.
+    pub(crate) fn fold(&mut self, slot: u32) {
+        self.with_records(slot, |session, meters, records| {
+            for record in records {
+                session.books.fold(&session.rules, meters, record);
+            }
+        });
+    }
+
+    /// Closes the books: copies meters back and grants new credit. The records must have been folded in.
+    pub(crate) fn grant(&mut self, slot: u32) {
+        self.with_records(slot, |session, meters, records| {
+            let shares = records.len() as u32 + 1;
+            for record in records.iter_mut() {
+                account::unfold(&session.rules, meters, record);
+            }
+            session.books.grant(&session.rules, shares, records.iter_mut().map(|record| &mut **record));
+        });
+    }
+
+    /// Hands a session, its meters and all its records to `work`.
+    pub(crate) fn with_records<R>(
+        &mut self,
+        slot: u32,
+        work: impl FnOnce(&mut Session<F>, &mut [Meters], &mut [&mut Record]) -> R,
+    ) -> Option<R> {
+        let session = self.sessions.get_mut(slot as usize)?.as_deref_mut()?;
+        let meters = self.meters.get_mut(session.meters);
+        let downlink = self.downlink.get_mut(slot as usize)?;
+        let tunnels = self.tunnels.as_mut_slice();
+        // Nearly every session has one tunnel and no flows.
+        if let ([tunnel], 0) = (&*session.tunnels, session.rule_records.len()) {
+            return match tunnels.get_mut(*tunnel as usize) {
+                Some(record) => Some(work(session, meters, &mut [downlink, record])),
+                None => Some(work(session, meters, &mut [downlink])),
+            };
+        }
+        let mut records = vec![downlink];
+        records.extend(self.rules.get_mut(session.rule_records));
+        // Sorted slots let the slice be cut into disjoint pieces.
+        let mut rest = tunnels;
+        let mut cut = 0usize;
+        let slots = std::mem::take(&mut session.tunnels);
+        for slot in &slots {
+            let Some((_, after)) = std::mem::take(&mut rest).split_at_mut_checked(*slot as usize - cut)
+            else {
+                break;
+            };
+            let Some((record, after)) = after.split_first_mut() else { break };
+            records.push(record);
+            rest = after;
+            cut = *slot as usize + 1;
+        }
+        session.tunnels = slots;
+        Some(work(session, meters, &mut records))
+    }
+
+    /// Judges a packet by the session's books; see [`Books::enforce`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the packet, the rule and the circumstances are plain values"
+    )]
+    pub(crate) fn enforce(
+        &mut self,
+        slices: &mut [Share],
+        slot: u32,
+        rules: &Rules,
+        pdr: u16,
+        bytes: u16,
+        now: Nanos,
+        exact: bool,
+        reports: &mut Vec<Usage>,
+    ) -> Result<Colour, Reason> {
+        let Some(session) = self.sessions.get_mut(slot as usize).and_then(Option::as_deref_mut) else {
+            return Err(Reason::NoRule);
+        };
+        let mut policers = Policers {
+            meters: self.meters.get_mut(session.meters),
+            markers: self.markers.get_mut(session.markers),
+            slices,
+            depth: self.depth,
+            last_word: true,
+        };
+        session.books.enforce(rules, &mut policers, pdr, bytes, now, exact, reports)
+    }
+
+    /// Makes the session be these rules. `peers` are the worker's peers by FAR, already counted; those of the rules
+    /// before are returned to be given back.
+    pub(crate) fn install(
+        &mut self,
+        rules: &Arc<Rules>,
+        peers: Box<[u16]>,
+        query: &[pfcp::UrrId],
+        end_markers: &[pfcp::FarId],
+        now: Nanos,
+    ) -> Result<(Installed, Box<[u16]>), Refusal> {
+        let slot = rules.place.slot;
+        let slots = tunnel_slots(rules, self.id);
+        if slot >= self.max_sessions {
+            return Err(Refusal::SlotBeyondLimit);
+        }
+        if self.sessions.len() <= slot as usize {
+            self.sessions.resize_with(slot as usize + 1, || None);
+            self.downlink.resize(slot as usize + 1, Record::default());
+        }
+        if let Some(last) = slots.iter().map(|(slot, _)| *slot as usize).max()
+            && self.tunnels.len() <= last
+        {
+            self.tunnels.resize(last + 1, Record::default());
+        }
+        self.switch_paths(now, slot, rules, slots.iter().copied());
+        self.fold(slot);
+        let before = self.sessions.get_mut(slot as usize).and_then(Option::take);
+        let mut installed = Installed { found: before.is_some(), ..Installed::default() };
+        let (mut books, mut waiting, mut drops, mut old_peers) =
+            (Books::new(rules), VecDeque::new(), Vec::new(), Box::default());
+        let meters = self.meters.allocate(rules.qers.len() as u16);
+        police::set_meters(self.meters.get_mut(meters), rules);
+        let markers = self.markers.allocate(police::markers_needed(rules));
+        police::set_markers(self.markers.get_mut(markers), rules, &[], None, now, self.depth);
+        let per_rule = flow::needs_rule_records(rules);
+        let mut rule_records = Run::default();
+        let version = self.next_version;
+        let (mut versions, mut flows, mut current, mut mirrors) = ((version, version), 0, 0, Vec::new());
+        if let Some(before) = before {
+            let mut before = *before;
+            self.unlink(slot, &before);
+            // A new session in a slot that was never removed keeps nothing of the old one.
+            if before.rules.seid == rules.seid {
+                let known: Vec<_> = query
+                    .iter()
+                    .copied()
+                    .filter(|urr| rules.urrs.binary_search_by_key(urr, |u| u.id).is_ok())
+                    .collect();
+                if !known.is_empty() {
+                    installed.usage =
+                        before.books.report(&before.rules, &known, session::usage::Trigger::Immediate);
+                }
+                let (next, mut usage) = Books::succeed(&before.books, &before.rules, rules);
+                books = next;
+                let known = self.meters.get(before.meters).to_vec();
+                police::resume_meters(self.meters.get_mut(meters), rules, &known, &before.rules);
+                let known = self.markers.get(before.markers).to_vec();
+                let own = self.markers.get_mut(markers);
+                police::set_markers(own, rules, &known, Some(&before.rules), now, self.depth);
+                (versions.0, flows) = (before.versions.0, before.flows);
+                // Flows know a rule by its number: as long as all numbers mean the same, they stay in force.
+                if per_rule && flow::same_classification(&before.rules, rules) {
+                    versions.1 = before.versions.1;
+                    current = std::mem::take(&mut before.current);
+                    rule_records = std::mem::take(&mut before.rule_records);
+                }
+                installed.usage.append(&mut usage);
+                installed.left = left_tunnels(&before.rules, rules, end_markers);
+                drops = std::mem::take(&mut before.drops);
+                mirrors = std::mem::take(&mut before.mirrors);
+            } else {
+                installed.found = false;
+                installed.replaced = true;
+                installed.mirrors = std::mem::take(&mut before.mirrors);
+            }
+            formers::retire(&mut self.formers, &before);
+            if installed.replaced {
+                self.orphans += formers::bereave(&mut self.formers, &before);
+            }
+            self.meters.free(before.meters);
+            self.markers.free(before.markers);
+            self.rules.free(before.rule_records);
+            waiting = std::mem::take(&mut before.waiting);
+            old_peers = before.peers;
+        }
+        self.count_peers(&peers, &old_peers);
+        if per_rule && rule_records.len() == 0 {
+            rule_records = self.rules.allocate(rules.pdrs.len() as u16);
+            self.next_version = version.wrapping_add(1);
+        }
+        let mut session = Session {
+            rules: Arc::clone(rules),
+            books,
+            peers,
+            waiting,
+            shared_meter: false,
+            tunnels: slots.iter().map(|(slot, _)| *slot).collect(),
+            meters,
+            markers,
+            rule_records,
+            versions,
+            flows,
+            current,
+            mirrors,
+            drops,
+        };
+        for (index, record) in self.rules.get_mut(rule_records).iter_mut().enumerate() {
+            *record = rule_record(&session, slot, index as u16);
+        }
+        let (own_rules, own_meters) = (self.rules.get(rule_records), self.meters.get(meters));
+        for (place, tunnel) in &slots {
+            let (record, shared) = compile(&session, own_rules, own_meters, slot, Some(*tunnel));
+            session.shared_meter |= shared;
+            if let Some(to) = self.tunnels.get_mut(*place as usize) {
+                *to = record;
+            }
+        }
+        let (record, shared) = compile(&session, own_rules, own_meters, slot, None);
+        session.shared_meter |= shared;
+        if let Some(to) = self.downlink.get_mut(slot as usize) {
+            *to = record;
+        }
+        self.link(slot, rules);
+        self.divided += usize::from(rule_records.len() > 0);
+        if let Some(place) = self.sessions.get_mut(slot as usize) {
+            *place = Some(Box::new(session));
+        }
+        self.mark_mirrored(slot);
+        self.grant(slot);
+        Ok((installed, old_peers))
+    }
+
+    /// Forgets a session: its books after folding, for the final report.
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Box<Session<F>>> {
+        self.fold(slot);
+        let session = self.sessions.get_mut(slot as usize).and_then(Option::take)?;
+        self.unlink(slot, &session);
+        formers::retire(&mut self.formers, &session);
+        self.orphans += formers::bereave(&mut self.formers, &session);
+        self.meters.free(session.meters);
+        self.markers.free(session.markers);
+        self.rules.free(session.rule_records);
+        self.count_peers(&[], &session.peers);
+        Some(session)
+    }
+
+    fn count_peers(&mut self, more: &[u16], less: &[u16]) {
+        for number in more.iter().filter(|number| **number != NO_PEER) {
+            *self.peers.entry(*number).or_default() += 1;
+        }
+        for number in less {
+            if let Entry::Occupied(mut uses) = self.peers.entry(*number) {
+                *uses.get_mut() -= 1;
+                if *uses.get() == 0 {
+                    uses.remove();
+                }
+            }
+        }
+    }
+
+    /// The shard comes from workers whose peers have other numbers: gives every session's FARs the numbers of this one's.
+    pub(crate) fn relink(&mut self, mut peer: impl FnMut(IpAddr) -> u16) {
+        self.peers.clear();
+        for slot in 0..self.sessions.len() as u32 {
+            self.fold(slot);
+            let Some(session) = self.session_mut(slot) else { continue };
+            let peers: Box<[u16]> =
+                session.rules.fars.iter().map(|far| remote(far.action).map_or(NO_PEER, &mut peer)).collect();
+            session.peers.clone_from(&peers);
+            self.count_peers(&peers, &[]);
+            self.with_records(slot, |session, _, records| {
+                for record in records.iter_mut().filter(|record| record.has(flag::OUTER)) {
+                    if let Some(pdr) = session.rules.pdrs.get(record.pdr as usize) {
+                        record.peer = session.peer(pdr.far);
+                    }
+                }
+            });
+            self.grant(slot);
+        }
+    }
+
+    /// The peers that its sessions use, with the number of uses.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
+        self.peers.iter().map(|(number, uses)| (*number, *uses))
+    }
+
+    fn link(&mut self, slot: u32, rules: &Rules) {
+        self.live += 1;
+        // A full map leaves the address unknown: its packets are dropped and counted, nothing breaks.
+        if let Some(address) = rules.ue_ipv4 {
+            let _ = self.by_ipv4.insert(address.into(), slot);
+        }
+        if let Some(prefix) = rules.ue_ipv6
+            && prefix.prefix_len() == 64
+        {
+            let _ = self.by_prefix.insert(upper_half(prefix.network()), slot);
+        }
+    }
+
+    fn unlink(&mut self, slot: u32, session: &Session<F>) {
+        self.live -= 1;
+        self.divided -= usize::from(session.rule_records.len() > 0);
+        let rules = &session.rules;
+        if let Some(address) = rules.ue_ipv4
+            && self.by_ipv4.get(&address.into()) == Some(slot)
+        {
+            self.by_ipv4.remove(&address.into());
+        }
+        if let Some(prefix) = rules.ue_ipv6
+            && self.by_prefix.get(&upper_half(prefix.network())) == Some(slot)
+        {
+            self.by_prefix.remove(&upper_half(prefix.network()));
+        }
+        for tunnel in &session.tunnels {
+            if let Some(record) = self.tunnels.get_mut(*tunnel as usize)
+                && u32::from(record.session) == slot
+            {
+                *record = Record::default();
+            }
+        }
+        if let Some(record) = self.downlink.get_mut(slot as usize) {
+            *record = Record::default();
+        }
+    }
+}
+
+/// Tunnels towards the radio that these FARs were sending into before and no longer do, although they still forward: a
+/// path switch (TS 29.244 §5.2.3, TS 23.501 §5.8.2.9). A FAR that keeps its tunnel gets no end marker, whatever the SMF asks.
+fn left_tunnels(before: &Rules, after: &Rules, fars: &[pfcp::FarId]) -> Vec<(IpAddr, packet::Teid)> {
+    let mut left = Vec::new();
+    for far in before.fars.iter().filter(|far| fars.contains(&far.id)) {
+        let Action::Forward(Forward { outer_header: Some(old), destination: Destination::Access, .. }) =
+            far.action
+        else {
+            continue;
+        };
+        let now = after.fars.binary_search_by_key(&far.id, |f| f.id).ok().and_then(|i| after.fars.get(i));
+        if let Some(Action::Forward(Forward { outer_header: Some(new), .. })) = now.map(|far| far.action)
+            && new != old
+            && !left.contains(&(old.peer, old.teid))
+        {
+            left.push((old.peer, old.teid));
+        }
+    }
+    left
+}
+
+/// The session's tunnels in this shard, by slot, each once.
+fn tunnel_slots(rules: &Rules, shard: ShardId) -> Vec<(u16, Tunnel)> {
+    let tunnels = rules.pdrs.iter().filter_map(|pdr| pdr.tunnel);
+    let mut slots: Vec<_> = tunnels
+        .filter(|tunnel| tunnel.place.shard == shard && tunnel.teid.0 != 0)
+        .map(|tunnel| (tunnel.place.slot, tunnel))
+        .collect();
+    slots.sort_unstable_by_key(|(slot, _)| *slot);
+    slots.dedup_by_key(|(slot, _)| *slot);
+    slots
+}
