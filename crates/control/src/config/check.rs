@@ -1,9 +1,8 @@
 //! Examines a file that could be read as a whole, and turns it into a [`Config`].
 
-use super::in_force::Written;
 use super::problem::{Place, Step, Wrong};
 use super::report::Problem;
-use super::sections::{Driver, File, InterfaceSection, NodeSection, PortSection, Role};
+use super::sections::{Driver, File, InterfaceSection, NodeSection, PortSection, Role, Written};
 use super::tree::{Node, Value};
 use super::typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route, default_socket};
 use super::units::{DeviceName, InterfaceAddress, NodeId};

@@ -50,7 +50,6 @@ pub mod units;
 
 pub use bond::{Bond, BondMode, BondSection, BondTimeout, BondTransmit};
 pub use flow_log::FlowLogSection;
-pub use in_force::Written;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use n3::{CheckSource, N3Section};
 pub use offload::{OffloadMode, OffloadSection};
@@ -59,6 +58,7 @@ pub use qos::Qos;
 pub use report::{LoadError, Problem, Report, printable};
 pub use scaling::ScalingSection;
 pub use schema::schema;
+pub use sections::Written;
 pub use sections::{Driver, Limits, Log, MarkingSection, Memory, Pin, Role, SliceSection};
 pub use typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route, default_socket};
 pub use units::{BitRate, DeviceName, InterfaceAddress, NodeId, PciAddress};

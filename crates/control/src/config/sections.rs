@@ -586,3 +586,19 @@ impl Default for Log {
         Self { filter: "info".into() }
     }
 }
+
+/// The file that a configuration was read from, with everything that the environment and arguments laid over it and the defaults.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Written(pub(super) Box<File>);
+
+impl Written {
+    /// Takes over the sections that a running UPF takes over whole from a file that is read anew.
+    pub(crate) fn reload(&mut self, new: &Self) {
+        let (old, new) = (&mut *self.0, &*new.0);
+        old.route.clone_from(&new.route);
+        old.neighbour.clone_from(&new.neighbour);
+        old.nat.clone_from(&new.nat);
+        old.nat_static.clone_from(&new.nat_static);
+        old.nptv6.clone_from(&new.nptv6);
+    }
+}

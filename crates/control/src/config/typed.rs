@@ -2,14 +2,13 @@
 
 use super::bond::Bond;
 use super::flow_log::FlowLogSection;
-use super::in_force::Written;
 use super::mirrors::Mirror;
 use super::n3::N3Section;
 use super::nat::Nat;
 use super::offload::OffloadSection;
 use super::qos::Qos;
 use super::scaling::ScalingSection;
-use super::sections::{Limits, Log, MarkingSection, Memory, Pin, Role, SliceSection};
+use super::sections::{Limits, Log, MarkingSection, Memory, Pin, Role, SliceSection, Written};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::MacAddr;

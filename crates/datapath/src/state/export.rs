@@ -14,7 +14,7 @@
 //!
 //! **Whose flow was it?** A flow knows its rule by the number of the rule's record and by the version of its session's
 //! classification. When the session is removed, or its filters change, the records go at once and the flows by and by. Until the
-//! last one has ended, what is told of them is kept under the version ([`Former`](crate::state::formers::Former)): at most one for each flow that lives, normally
+//! last one has ended, what is told of them is kept under the version (`Former`): at most one for each flow that lives, normally
 //! none.
 //!
 //! **Watermarks** ([`Marks`]) ride on the compare that keeps a flow's counters from overflowing: the line that a packet counts in
