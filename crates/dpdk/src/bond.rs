@@ -22,6 +22,7 @@
 //! only LACP notices, and slowly. Let the kernel bond them (`ip link add bond0 type bond`) and open the bond.
 
 use crate::error::DpdkError;
+pub use crate::ffi::MAX_MEMBERS;
 use crate::ffi::{self, BondConfig, RawMember};
 use io::Member;
 use packet::MacAddr;
@@ -32,8 +33,6 @@ use std::time::Duration;
 use tables::Nanos;
 use tables::clock::Tsc;
 
-/// The most members of a port.
-pub const MAX_MEMBERS: usize = 8;
 /// Between two looks at a member's link, in milliseconds.
 pub const POLL_MS: u16 = 10;
 /// Between two transmit calls for LACP's sake. The driver wants one every 100 ms.
@@ -221,7 +220,7 @@ pub(crate) fn create(
         made(port);
     }
     if errno != 0 {
-        return Err((crate::port::step(step), errno));
+        return Err((crate::device::step(step), errno));
     }
     let names = bond.members.iter().map(|device| device.split(',').next().unwrap_or_default().to_owned());
     Ok(Bonded { port, mode: bond.mode, config, members: ports.iter().copied().zip(names).collect() })
@@ -230,7 +229,7 @@ pub(crate) fn create(
 /// Whether the members that LACP is to join have one MAC address, the port's: it is the system that they say they belong to.
 /// Drivers that can set an address have done so by now.
 pub(crate) fn one_system(spec: &str, bond: &Bonded, own: [u8; 6]) -> Result<(), DpdkError> {
-    let alike = |port| crate::port::raw_info(port).is_ok_and(|raw| raw.mac == own);
+    let alike = |port| crate::device::raw_info(port).is_ok_and(|raw| raw.mac == own);
     if bond.mode != Mode::Lacp || bond.ports().all(alike) {
         return Ok(());
     }

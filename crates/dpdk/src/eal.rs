@@ -57,7 +57,7 @@ impl EalConfig {
     pub fn for_devices<'a>(devices: impl IntoIterator<Item = &'a str>) -> Self {
         let mut config = Self::default();
         for device in devices {
-            if crate::port::is_pci(device) {
+            if is_pci(device) {
                 config.pci.push(device.split(',').next().unwrap_or_default().to_owned());
             }
             config.multi_process |= device.starts_with("net_tap");
@@ -320,4 +320,14 @@ pub(crate) mod libc_errno {
     pub(crate) const EACCES: i32 = 13;
     pub(crate) const EBUSY: i32 = 16;
     pub(crate) const EINVAL: i32 = 22;
+}
+
+/// Whether a device string begins with a PCI address.
+pub(crate) fn is_pci(device: &str) -> bool {
+    let id = device.split(',').next().unwrap_or_default();
+    let mut parts = id.split([':', '.']);
+    let hex =
+        |part: Option<&str>| part.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_hexdigit()));
+    let fields = id.split([':', '.']).count();
+    (fields == 3 || fields == 4) && id.contains(':') && (0..fields).all(|_| hex(parts.next()))
 }

@@ -2,6 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
+/// The most members of a port.
+pub const MAX_MEMBERS: usize = 8;
+
 /// DPDK's `struct rte_mbuf`: its layout is in [`crate::mbuf`].
 #[repr(C, align(64))]
 pub(crate) struct RteMbuf {
@@ -117,7 +120,7 @@ pub(crate) struct BondConfig {
     pub(crate) members: u8,
     pub(crate) primary: u16,
     pub(crate) poll_ms: u16,
-    pub(crate) ports: [u16; crate::bond::MAX_MEMBERS],
+    pub(crate) ports: [u16; MAX_MEMBERS],
     pub(crate) silence_ms: u16,
 }
 const _: () = assert!(std::mem::size_of::<BondConfig>() == 26);

@@ -13,9 +13,10 @@
 //!
 //! Rules are destroyed one by one, never by `rte_flow_flush`: other workers' rules, and those that steer, are on the same port.
 
+use crate::device::Device;
 use crate::error::cause;
 use crate::ffi::{self, RawFlowError, RawRule, RteFlowActionHandle, RteFlowRule};
-use crate::port::{Device, DpdkPort};
+use crate::port::DpdkPort;
 use io::offload::{
     Action, Capabilities, Container, CounterId, Counts, Failure, Feature, Features, FlowOffload, FlowRule,
     Handle, MeterId, Pattern, Refused, TunnelMatch,

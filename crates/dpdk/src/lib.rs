@@ -48,6 +48,7 @@
 
 mod af_packet;
 pub mod bond;
+mod device;
 mod eal;
 mod error;
 mod ffi;

@@ -2,7 +2,8 @@
 
 use crate::af_packet::{self, Interface};
 use crate::bond::{self, Bond, Bonded, Pump, Turn};
-use crate::eal::{Eal, ThreadGuard, alone, libc_errno, take_log};
+use crate::device::{Device, raw_info};
+use crate::eal::{Eal, ThreadGuard, alone, is_pci, libc_errno, take_log};
 use crate::error::{DpdkError, cause};
 use crate::ffi::{self, PortConfig, RawPortInfo, RawStats};
 use crate::flow::RteFlow;
@@ -17,7 +18,7 @@ use io::redirection::Redirection;
 use io::steering::{Duty, Steering};
 use io::{Member, Port, PortInfo, PortStats};
 use packet::MacAddr;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -130,80 +131,6 @@ impl DeviceSpec {
             + 4096;
         // A ring of 2^n slots holds 2^n - 1.
         self.frames.unwrap_or_else(|| u32::try_from(wanted.next_power_of_two() - 1).unwrap_or(u32::MAX))
-    }
-}
-
-/// Whether a device string begins with a PCI address.
-pub(crate) fn is_pci(device: &str) -> bool {
-    let id = device.split(',').next().unwrap_or_default();
-    let mut parts = id.split([':', '.']);
-    let hex =
-        |part: Option<&str>| part.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_hexdigit()));
-    let fields = id.split([':', '.']).count();
-    (fields == 3 || fields == 4) && id.contains(':') && (0..fields).all(|_| hex(parts.next()))
-}
-
-/// A port of an attached device; closes it when the last queue is gone.
-#[derive(Debug)]
-pub(crate) struct Device {
-    port: u16,
-    /// As configured; the device may have more.
-    rx_descriptors: u16,
-    pub(crate) tx_descriptors: u16,
-    /// Whether its queues, and its members', are those of NICs.
-    hardware: bool,
-    /// Of an aggregated port.
-    bonded: Option<Bonded>,
-    chained_lost: AtomicU64,
-    /// Receive queues take buffers from it: it goes after the port is closed.
-    _pool: PoolHandle,
-    eal: Eal,
-}
-
-impl Device {
-    /// DPDK's number of the port.
-    pub(crate) const fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Frames that a receive queue holds, if that is known: its descriptors, and those of the same queue of each member.
-    pub(crate) fn rx_capacity(&self, queue: u16) -> Option<usize> {
-        let of = |port| {
-            // SAFETY: the port has started, with this queue.
-            match unsafe { ffi::mr_rx_descriptors(port, queue, self.rx_descriptors) } {
-                0 => None,
-                told @ 1.. => Some(told.unsigned_abs() as usize),
-                set_up => self.hardware.then(|| set_up.unsigned_abs() as usize),
-            }
-        };
-        match &self.bonded {
-            Some(bonded) => bonded.ports().map(of).sum(),
-            None => of(self.port),
-        }
-    }
-
-    /// What the kernel lost on the way into the rings of this port and its members.
-    fn lost(&self) -> af_packet::Lost {
-        let members = self.bonded.iter().flat_map(Bonded::ports);
-        std::iter::once(self.port).chain(members).map(af_packet::lost).sum()
-    }
-
-    /// Frames that came in pieces and could not be put together.
-    pub(crate) fn count_lost(&self, frames: u64) {
-        self.chained_lost.fetch_add(frames, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        // Its drop ends the watch over the members, which looks at ports.
-        let members: Vec<u16> = self.bonded.take().iter().flat_map(Bonded::ports).collect();
-        alone(|| {
-            for port in std::iter::once(self.port).chain(members) {
-                // SAFETY: the port was attached by us and no queue is left that could be polled.
-                unsafe { ffi::mr_port_close(port) };
-            }
-        });
     }
 }
 
@@ -433,25 +360,6 @@ fn aggregate(spec: &DeviceSpec, bond: &Bond, started: &mut Started) -> Result<Bo
     let descriptors = u32::from(spec.queues) * u32::from(spec.tx_descriptors);
     bond::create(&name, bond, &members, descriptors, socket, |port| started.0.push(port))
         .map_err(|(step, errno)| failed(spec, &step, errno))
-}
-
-/// What the shim was doing.
-pub(crate) fn step(step: *const c_char) -> String {
-    if step.is_null() {
-        return String::from("starting it");
-    }
-    // SAFETY: the shim points to string constants.
-    unsafe { CStr::from_ptr(step) }.to_string_lossy().into_owned()
-}
-
-pub(crate) fn raw_info(port: u16) -> Result<RawPortInfo, i32> {
-    let mut raw = std::mem::MaybeUninit::zeroed();
-    // SAFETY: room for one struct; all-zero is a valid value of it.
-    match unsafe { ffi::mr_port_info(port, raw.as_mut_ptr()) } {
-        // SAFETY: zeroed, and filled by the call.
-        0 => Ok(unsafe { raw.assume_init() }),
-        errno => Err(errno),
-    }
 }
 
 /// What DPDK will accept: the least of its two limits.

@@ -1,9 +1,9 @@
 //! The queues of a DPDK port.
 
 use crate::bond::{Pump, Turn};
+use crate::device::Device;
 use crate::ffi;
 use crate::mbuf::Mbuf;
-use crate::port::Device;
 use crate::unsent::Unsent;
 use io::{RxQueue, TxQueue};
 use std::sync::Arc;

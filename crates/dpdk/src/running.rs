@@ -1,9 +1,9 @@
 //! A DPDK port that has been started, and may be started again with other queues as long as nobody polls it.
 
+use crate::device::{Device, step};
 use crate::ffi::{self, PortConfig, RawFlowError, RteFlowRule};
 use crate::flow::answer;
 use crate::pool::PoolHandle;
-use crate::port::{Device, step};
 use crate::spread::{Spread, Spreading};
 use crate::steer::{Nic, Rule, Spreads, Stopped};
 use io::steering::Steering;

@@ -16,10 +16,10 @@
 //!
 //! **The cost.** None per packet. A change is some commands to the NIC: microseconds, or with firmware in between a millisecond.
 
+use crate::device::Device;
 use crate::error::cause;
 use crate::ffi;
 use crate::flow::RteFlow;
-use crate::port::Device;
 use io::offload::{Action, FlowOffload, FlowRule};
 use io::redirection::{ENTRIES, RedirectError, Redirection};
 use std::sync::{Arc, Mutex, PoisonError};

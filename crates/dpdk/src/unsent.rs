@@ -1,7 +1,7 @@
 //! Frames that a driver took and that are not on the wire yet.
 
+use crate::device::Device;
 use crate::ffi;
-use crate::port::Device;
 use std::cell::Cell;
 use std::time::Duration;
 use tables::Nanos;
