@@ -59,7 +59,7 @@ impl Stage {
 /// What was counted of the stages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StageCosts {
-    /// Packets that went through them, those of our own making included.
+    /// Packets that were received or handed over. What those of our own making cost, which arise from them, is theirs.
     pub packets: u64,
     /// Their bursts.
     pub bursts: u64,
