@@ -358,12 +358,20 @@ impl UserPlane {
 
     /// Frames that arrive at a port in one burst, at the worker that polls this queue.
     pub fn receive(&mut self, worker: usize, port: u16, packets: &[Vec<u8>]) {
-        let mut burst = Burst::of(packets.iter().filter_map(|packet| self.frame(packet)).collect());
+        // Two bursts that are under way at once, where there are packets for two.
+        let (first, second) = packets.split_at(packets.len().div_ceil(2));
+        let mut bursts = [first, second]
+            .map(|packets| Burst::of(packets.iter().filter_map(|packet| self.frame(packet)).collect()));
         self.from_outside = Some(port == 1 && self.from_outside.unwrap_or(true));
         let Worker { datapath, out, injected, .. } = &mut self.workers[worker];
-        *injected += burst.frames.len() as u64;
-        datapath.process(self.now, port, &mut burst, out, &mut self.pool);
-        assert!(burst.frames.is_empty());
+        for burst in &mut bursts {
+            *injected += burst.frames.len() as u64;
+            datapath.begin(self.now, port, burst, out);
+        }
+        for burst in &mut bursts {
+            datapath.finish(self.now, burst, out, &mut self.pool);
+            assert!(burst.frames.is_empty());
+        }
     }
 
     fn frame(&mut self, packet: &[u8]) -> Option<MemFrame> {
