@@ -442,7 +442,7 @@ impl UserPlane {
         let judge = Judge {
             store,
             passing: &self.passing,
-            schemes: &schemes,
+            schemes: &lately,
             former: &former,
             bindings: &self.bindings,
             now: self.now,
