@@ -3,7 +3,7 @@
 use crate::network::asked::Asked;
 use crate::network::net::NetView;
 use crate::network::peer::Numbers;
-use crate::stages::marking::Marking;
+use crate::state::marking::Marking;
 use crate::state::permit::Places;
 use crate::state::slice::Slice;
 use std::sync::Arc;

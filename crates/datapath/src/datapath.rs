@@ -4,13 +4,14 @@ use crate::command::Event;
 use crate::config::CheckSource;
 use crate::costs::{Laps, Stage, StageCosts};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
+use crate::meta::{self, Kind, Meta};
 use crate::mirror::Taps;
 use crate::nat;
 use crate::network::peer::NO_PEER;
 use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::stages::burst::Burst;
-use crate::stages::parse::{self, Kind, Meta};
+use crate::stages::parse::{self, Arrival};
 use crate::state::directory::Directory;
 use crate::state::export::{Export, Ledger};
 use crate::state::flow::{Flow, Key, Lookup, NO_RULE};
@@ -325,8 +326,8 @@ impl<F: Frame> Datapath<F> {
         metas.clear();
         metas.resize(frames.len(), Meta::EMPTY);
         // A port has one interface, mostly: counted in registers until another one turns up.
-        let (mut interface, mut traffic) = (parse::NONE, Traffic::default());
-        let arrival = network.arrival(port);
+        let (mut interface, mut traffic) = (meta::NONE, Traffic::default());
+        let arrival = Arrival::at(network, port);
         for (meta, frame) in metas.iter_mut().zip(frames.iter()) {
             arrival.parse_into(frame.bytes(), meta);
             if meta.interface != interface {
@@ -394,7 +395,7 @@ impl<F: Frame> Datapath<F> {
             frame.prefetch_from_afar();
         }
         for (port, frame) in frames.drain(..) {
-            burst.metas.push(self.network.arrival(port).handed_off(true).parse(frame.bytes()));
+            burst.metas.push(Arrival::at(&self.network, port).handed_off(true).parse(frame.bytes()));
             burst.frames.push(frame);
         }
         self.end_of(Stage::Parse);
@@ -485,7 +486,7 @@ impl<F: Frame> Datapath<F> {
     /// Processes a frame of our own making as if it had just arrived.
     pub(crate) fn again<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, port: u16, frame: F) {
         let mut burst = std::mem::take(&mut self.aside);
-        burst.metas.push(self.network.arrival(port).parse(frame.bytes()));
+        burst.metas.push(Arrival::at(&self.network, port).parse(frame.bytes()));
         burst.frames.push(frame);
         self.find(cx.now, &mut burst, cx.out);
         self.decide(cx, &mut burst);

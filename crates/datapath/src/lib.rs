@@ -11,7 +11,7 @@
 //!
 //! A burst is processed in phases, so that the memory that its packets need is fetched for all of them at once:
 //!
-//! 1. [`parse`]: each frame once, into a `Copy` [`parse::Meta`].
+//! 1. `parse`: each frame once, into a `Copy` `Meta`.
 //! 2. Where is it? A tunnel packet's TEID names shard and slot; a plain packet's destination address is hashed, and its
 //!    bucket fetched. Frames of other workers' shards go to [`Outbox::hand_off`].
 //! 3. The [`record::Record`] is fetched: one cache line for each tunnel, and one for each session's downlink, that says
@@ -69,12 +69,13 @@
 //!
 //! # The floors
 //!
-//! - Ground: [`command`] (what control wants, what a worker tells), `config`, [`counters`], [`Reason`], `outbox`, [`StageCosts`].
-//! - `network`: [`net`] (what control knows of it), `egress`, `neighbour`, `near`, `peer`, `sources` (who can't have sent a packet).
+//! - What is spoken with the outside, in types of all floors: [`command`], `config`, [`counters`], [`Reason`], `outbox`, [`StageCosts`].
+//! - Ground: `meta`, what is known of a frame by its bytes.
+//! - `network`: [`net`] (what control knows of it), `ingress`, `sources` (who can't have sent a packet), `egress`, `neighbour`, `near`, `peer`.
 //! - `state`: `shard` (sessions), [`record`] and `compile` (how rules become records), `rules`, `flow`, `feeder` (a tunnel's other end),
-//!   [`account`] (volumes), `police` (meters), `directory`, [`export`] (what is told of flows), `fragment`, `room`, `overload`, `limits`.
-//! - `stages`, in a packet's order: [`Burst`] (what is worked on), [`parse`], `locate`, `check_source`, `look_closer`, `serve` (the fast
-//!   path), `judge` (by rules, packet by packet; `classify` says by which), [`marking`], `ecn`.
+//!   [`account`] (volumes), `police` (meters), [`marking`], `directory`, [`export`] (what is told of flows), `fragment`, `room`, `overload`, `limits`.
+//! - `stages`, in a packet's order: [`Burst`] (what is worked on), `parse`, `locate`, `check_source`, `look_closer`, `serve` (the fast
+//!   path), `judge` (by rules, packet by packet; `classify` says by which), `ecn`.
 //! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
 //! - `beside`: `orders`, `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `pieces` (fragments), `flow_life`,
 //!   `held` (how many frames may wait).
@@ -98,6 +99,7 @@ mod config;
 mod costs;
 pub mod counters;
 mod datapath;
+mod meta;
 pub mod mirror;
 pub mod nat;
 mod network;
@@ -119,10 +121,9 @@ pub use network::peer::Numbers as PeerNumbers;
 pub use outbox::Outbox;
 pub use reason::Reason;
 pub use stages::burst::Burst;
-pub use stages::marking::{self, Marking};
-pub use stages::parse;
 pub use state::feeder::SILENCE;
 pub use state::load::ShardLoads;
+pub use state::marking::{self, Marking};
 pub use state::permit::Places;
 pub use state::shard::{Session, Shard};
 pub use state::slice::{self, Slice, SliceTraffic};

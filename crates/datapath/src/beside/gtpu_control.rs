@@ -3,8 +3,8 @@
 use crate::Reason;
 use crate::command::Event;
 use crate::datapath::Datapath;
+use crate::meta::{Kind, Meta};
 use crate::network::Context;
-use crate::stages::parse::{Kind, Meta};
 use crate::state::record::flag;
 use io::{Frame, FramePool};
 use packet::gtpu::{ExtensionType, MessageType};

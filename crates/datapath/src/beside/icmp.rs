@@ -1,22 +1,15 @@
 //! Telling a sender why its packet did not arrive: ICMP and ICMPv6 errors, as a router owes them (RFC 1812 §4.3, RFC 4443).
 
 use crate::datapath::Datapath;
+use crate::meta::{self, Kind, Meta, Translated};
 use crate::network::net::HopId;
 use crate::network::{Context, make};
-use crate::stages::parse::{self, Kind, Meta, Translated, internal_header};
+use crate::stages::judge::Trouble;
+use crate::stages::parse::internal_header;
 use io::{Frame, FramePool};
 use packet::icmpv4::{self, Icmpv4Error};
 use packet::icmpv6::{self, Icmpv6Error};
 use std::net::{Ipv4Addr, Ipv6Addr};
-
-/// What went wrong.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Trouble {
-    /// TTL or hop limit.
-    TimeExceeded,
-    /// Longer than this, and not to be fragmented.
-    TooBig(u16),
-}
 
 impl<F: Frame> Datapath<F> {
     /// Tells the sender of a packet, if the rate limit allows. The packet itself has been counted already.
@@ -32,7 +25,7 @@ impl<F: Frame> Datapath<F> {
         trouble: Trouble,
     ) {
         let from_ue = meta.internal || meta.kind == Kind::Tunnel;
-        let sender = self.network.view.route(parse::inner_source(frame.bytes(), meta));
+        let sender = self.network.view.route(meta::inner_source(frame.bytes(), meta));
         // A forged sender that is ourselves hears nothing either.
         if (from_ue && sender != HopId::UE) || sender == HopId::OWN {
             return;

@@ -2,11 +2,11 @@
 
 use crate::Reason;
 use crate::datapath::Datapath;
+use crate::meta::{self, Meta, destination6};
 use crate::network::Context;
 use crate::network::neighbour::Word;
 use crate::network::net::Interface;
 use crate::network::sources;
-use crate::stages::parse::{self, Meta, destination6};
 use io::{Frame, FramePool};
 use packet::ndp::{self, Message, NeighbourAdvertisement};
 use packet::{ArpView, Icmpv6View, IpProtocol, Ipv6View, MacAddr, arp, icmpv4, icmpv6};
@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 impl<F: Frame> Datapath<F> {
     /// Whether a packet's destination is one of our own addresses.
     pub(crate) fn is_own(&self, meta: &Meta, frame: &[u8]) -> bool {
-        self.network.view.is_own(parse::inner_destination(frame, meta))
+        self.network.view.is_own(meta::inner_destination(frame, meta))
     }
 
     /// A packet to an address that no session has.
@@ -103,7 +103,7 @@ impl<F: Frame> Datapath<F> {
     ) {
         let place = meta.l3 as usize..meta.l3 as usize + meta.len as usize;
         // Whatever we said to it would go to ourselves, by way of the network.
-        let source = parse::inner_source(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
+        let source = meta::inner_source(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
         if self.network.view.is_own(source) {
             self.counters.drop(Reason::MartianSource);
             return;
@@ -122,7 +122,7 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         // A protected address (N4) belongs to the host's own stack; only our interfaces' are answered here.
-        let destination = parse::inner_destination(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
+        let destination = meta::inner_destination(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
         if !self.network.view.interfaces().iter().any(|interface| interface.owns(destination)) {
             self.counters.drop(Reason::UnsupportedProtocol);
             return;

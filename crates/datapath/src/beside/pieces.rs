@@ -2,8 +2,9 @@
 
 use crate::Reason;
 use crate::datapath::Datapath;
+use crate::meta::Meta;
 use crate::network::{Context, build};
-use crate::stages::parse::{Meta, internal_header};
+use crate::stages::parse::internal_header;
 use crate::state::fragment::{Piece, cut_ipv4, dissect, join};
 use io::{Frame, FramePool};
 

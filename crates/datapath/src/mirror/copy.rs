@@ -3,10 +3,10 @@
 use super::tap::{Tap, TapWay};
 use super::{Captured, NETWORK_MAC, Taps, Target, UE_MAC};
 use crate::datapath::Datapath;
+use crate::meta::Meta;
 use crate::network::egress::Egress;
 use crate::network::{Context, transmit};
 use crate::stages::classify::selects;
-use crate::stages::parse::Meta;
 use crate::stages::serve::{self, Encapsulation};
 use io::{Frame, FramePool};
 use packet::erspan::{self, Direction, Erspan, Granularity};

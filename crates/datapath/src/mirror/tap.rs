@@ -3,11 +3,11 @@
 use super::{CaptureTx, MAX_MIRRORS, Mirror, MirrorCounters, Order, Scope, Target};
 use crate::command::Event;
 use crate::datapath::Datapath;
+use crate::meta::{Meta, NONE};
 use crate::network::Context;
 use crate::network::egress::Egress;
 use crate::network::net::{Interface, Roles};
 use crate::network::peer::NO_PEER;
-use crate::stages::parse::{Meta, NONE};
 use crate::state::record::flag;
 use crate::state::shard::Shard;
 use io::Frame;

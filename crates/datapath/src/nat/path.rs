@@ -6,9 +6,9 @@ use super::translate::{Content, Head, rewrite, rewrite_quote, rewrite_to_be_quot
 use super::{Ledger, State};
 use crate::Reason;
 use crate::datapath::Datapath;
+use crate::meta::{self, Kind, Meta, Translated};
 use crate::network::Context;
 use crate::stages::burst::Burst;
-use crate::stages::parse::{self, Kind, Meta, Translated};
 use crate::state::fragment::FirstFragments;
 use crate::state::record::flag;
 use io::{Frame, FramePool};
@@ -254,7 +254,7 @@ impl<F: Frame> Datapath<F> {
             return Ok(());
         }
         // A UE that addresses another one by its public address is told from the other's answers by its own (RFC 4787 REQ-9).
-        let public = || match parse::inner_destination(frame.bytes(), meta) {
+        let public = || match meta::inner_destination(frame.bytes(), meta) {
             IpAddr::V4(address) => plan.is_public4(address.into()),
             IpAddr::V6(address) => plan.is_public6(address),
         };
@@ -296,7 +296,7 @@ impl<F: Frame> Datapath<F> {
             if let Some(public) = fixed.or_else(mapped) {
                 rewrite_to_be_quoted(&mut sent, &quote, Side::Destination, public);
             }
-        } else if let IpAddr::V4(address) = parse::inner_destination(packet, &Meta { inner: 0, ..*meta })
+        } else if let IpAddr::V4(address) = meta::inner_destination(packet, &Meta { inner: 0, ..*meta })
             && let Some(public) = plan.static_out(None, Endpoint { address: address.into(), port: 0 })
         {
             // A failure leaves the packet as it was, and it is quoted so.

@@ -3,6 +3,7 @@
 pub(crate) mod asked;
 pub(crate) mod askers;
 pub(crate) mod egress;
+pub(crate) mod ingress;
 pub(crate) mod near;
 pub(crate) mod neighbour;
 pub mod net;
@@ -17,8 +18,8 @@ use crate::network::neighbour::{Due, Held, Neighbours, User, Word};
 use crate::network::net::{Hop, HopId, NetView};
 use crate::network::peer::{Outer, Peers};
 use crate::outbox::Outbox;
-use crate::stages::parse::{Arrival, Ingress};
 use crate::{Config, Reason};
+use ingress::Ingress;
 use io::{Frame, FramePool};
 use packet::{MacAddr, arp, ethernet, ndp};
 use std::net::{IpAddr, Ipv6Addr};
@@ -169,12 +170,6 @@ impl<F: Frame> Network<F> {
         }
         self.derive();
         self.drop_lost(counters);
-    }
-
-    /// Where frames of a port arrive.
-    #[inline(always)]
-    pub fn arrival(&self, port: u16) -> Arrival<'_> {
-        self.ingress.at(&self.view, port)
     }
 
     /// The way that a route leads.

@@ -1,8 +1,9 @@
 //! Which flow is this packet's? Asked of one packet in many, so that the heavy flows are those that are met often.
 
 use crate::datapath::Datapath;
+use crate::meta::{Kind, Meta, NO_QFI, inner_destination, inner_source};
 use crate::stages::ecn::Ecn;
-use crate::stages::parse::{Kind, Meta, NO_QFI, inner_destination, inner_source};
+use crate::stages::parse::Arrival;
 use crate::stages::serve::admits;
 use crate::state::flow::Key;
 use crate::state::record::{Record, flag};
@@ -45,7 +46,7 @@ impl Sighting {
 impl<F: Frame> Datapath<F> {
     /// The flow that a packet belongs to, if its record serves it. `handed_off`: it came from another worker.
     pub(crate) fn sight(&self, port: u16, frame: &[u8], handed_off: bool) -> Option<Sighting> {
-        let mut meta = self.network.arrival(port).handed_off(handed_off).parse(frame);
+        let mut meta = Arrival::at(&self.network, port).handed_off(handed_off).parse(frame);
         if meta.internal || !matches!(meta.kind, Kind::Tunnel | Kind::Plain) {
             return None;
         }

@@ -10,7 +10,7 @@
 //!
 //! **When not to use it.** For packets of known flows, of which there are more: they don't come here.
 
-use crate::stages::parse::{Kind, Meta};
+use crate::meta::{Kind, Meta};
 use crate::state::flow::{Lookup, NO_RULE};
 use crate::state::rules;
 use crate::state::shard::Shard;

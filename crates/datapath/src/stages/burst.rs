@@ -1,8 +1,8 @@
 //! Frames that go through the stages together.
 
+use crate::meta::Meta;
 use crate::nat::{Ahead, Sought};
 use crate::network::egress::Link;
-use crate::stages::parse::Meta;
 use crate::state::flow::Lookup;
 use io::{BURST, Frame};
 use tables::Probe;

@@ -2,8 +2,8 @@
 
 use crate::Reason;
 use crate::datapath::Datapath;
+use crate::meta::Kind;
 use crate::stages::burst::Burst;
-use crate::stages::parse::Kind;
 use io::Frame;
 use tables::Nanos;
 use tables::prefetch::prefetch_slice_at;

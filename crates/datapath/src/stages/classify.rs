@@ -1,7 +1,7 @@
 //! Which rule matches? PDRs in order of precedence, filters within a PDR in any order (TS 29.244 §5.2.1).
 
 use crate::Reason;
-use crate::stages::parse::{Meta, NO_QFI};
+use crate::meta::{Meta, NO_QFI};
 use crate::state::fragment::FragmentFlows;
 use crate::state::rules::{candidates, may_match};
 use packet::{Fragment, IpPacket, IpProtocol};

@@ -7,7 +7,7 @@
 //!
 //! A packet that goes from one tunnel into another leaves the first and enters the second.
 
-use crate::stages::parse::Meta;
+use crate::meta::Meta;
 
 const NOT_ECT: u8 = 0b00;
 const ECT_1: u8 = 0b01;

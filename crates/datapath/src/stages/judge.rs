@@ -5,19 +5,18 @@
 //! source, rule, FAR, route, TTL, MTU, quota, gate, meter, account.
 
 use crate::Reason;
-use crate::beside::icmp::Trouble;
 use crate::command::Event;
 use crate::datapath::Datapath;
+use crate::meta::{self, Kind, Meta, NO_QFI};
 use crate::nat::Choice;
 use crate::network::Context;
 use crate::network::egress::Egress;
 use crate::stages::classify::classify;
 use crate::stages::ecn::Ecn;
-use crate::stages::origin::{SourceOf, are_all_uplink, source_of};
-use crate::stages::parse::{self, Kind, Meta, NO_QFI};
 use crate::stages::serve::{self, Encapsulation, Routed};
 use crate::state::export::Ledger;
 use crate::state::flow::Lookup;
+use crate::state::origin::{SourceOf, are_all_uplink, source_of};
 use crate::state::record::flag;
 use crate::state::shard::Session;
 use crate::state::waiting::Waiting;
@@ -37,6 +36,15 @@ enum Exit {
     },
     Plain(Egress),
     Ue,
+}
+
+/// Why a packet's sender is told that it did not arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trouble {
+    /// TTL or hop limit.
+    TimeExceeded,
+    /// Longer than this, and not to be fragmented.
+    TooBig(u16),
 }
 
 impl<F: Frame> Datapath<F> {
@@ -77,7 +85,7 @@ impl<F: Frame> Datapath<F> {
         let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
         let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
         let source = match tunnel {
-            Some(_) => source_of(&rules, parse::inner_source(frame.bytes(), meta)),
+            Some(_) => source_of(&rules, meta::inner_source(frame.bytes(), meta)),
             None => SourceOf::Ue,
         };
         // Where all rules of the tunnel are the UE's own, a stranger's packet is refused before it leaves a trace.

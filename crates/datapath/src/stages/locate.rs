@@ -1,9 +1,9 @@
 //! Where is it? From a packet to its session's record, in two steps, each for the whole burst at once.
 
 use crate::datapath::Datapath;
+use crate::meta::{Kind, Meta, destination6};
 use crate::network::Context;
 use crate::stages::burst::Burst;
-use crate::stages::parse::{Kind, Meta, destination6};
 use io::{Frame, FramePool};
 use packet::rss;
 use session::ShardId;

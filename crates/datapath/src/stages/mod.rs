@@ -8,7 +8,5 @@ pub(crate) mod ecn;
 pub(crate) mod judge;
 pub(crate) mod locate;
 pub(crate) mod look_closer;
-pub mod marking;
-pub(crate) mod origin;
-pub mod parse;
+pub(crate) mod parse;
 pub(crate) mod serve;

@@ -5,215 +5,20 @@
 //! at [`Meta::inner`], and [`Meta::len`] bytes from there on lie within the frame.
 
 use crate::Reason;
-use crate::network::net::{NetView, Roles};
+use crate::meta::{Kind, Meta, NO_QFI};
+use crate::network::Network;
+use crate::network::ingress::{PortTable, Station};
+use crate::network::net::NetView;
 use crate::network::sources::{Sources, is_no_far_end};
 use packet::{GTP_U_PORT, MacAddr};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// No QFI was in the packet.
-pub const NO_QFI: u8 = 0xff;
-/// No interface, no slot.
-pub const NONE: u16 = u16::MAX;
 /// Extension headers of GTP-U or IPv6 that are followed, at most; more are called malformed.
 const MAX_EXTENSIONS: usize = 8;
 /// The destination MAC address of frames that never were on a wire: a UE's packet on its way to another UE, or an
 /// answer to a UE, handed to the worker that owns it. Locally administered, and accepted only from another worker.
 pub const INTERNAL_MAC: MacAddr = MacAddr([0x02, b'M', b'I', b'L', b'L', b'R']);
 const INTERNAL: u64 = INTERNAL_MAC.to_u64();
-
-/// What a frame is to us.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// A G-PDU to one of our addresses.
-    Tunnel,
-    /// An IP packet to somebody else: to a UE, if all is well.
-    Plain,
-    /// A GTP-U message that isn't a G-PDU.
-    Signalling,
-    /// A G-PDU with an extension header that must be understood and isn't (its type).
-    UnknownExtension(u8),
-    /// ARP.
-    Arp,
-    /// Any other packet to one of our own addresses, or to a multicast group on the link.
-    Local,
-    /// A fragment of a packet to one of our own addresses, on an interface with tunnels.
-    OuterFragment,
-    /// An IP packet to a public address whose translation is another worker's (see [`crate::nat`]).
-    Public,
-    /// To be dropped.
-    Bad(Reason),
-}
-
-/// Whether a packet's destination was translated (see [`crate::nat`]).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Translated {
-    /// It was not.
-    No,
-    /// In a way that is always the same.
-    Fixed,
-    /// By a mapping of this pool.
-    By(u8),
-}
-
-/// A parsed frame. `Copy`, 40 bytes, valid as long as the frame isn't changed.
-///
-/// Parsing fills it in where it stands, field by field: one that is put together on the way and copied goes through more registers
-/// than there are.
-#[derive(Clone, Copy, Debug)]
-pub struct Meta {
-    /// What it is.
-    pub kind: Kind,
-    /// Whether the UE's packet (at `inner`) is IPv6.
-    pub v6: bool,
-    /// Whether the frame comes from another UE or from Millrace itself, not from the data network.
-    pub internal: bool,
-    /// Whether its destination was a public address, and is the UE's now.
-    pub translated: Translated,
-    /// QFI from the PDU session container, or [`NO_QFI`].
-    pub qfi: u8,
-    /// ToS octet or traffic class of the UE's packet, as it came.
-    pub tos: u8,
-    /// Likewise of the tunnel's outer header; 0 of a plain packet.
-    pub outer_tos: u8,
-    /// RQI and paging policy of a downlink container: the octets as they were.
-    pub container: [u8; 2],
-    /// Interface of arrival, or [`NONE`].
-    pub interface: u16,
-    /// Offset of the outermost IP header.
-    pub l3: u16,
-    /// Offset of the UE's IP packet (equal to `l3` for a plain packet); for signalling, of the GTP-U header.
-    pub inner: u16,
-    /// Length of the UE's IP packet.
-    pub len: u16,
-    /// TEID of a tunnel packet.
-    pub teid: u32,
-    /// What a session is checked or found by: source (tunnel) or destination (plain) of the UE's packet; an IPv4
-    /// address, or the upper half of an IPv6 address.
-    pub key: u64,
-    /// The owner, once it was found.
-    pub shard: u16,
-    /// Slot of the record, once it was found.
-    pub slot: u32,
-}
-
-const _: () = assert!(size_of::<Meta>() == 40, "a burst's are read and written all the time");
-
-impl Meta {
-    /// Of a frame that wasn't looked at yet.
-    pub const EMPTY: Self = Self {
-        kind: Kind::Bad(Reason::Malformed),
-        v6: false,
-        internal: false,
-        translated: Translated::No,
-        qfi: NO_QFI,
-        tos: 0,
-        outer_tos: 0,
-        container: [0; 2],
-        interface: NONE,
-        l3: 0,
-        inner: 0,
-        len: 0,
-        teid: 0,
-        key: 0,
-        shard: 0,
-        slot: u32::MAX,
-    };
-
-    /// A UE's packet without a tunnel behind 14 bytes of Ethernet header.
-    #[inline(always)]
-    fn internal(&mut self, ether_type: u16, packet: &[u8]) -> Result<Kind, Reason> {
-        (self.l3, self.inner, self.internal) = (14, 14, true);
-        match ether_type {
-            0x0800 => {
-                let header = ipv4_header(packet)?;
-                self.users_v4(&header, header.destination);
-            }
-            0x86dd => {
-                let header = ipv6_header(packet)?;
-                self.users_v6(&header, header.destination);
-            }
-            _ => return Err(Reason::Malformed),
-        }
-        Ok(Kind::Plain)
-    }
-
-    /// The UE's packet, with whose address it is found or checked.
-    #[inline(always)]
-    fn users_v4(&mut self, header: &Ipv4Fields, user: u32) {
-        (self.len, self.tos, self.key) = (header.total_len, header.tos, user.into());
-    }
-
-    /// Likewise.
-    #[inline(always)]
-    fn users_v6(&mut self, header: &Ipv6Fields, user: u128) {
-        (self.v6, self.len, self.tos, self.key) = (true, header.total_len, header.tos, (user >> 64) as u64);
-    }
-}
-
-/// What parsing needs of one interface.
-#[derive(Clone, Copy, Debug)]
-struct Station {
-    ipv6: u128,
-    mac: u64,
-    ipv4: u32,
-    interface: u16,
-    roles: Roles,
-}
-
-#[derive(Clone, Debug, Default)]
-struct PortTable {
-    untagged: Option<Station>,
-    tagged: Vec<(u16, Station)>,
-    /// All of the port's interfaces have the N6 role.
-    n6: bool,
-}
-
-/// Which interface a frame arrives at, by port and VLAN: compiled from a view.
-#[derive(Clone, Debug, Default)]
-pub struct Ingress {
-    ports: Vec<PortTable>,
-    sources: Sources,
-}
-
-impl Ingress {
-    /// Compiles a view.
-    pub fn new(view: &NetView) -> Self {
-        let mut ports: Vec<PortTable> = Vec::new();
-        for (index, interface) in view.interfaces().iter().enumerate() {
-            let port = interface.port as usize;
-            if ports.len() <= port {
-                ports.resize_with(port + 1, PortTable::default);
-            }
-            let station = Station {
-                ipv6: interface.ipv6().map_or(0, u128::from),
-                mac: interface.mac.to_u64(),
-                ipv4: interface.ipv4().map_or(0, u32::from),
-                interface: index as u16,
-                roles: interface.roles,
-            };
-            if let Some(table) = ports.get_mut(port) {
-                table.n6 =
-                    interface.roles.n6 && (table.n6 || (table.untagged.is_none() && table.tagged.is_empty()));
-                match interface.vlan {
-                    None => table.untagged = Some(station),
-                    Some(vlan) => table.tagged.push((vlan, station)),
-                }
-            }
-        }
-        Self { ports, sources: Sources::new(view) }
-    }
-
-    /// Whether most of what arrives at the port leaves in a tunnel, and so with more headers than it came with.
-    pub fn leads_into_tunnels(&self, port: u16) -> bool {
-        self.ports.get(usize::from(port)).is_some_and(|table| table.n6)
-    }
-
-    /// Where frames of a port arrive.
-    #[inline(always)]
-    pub fn at<'a>(&'a self, view: &'a NetView, port: u16) -> Arrival<'a> {
-        Arrival { view, sources: &self.sources, port: self.ports.get(usize::from(port)), handed_off: false }
-    }
-}
 
 /// Reads the frames that arrive at a port.
 #[derive(Clone, Copy, Debug)]
@@ -222,6 +27,19 @@ pub struct Arrival<'a> {
     sources: &'a Sources,
     port: Option<&'a PortTable>,
     handed_off: bool,
+}
+
+impl<'a> Arrival<'a> {
+    /// Those of this port.
+    #[inline(always)]
+    pub fn at<F>(Network { ingress, view, .. }: &'a Network<F>, port: u16) -> Self {
+        Self {
+            view,
+            sources: &ingress.sources,
+            port: ingress.ports.get(usize::from(port)),
+            handed_off: false,
+        }
+    }
 }
 
 impl Arrival<'_> {
@@ -390,6 +208,38 @@ impl Arrival<'_> {
     }
 }
 
+impl Meta {
+    /// A UE's packet without a tunnel behind 14 bytes of Ethernet header.
+    #[inline(always)]
+    fn internal(&mut self, ether_type: u16, packet: &[u8]) -> Result<Kind, Reason> {
+        (self.l3, self.inner, self.internal) = (14, 14, true);
+        match ether_type {
+            0x0800 => {
+                let header = ipv4_header(packet)?;
+                self.users_v4(&header, header.destination);
+            }
+            0x86dd => {
+                let header = ipv6_header(packet)?;
+                self.users_v6(&header, header.destination);
+            }
+            _ => return Err(Reason::Malformed),
+        }
+        Ok(Kind::Plain)
+    }
+
+    /// The UE's packet, with whose address it is found or checked.
+    #[inline(always)]
+    fn users_v4(&mut self, header: &Ipv4Fields, user: u32) {
+        (self.len, self.tos, self.key) = (header.total_len, header.tos, user.into());
+    }
+
+    /// Likewise.
+    #[inline(always)]
+    fn users_v6(&mut self, header: &Ipv6Fields, user: u128) {
+        (self.v6, self.len, self.tos, self.key) = (true, header.total_len, header.tos, (user >> 64) as u64);
+    }
+}
+
 impl Station {
     /// A fragment of a packet to us. Only tunnels are worth waiting for the other fragments: nothing else that we answer is
     /// that long.
@@ -545,33 +395,6 @@ pub const fn internal_header(v6: bool) -> [u8; 14] {
     let [a, b, c, d, e, f] = INTERNAL_MAC.0;
     let [t0, t1] = if v6 { [0x86, 0xdd] } else { [0x08, 0x00] };
     [a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, t0, t1]
-}
-
-/// The destination of an IPv6 packet that was checked in parsing.
-pub(crate) fn destination6(frame: &[u8], inner: u16) -> u128 {
-    let bytes = frame.get(inner as usize + 24..).and_then(|rest| rest.first_chunk::<16>());
-    bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
-}
-
-/// The destination of the UE's packet.
-pub(crate) fn inner_destination(frame: &[u8], meta: &Meta) -> IpAddr {
-    address(frame, meta, 16, 24)
-}
-
-/// The source of the UE's packet.
-pub(crate) fn inner_source(frame: &[u8], meta: &Meta) -> IpAddr {
-    address(frame, meta, 12, 8)
-}
-
-fn address(frame: &[u8], meta: &Meta, v4: usize, v6: usize) -> IpAddr {
-    let packet = frame.get(meta.inner as usize..).unwrap_or_default();
-    if meta.v6 {
-        let bytes = packet.get(v6..).and_then(|rest| rest.first_chunk::<16>());
-        IpAddr::V6(bytes.map_or(Ipv6Addr::UNSPECIFIED, |bytes| Ipv6Addr::from(*bytes)))
-    } else {
-        let bytes = packet.get(v4..).and_then(|rest| rest.first_chunk::<4>());
-        IpAddr::V4(bytes.map_or(Ipv4Addr::UNSPECIFIED, |bytes| Ipv4Addr::from(*bytes)))
-    }
 }
 
 struct Ipv4Fields {

@@ -6,6 +6,7 @@
 use crate::Reason;
 use crate::counters::Traffic;
 use crate::datapath::Datapath;
+use crate::meta::{Kind, Meta, NO_QFI, destination6, inner_destination, inner_source};
 use crate::nat::{self, packet_of};
 use crate::network::egress::{Egress, Link};
 use crate::network::near;
@@ -14,9 +15,7 @@ use crate::network::peer::Outer;
 use crate::network::{Context, Network, Way, transmit};
 use crate::stages::burst::Burst;
 use crate::stages::ecn::Ecn;
-use crate::stages::parse::{
-    Kind, Meta, NO_QFI, destination6, inner_destination, inner_source, internal_header,
-};
+use crate::stages::parse::internal_header;
 use crate::state::export::Ledger;
 use crate::state::flow::Lookup;
 use crate::state::police::{Policers, enforce};

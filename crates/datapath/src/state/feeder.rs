@@ -17,10 +17,10 @@
 
 use crate::Reason;
 use crate::config::CheckSource;
+use crate::meta::Meta;
+use crate::meta::inner_source;
 use crate::network::near;
-use crate::stages::origin::{SourceOf, are_all_uplink, source_of};
-use crate::stages::parse::Meta;
-use crate::stages::parse::inner_source;
+use crate::state::origin::{SourceOf, are_all_uplink, source_of};
 use crate::state::record::coarse;
 use crate::state::rules::{candidates, tunnel_of};
 use crate::state::shard::{Session, Shard};

@@ -6,7 +6,7 @@
 //! record, so that a FAR, QER or URR may change without touching a flow. If the rules' filters change, the session gets a
 //! new version, and a flow of an older one is classified again by its next packet.
 
-use crate::stages::parse::{Kind, Meta, NO_QFI};
+use crate::meta::{Kind, Meta, NO_QFI};
 use crate::state::police::{guarantees, limited_qers};
 use crate::state::record::{coarse, from_coarse};
 use crate::state::rules::only_link_local;

@@ -3,8 +3,8 @@
 
 use crate::Reason;
 use crate::counters::Counters;
+use crate::meta::Meta;
 use crate::network::build;
-use crate::stages::parse::Meta;
 use io::{Frame, FramePool};
 use packet::{Fragment, IpPacket, Ipv4View, Ipv6View, ipv4};
 use pfcp::{PdrId, Seid};

@@ -10,6 +10,8 @@ pub(crate) mod formers;
 pub(crate) mod fragment;
 pub(crate) mod limits;
 pub(crate) mod load;
+pub mod marking;
+pub(crate) mod origin;
 pub(crate) mod overload;
 pub(crate) mod permit;
 pub(crate) mod police;

@@ -3,8 +3,8 @@
 use crate::Reason;
 use crate::command::Refusal;
 use crate::config::CheckSource;
+use crate::meta::{Kind, Meta};
 use crate::network::peer::{Luggage, NO_PEER};
-use crate::stages::parse::{Kind, Meta};
 use crate::state::account::{self, Books};
 use crate::state::compile::{compile, rule_record};
 use crate::state::directory::upper_half;

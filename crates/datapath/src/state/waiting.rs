@@ -1,6 +1,6 @@
 //! Packets that wait until an SMF says what becomes of them.
 
-use crate::stages::parse::Meta;
+use crate::meta::Meta;
 use crate::state::permit::Permit;
 
 /// A packet and what is needed to judge it again later.

@@ -8,7 +8,7 @@
 //! forwarding one (RFC 2597 §2), whoever chose that class: whoever has to drop drops it first. Other code points stay, since nothing is
 //! defined for them (RFC 2698 §4: the colour is coded as the PHB says).
 
-use crate::stages::parse::{Kind, Meta, NO_QFI};
+use crate::meta::{Kind, Meta, NO_QFI};
 use packet::{Dscp, Qfi};
 use tables::Colour;
 
