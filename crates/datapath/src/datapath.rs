@@ -240,11 +240,11 @@ impl<F: Frame> Datapath<F> {
         self.laps.as_ref().map_or(self.stage_costs, |laps| laps.costs())
     }
 
-    /// Counts what stages cost until then; while it does, it goes on.
-    pub(crate) fn count_stages(&mut self, clock: Tsc, until: Nanos) {
+    /// Counts what stages cost until then; while it does already, it goes on.
+    pub(crate) fn count_stages(&mut self, now: Nanos, clock: Tsc, until: Nanos) {
         match &mut self.laps {
-            Some(laps) => laps.extend(until),
-            none => *none = Some(Box::new(Laps::new(clock, until))),
+            Some(laps) if !laps.is_over(now) => laps.extend(until),
+            laps => *laps = Some(Box::new(Laps::new(clock, until))),
         }
     }
 

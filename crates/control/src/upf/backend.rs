@@ -150,7 +150,10 @@ impl CtlBackend for Backend {
     }
 
     fn stages(&self) -> Result<Vec<StagesLine>, CtlError> {
-        self.ask(describe::count_stages)?;
+        self.ask(|upf| {
+            describe::count_stages(upf);
+            Ok(())
+        })?;
         std::thread::sleep(RECENT);
         self.ask(describe::stages)
     }

@@ -118,12 +118,10 @@ pub(super) fn workers(upf: &mut Upf, before: &[(Load, u64)]) -> Result<Vec<Worke
 const STAGES_COUNTED: u64 = 2 * Nanos::SECOND;
 
 /// From now on what each stage costs is counted.
-#[expect(clippy::unnecessary_wraps, reason = "as all that is asked of a UPF")]
-pub(super) fn count_stages(upf: &mut Upf) -> Result<(), CtlError> {
+pub(super) fn count_stages(upf: &mut Upf) {
     let (clock, until) = (upf.clock, upf.clock.now().plus(STAGES_COUNTED));
     upf.engine.broadcast(|| Command::CountStages { clock, until });
     upf.engine.flush();
-    Ok(())
 }
 
 pub(super) fn stages(upf: &mut Upf) -> Result<Vec<StagesLine>, CtlError> {

@@ -99,7 +99,7 @@ impl<F: Frame> Datapath<F> {
             Command::Limits(config) => self.change_limits(&config),
             Command::Mirror(order) => self.change_mirrors(&mut cx, order),
             Command::FlowMarks(marks) => self.set_marks(marks),
-            Command::CountStages { clock, until } => self.count_stages(clock, until),
+            Command::CountStages { clock, until } => self.count_stages(now, clock, until),
             Command::Neighbour { interface, address, mac, confirmed } => {
                 let word = Word::Shared { confirmed };
                 self.network.hear(&mut cx, &mut self.counters, interface, address, mac, word);

@@ -34,4 +34,9 @@ fn stages_are_counted_while_somebody_asks_and_no_longer() {
     assert_eq!(worker.datapath.stage_costs(), last, "nobody asks any more");
     ask(&mut worker, 1);
     assert_eq!(worker.datapath.stage_costs(), StageCosts::default(), "anew");
+    // Also where no packet came in between, which would have noticed that the time is over.
+    worker.process(1, &[flow(1)]);
+    worker.now = worker.now.plus(2 * Nanos::SECOND);
+    ask(&mut worker, 1);
+    assert_eq!(worker.datapath.stage_costs(), StageCosts::default(), "anew");
 }
