@@ -323,7 +323,6 @@ impl<F: Frame> Datapath<F> {
             frame.prefetch(into_tunnels);
         }
         let (network, counters) = (&self.network, &mut self.counters);
-        metas.clear();
         metas.resize(frames.len(), Meta::EMPTY);
         // A port has one interface, mostly: counted in registers until another one turns up.
         let (mut interface, mut traffic) = (meta::NONE, Traffic::default());
