@@ -151,8 +151,7 @@ fn tshark_agrees(capture: &Path, messages: usize) {
         Command::new("tshark").arg("-r").arg(capture).args(["-Y", filter]).output().ok()
     };
     let Some(all) = tshark("pfcp") else {
-        println!("tshark is not judging: it is not installed");
-        return;
+        return testing::skipped("tshark is not installed, and does not judge");
     };
     assert!(all.status.success(), "{}", String::from_utf8_lossy(&all.stderr));
     assert_eq!(String::from_utf8_lossy(&all.stdout).lines().count(), messages);
@@ -165,8 +164,7 @@ fn tshark_agrees(capture: &Path, messages: usize) {
 fn scapy_programs_it_and_ctl_agrees() {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
     if !python.exists() {
-        println!("skipped: there is no .venv with scapy; `./x test` makes one");
-        return;
+        return testing::skipped("there is no .venv with scapy; `./x test` makes one");
     }
     let upf = Upf::start(1);
     let capture = upf.directory.join("scapy.pcap");
@@ -366,7 +364,7 @@ fn rs_pfcp_programs_it() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             tshark_agrees(&capture, smf.messages);
         }
-        Err(error) => println!("tshark is not judging: text2pcap: {error}"),
+        Err(error) => testing::skipped(format!("tshark does not judge: text2pcap: {error}")),
     }
     upf.stop("INT");
 }

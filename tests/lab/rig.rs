@@ -11,14 +11,14 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a lab can't be built here; printed by the tests that are skipped for it.
+/// Whether no lab can be built here; then the test that asks is skipped.
 pub fn lacking(tools: &[&str]) -> bool {
     let root = Command::new("sh").args(["-c", "test $(id -u) = 0"]).status().unwrap().success();
     let missing: Vec<_> =
         ["ip", "ethtool", "ping"].iter().chain(tools).filter(|tool| !lab::can_run(Path::new(tool))).collect();
     let tun = Path::new("/dev/net/tun").exists();
     if !root || !missing.is_empty() || !tun {
-        println!("skipped: root {root}, /dev/net/tun {tun}, missing tools {missing:?}");
+        testing::skipped(format!("root {root}, /dev/net/tun {tun}, missing tools {missing:?}"));
     }
     !root || !missing.is_empty() || !tun
 }

@@ -3,7 +3,7 @@
 //! What the kernel does on the other end of a cable is the kernel's own doing here: its checksums, its chatter, its full rings.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::common::{Peer, against_af_packet, alone, open, sh, start, veth};
+use crate::common::{Peer, against_af_packet, open, sh, start, veth};
 use dpdk::{DeviceSpec, DpdkError, DpdkPort, DpdkRx, Mbuf};
 use io::conformance::{Expect, FarSide};
 use io::{Frame, Port, RxQueue, TxQueue};
@@ -21,7 +21,7 @@ fn until(rx: &mut DpdkRx, mut enough: impl FnMut(&[Mbuf]) -> bool) -> Vec<Mbuf> 
 
 #[test]
 fn conforms() {
-    alone("conforms_body", true);
+    testing::in_namespace("conforms_body");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn conforms_body() {
 
 #[test]
 fn queues() {
-    alone("queues_body", true);
+    testing::in_namespace("queues_body");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn queues_body() {
 
 #[test]
 fn leaves_fragments_alone() {
-    alone("fragments_body", true);
+    testing::in_namespace("fragments_body");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn fragments_body() {
 
 #[test]
 fn carries_full_frames_of_every_mtu() {
-    alone("mtus_body", true);
+    testing::in_namespace("mtus_body");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn mtus_body() {
 
 #[test]
 fn counts_what_finds_no_room() {
-    alone("room_body", true);
+    testing::in_namespace("room_body");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn checks(frame: &[u8]) -> bool {
 
 #[test]
 fn completes_checksums() {
-    alone("checksums_body", true);
+    testing::in_namespace("checksums_body");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn checksums_body() {
 
 #[test]
 fn counts_what_is_longer_than_a_slot() {
-    alone("longer_body", true);
+    testing::in_namespace("longer_body");
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn longer_body() {
 
 #[test]
 fn leaves_out_what_this_machine_sends() {
-    alone("outgoing_body", true);
+    testing::in_namespace("outgoing_body");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn outgoing_body() {
 
 #[test]
 fn warns_of_interfaces_that_lose() {
-    alone("warnings_body", true);
+    testing::in_namespace("warnings_body");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! can't do that, the test says so and passes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::common::{Peer, against_af_packet, alone, open, sh, start, veth};
+use crate::common::{Peer, against_af_packet, open, sh, start, veth};
 use dpdk::bond::{Bond, Mode, Timeout, Transmit};
 use dpdk::{DeviceSpec, DpdkError, DpdkPort, Eal, EalConfig, Memory};
 use io::conformance::{self, Expect, FarSide, Wiring};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn null() {
-    alone("null_body", false);
+    testing::in_process("null_body");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn null_body() {
 
 #[test]
 fn a_frame_that_outlives_everything_stays_valid() {
-    alone("outliving_body", false);
+    testing::in_process("outliving_body");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn outliving_body() {
 
 #[test]
 fn ring() {
-    alone("ring_body", false);
+    testing::in_process("ring_body");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn ring_body() {
 
 #[test]
 fn af_xdp() {
-    alone("af_xdp_body", true);
+    testing::in_namespace("af_xdp_body");
 }
 
 #[test]
@@ -113,8 +113,7 @@ fn af_xdp_body() {
     let mut port = match DpdkPort::open(&eal, &DeviceSpec::new("n3", "net_af_xdp0,iface=here")) {
         Ok(port) => port,
         Err(error) => {
-            println!("skipped af_xdp: {error}");
-            return;
+            return testing::skipped(error);
         }
     };
     against_af_packet(&eal, &mut port, "there", Expect::default(), 1500);
@@ -122,7 +121,7 @@ fn af_xdp_body() {
 
 #[test]
 fn tap() {
-    alone("tap_body", true);
+    testing::in_namespace("tap_body");
 }
 
 #[test]
@@ -133,8 +132,7 @@ fn tap_body() {
     let mut port = match DpdkPort::open(&eal, &DeviceSpec::new("n3", device)) {
         Ok(port) => port,
         Err(error) => {
-            println!("skipped tap: {error}");
-            return;
+            return testing::skipped(error);
         }
     };
     sh("echo 1 > /proc/sys/net/ipv6/conf/kernel/disable_ipv6; ip link set kernel up");
@@ -186,7 +184,7 @@ fn until_carried_by(port: &DpdkPort, expected: &[bool], mut poll: impl FnMut()) 
 
 #[test]
 fn bond_active_backup() {
-    alone("bond_active_backup_body", true);
+    testing::in_namespace("bond_active_backup_body");
 }
 
 #[test]
@@ -197,8 +195,7 @@ fn bond_active_backup_body() {
     let mut port = match DpdkPort::open(&eal, &bonded(0, Mode::ActiveBackup, Some(0), &devices)) {
         Ok(port) => port,
         Err(error) => {
-            println!("skipped bond_active_backup: {error}");
-            return;
+            return testing::skipped(error);
         }
     };
     assert_eq!(port.info().driver, "net_bonding");
@@ -271,7 +268,7 @@ fn bond_active_backup_body() {
 
 #[test]
 fn bond_balance() {
-    alone("bond_balance_body", true);
+    testing::in_namespace("bond_balance_body");
 }
 
 /// Two veth pairs `near0`-`far0` and `near1`-`far1`; both ends of a side have the same MAC address.
@@ -346,7 +343,7 @@ fn bond_balance_body() {
 
 #[test]
 fn bond_lacp() {
-    alone("bond_lacp_body", true);
+    testing::in_namespace("bond_lacp_body");
 }
 
 #[test]
@@ -357,8 +354,7 @@ fn bond_lacp_body() {
     let mut near = match DpdkPort::open(&eal, &bonded(0, Mode::Lacp, None, &taps)) {
         Ok(port) => port,
         Err(error) => {
-            println!("skipped bond_lacp: {error}");
-            return;
+            return testing::skipped(error);
         }
     };
     // The kernel's ends of the cables belong to another system.
@@ -414,7 +410,7 @@ fn bond_lacp_body() {
 
 #[test]
 fn bond_lacp_gives_a_silent_partner_up() {
-    alone("bond_lacp_silence_body", true);
+    testing::in_namespace("bond_lacp_silence_body");
 }
 
 /// The other end of one cable, as IEEE 802.1AX has it: an LACPDU when one came, and then as often as it is asked to.
@@ -493,8 +489,7 @@ fn bond_lacp_silence_body() {
         let mut port = match DpdkPort::open(&eal, &spec) {
             Ok(port) => port,
             Err(error) => {
-                println!("skipped bond_lacp_gives_a_silent_partner_up: {error}");
-                return;
+                return testing::skipped(error);
             }
         };
         sh(
@@ -535,7 +530,7 @@ fn bond_lacp_silence_body() {
 
 #[test]
 fn bond_errors() {
-    alone("bond_errors_body", true);
+    testing::in_namespace("bond_errors_body");
 }
 
 #[test]
@@ -562,7 +557,7 @@ fn bond_errors_body() {
 
 #[test]
 fn errors_say_what_to_do() {
-    alone("errors_body", true);
+    testing::in_namespace("errors_body");
 }
 
 #[test]
@@ -590,7 +585,7 @@ fn errors_body() {
 
 #[test]
 fn huge_pages_are_demanded_in_vain() {
-    alone("huge_pages_body", false);
+    testing::in_process("huge_pages_body");
 }
 
 #[test]

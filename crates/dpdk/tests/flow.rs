@@ -1,7 +1,7 @@
 //! `rte_flow` on DPDK's virtual devices: which rules each of them takes, and that the others are refused with a type.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::common::{alone, open, start};
+use crate::common::{open, start};
 use dpdk::spread::Spread;
 use dpdk::{DeviceSpec, DpdkPort};
 use io::offload::{CounterId, Counts, Failure, Feature, Features, FlowOffload, Handle, MeterId, Refused};
@@ -27,7 +27,7 @@ fn ask(port: &DpdkPort) -> Vec<&'static str> {
 
 #[test]
 fn devices_without_flows_say_so() {
-    alone("without_flows_body", false);
+    testing::in_process("without_flows_body");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn without_flows_body() {
 
 #[test]
 fn tap() {
-    alone("tap_body", true);
+    testing::in_namespace("tap_body");
 }
 
 /// Whether the kernel can carry out what net_tap makes of rules: filters of class "flower".
@@ -93,8 +93,7 @@ fn tap_body() {
     let mut ports = match DpdkPort::open(&eal, &DeviceSpec { queues: 2, ..DeviceSpec::new("n3", device) }) {
         Ok(port) => [port],
         Err(error) => {
-            println!("skipped tap: {error}");
-            return;
+            return testing::skipped(error);
         }
     };
     DpdkPort::connect(&mut ports);

@@ -1,7 +1,7 @@
 //! Queues ahead of RSS on DPDK's virtual devices: none of them can in the end, and all work as before.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::common::{alone, open, sh, start};
+use crate::common::{open, sh, start};
 use dpdk::{DeviceSpec, DpdkPort, DpdkRx};
 use io::conformance::{self, Expect, Wiring};
 use io::steering::{Control, Duty, Group, Steering};
@@ -29,7 +29,7 @@ fn nothing_is_steered(port: &mut DpdkPort) {
 
 #[test]
 fn devices_without_flows() {
-    alone("without_flows_body", false);
+    testing::in_process("without_flows_body");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn does_not_know(rx: &mut DpdkRx) {
 
 #[test]
 fn what_waits_is_known_where_a_driver_tells() {
-    alone("waiting_body", true);
+    testing::in_namespace("waiting_body");
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn waiting_body() {
     for device in ["net_null0", "net_ring0", "net_tap0,iface=kernel"] {
         match DpdkPort::open(&eal, &DeviceSpec { rx_descriptors: 512, ..DeviceSpec::new("n", device) }) {
             Ok(mut port) => does_not_know(&mut port.take_queue(0).unwrap().0),
-            Err(error) => println!("skipped {device}: {error}"),
+            Err(error) => testing::skipped(format!("{device}: {error}")),
         }
     }
 }
 
 #[test]
 fn tap() {
-    alone("tap_body", true);
+    testing::in_namespace("tap_body");
 }
 
 #[test]
@@ -98,16 +98,14 @@ fn tap_body() {
     let mut port = match DpdkPort::open(&eal, &spec("n3", device)) {
         Ok(port) => port,
         Err(error) => {
-            println!("skipped tap: {error}");
-            return;
+            return testing::skipped(error);
         }
     };
     println!("{:#?}", port.remarks());
     let tagged = DeviceSpec { tagged: true, queues: 2, ..spec("n6", "net_tap1,iface=other") };
     println!("tagged: {:#?}", open(&eal, &tagged).remarks());
     if port.steering().is_some() {
-        println!("this kernel has a flower classifier: not looked at");
-        return;
+        return testing::skipped("this kernel has a flower classifier: it takes the rules");
     }
     // It would take some rules, and was started with queues for them; the kernel took none, and it was started again without.
     nothing_is_steered(&mut port);
@@ -140,7 +138,7 @@ fn tap_body() {
 
 #[test]
 fn bond_of_taps() {
-    alone("bond_of_taps_body", true);
+    testing::in_namespace("bond_of_taps_body");
 }
 
 #[test]
@@ -161,8 +159,7 @@ fn bond_of_taps_body() {
     {
         Ok(port) => port,
         Err(error) => {
-            println!("skipped bond_of_taps: {error}");
-            return;
+            return testing::skipped(error);
         }
     };
     // It asks its members, which say no sooner or later; and works with the queues that it has in the end.

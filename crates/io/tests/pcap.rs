@@ -293,7 +293,7 @@ fn tshark_reads_what_we_write() {
             let text = String::from_utf8(output.stdout).unwrap();
             assert_eq!(text.trim(), "1700000000.123456789|61|n3|0x00000002|dropped: no session");
         }
-        Err(error) => println!("skipped: tshark can't be run ({error})"),
+        Err(error) => testing::skipped(format!("tshark can't be run: {error}")),
     }
 }
 

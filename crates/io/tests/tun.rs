@@ -31,30 +31,16 @@ fn echo_request(length: usize) -> Vec<u8> {
 
 #[test]
 fn the_kernel_answers_through_it() {
-    let output = Command::new("unshare").args(["--net", "true"]).output();
-    if !output.is_ok_and(|output| output.status.success()) {
-        println!("skipped: a network namespace needs root");
-        return;
-    }
-    let output = Command::new("unshare")
-        .arg("--net")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "tun::in_namespace", "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && text.contains("1 passed"));
+    testing::in_namespace("answers_body");
 }
 
 #[test]
 #[ignore = "run by `the_kernel_answers_through_it` in a namespace of its own"]
-fn in_namespace() {
+fn answers_body() {
     let tun = match Tun::open("ue0", true) {
         Ok(tun) => tun,
         Err(error @ TunError::Device(_)) => {
-            println!("skipped: {error}");
-            return;
+            return testing::skipped(error);
         }
         Err(error) => panic!("{error}"),
     };

@@ -145,12 +145,10 @@ mod tests {
     #[test]
     fn the_last_packets_are_captured() {
         if let Some(what) = crate::topology::tests::lacking() {
-            println!("skipped: {what}");
-            return;
+            return testing::skipped(what);
         }
         if !is_there(Path::new("dumpcap")) && !is_there(Path::new("tcpdump")) {
-            println!("skipped: no dumpcap and no tcpdump");
-            return;
+            return testing::skipped("there is neither dumpcap nor tcpdump");
         }
         let names = Namespaces::named(Some(&format!("c{}", std::process::id())), 1).unwrap();
         let directory = std::env::temp_dir().join(format!("millrace-capture-{}", std::process::id()));

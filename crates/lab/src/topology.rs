@@ -350,19 +350,18 @@ pub(crate) mod tests {
     }
 
     /// Why namespaces can't be made here.
-    pub fn lacking() -> Option<&'static str> {
+    pub fn lacking() -> Option<String> {
         if !rustix::process::geteuid().is_root() {
-            return Some("not root");
+            return Some("it needs root".to_owned());
         }
         let missing = |tool: &&&str| !crate::process::is_there(tool.as_ref());
-        ["ip", "ethtool", "ping"].iter().find(missing).copied()
+        ["ip", "ethtool", "ping"].iter().find(missing).map(|tool| format!("{tool} is missing"))
     }
 
     #[test]
     fn made_and_removed() {
         if let Some(what) = lacking() {
-            println!("skipped: {what}");
-            return;
+            return testing::skipped(what);
         }
         let names = Namespaces::named(Some(&format!("t{}", std::process::id())), 1).unwrap();
         let mut claimed = Vec::new();

@@ -104,7 +104,9 @@ fn no_insertion_of_a_growth_writes_to_many_new_pages() {
     // Enough for several segments of the index: the first has room for 57,344.
     const FLOWS: u32 = 130_000;
     let mut table: FlowTable<Key, Value> = FlowTable::new(3, u32::MAX, Nanos(0));
-    let Some(began) = first_writes() else { return };
+    let Some(began) = first_writes() else {
+        return testing::skipped("this kernel does not count page faults");
+    };
     let (mut before, mut most) = (first_writes().unwrap(), (0, 0));
     for index in 0..FLOWS {
         assert_eq!(table.insert(Key::of(index), Value([index; 7])), Ok(None));

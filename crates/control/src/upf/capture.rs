@@ -282,7 +282,7 @@ mod tests {
                 assert_eq!(lines[0][..5], ["uplink", "38", "38", "0x00000001", "8.8.8.8"], "{text}");
                 assert_eq!(lines[1][..5], ["downlink", "38", "30", "0x00000002", "8.8.8.8"], "{text}");
             }
-            Err(error) => eprintln!("skipped: no tshark to ask ({error})"),
+            Err(error) => testing::skipped(format!("tshark can't be run: {error}")),
         }
     }
 
@@ -304,8 +304,7 @@ mod tests {
     fn a_full_disk_is_told_and_counted() {
         // Every write to it fails as on a full disk.
         let Ok(file) = OpenOptions::new().write(true).open("/dev/full") else {
-            eprintln!("skipped: no /dev/full");
-            return;
+            return testing::skipped("there is no /dev/full");
         };
         let octets = udp(72);
         let copy = Captured { time: tables::Nanos(5), uplink: true, length: 100, octets: &octets };
