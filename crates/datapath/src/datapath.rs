@@ -429,7 +429,13 @@ impl<F: Frame> Datapath<F> {
         let Burst { frames, metas, lookups, .. } = burst;
         for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(frames.drain(..))) {
             let lookup = lookups.get(at).and_then(Option::as_ref);
-            if let Err(frame) = self.serve_one(cx, meta, lookup, frame) {
+            // Its record has said no to the first of them already, unless that was left for its mirrors' sake.
+            let unserved = if at == served && !self.is_mirrored(meta) {
+                Err(frame)
+            } else {
+                self.serve_one(cx, meta, lookup, frame)
+            };
+            if let Err(frame) = unserved {
                 if lookup.is_some_and(|lookup| lookup.rule == NO_RULE) && !cx.admits_stranger() {
                     self.counters.drop(Reason::NewFlowInOverload);
                 } else {

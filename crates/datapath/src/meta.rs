@@ -107,6 +107,13 @@ impl Meta {
     };
 }
 
+/// A UE's packet in its frame.
+#[inline(always)]
+pub(crate) fn packet_of<'a>(frame: &'a [u8], meta: &Meta) -> &'a [u8] {
+    let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
+    frame.get(place).unwrap_or_default()
+}
+
 /// The destination of an IPv6 packet that was checked in parsing.
 pub(crate) fn destination6(frame: &[u8], inner: u16) -> u128 {
     let bytes = frame.get(inner as usize + 24..).and_then(|rest| rest.first_chunk::<16>());

@@ -1,7 +1,7 @@
 //! Telling a sender why its packet did not arrive: ICMP and ICMPv6 errors, as a router owes them (RFC 1812 §4.3, RFC 4443).
 
 use crate::datapath::Datapath;
-use crate::meta::{self, Kind, Meta, Translated};
+use crate::meta::{self, Kind, Meta, Translated, packet_of};
 use crate::network::net::HopId;
 use crate::network::{Context, make};
 use crate::stages::judge::Trouble;
@@ -33,8 +33,7 @@ impl<F: Frame> Datapath<F> {
         if !self.rates.icmp.allow(cx.now) {
             return;
         }
-        let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
-        let offending = frame.bytes().get(place).unwrap_or_default();
+        let offending = packet_of(frame.bytes(), meta);
         let sent = if meta.translated == Translated::No { Vec::new() } else { self.as_sent(meta, offending) };
         let offending = if meta.translated == Translated::No { offending } else { &sent };
         self.scratch.clear();

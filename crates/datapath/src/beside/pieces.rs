@@ -2,7 +2,7 @@
 
 use crate::Reason;
 use crate::datapath::Datapath;
-use crate::meta::Meta;
+use crate::meta::{Meta, packet_of};
 use crate::network::{Context, build};
 use crate::stages::parse::internal_header;
 use crate::state::fragment::{Piece, cut_ipv4, dissect, join};
@@ -51,9 +51,7 @@ impl<F: Frame> Datapath<F> {
         frame: &F,
         room: u16,
     ) -> Vec<(F, u16)> {
-        let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
-        let packet = frame.bytes().get(place).unwrap_or_default();
-        let fragments = cut_ipv4(packet, room as usize);
+        let fragments = cut_ipv4(packet_of(frame.bytes(), meta), room as usize);
         let count = fragments.len();
         let mut frames = Vec::with_capacity(count);
         for fragment in fragments {

@@ -37,7 +37,7 @@ mod tests;
 mod translate;
 
 pub(crate) use mapping::State;
-pub(crate) use path::{Ahead, Sought, leave, packet_of, peek};
+pub(crate) use path::{Ahead, Sought, leave, peek};
 pub use plan::{
     BLOCK_SIZES, Choice, Endpoint, Filtering, Logging, MAX_ADDRESSES, MAX_POOLS, Plan, PlanError, Protocol,
     Settings, Static, Timeouts,

@@ -6,7 +6,7 @@ use super::translate::{Content, Head, rewrite, rewrite_quote, rewrite_to_be_quot
 use super::{Ledger, State};
 use crate::Reason;
 use crate::datapath::Datapath;
-use crate::meta::{self, Kind, Meta, Translated};
+use crate::meta::{self, Kind, Meta, Translated, packet_of};
 use crate::network::Context;
 use crate::stages::burst::Burst;
 use crate::state::fragment::FirstFragments;
@@ -340,13 +340,6 @@ impl<F> crate::Shard<F> {
         let outside = state.outside_in_any(state.plan(), None, protocol, inside)?;
         Some(SocketAddrV4::new(outside.address.into(), outside.port))
     }
-}
-
-/// A UE's packet in its frame.
-#[inline(always)]
-pub(crate) fn packet_of<'a>(frame: &'a [u8], meta: &Meta) -> &'a [u8] {
-    let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
-    frame.get(place).unwrap_or_default()
 }
 
 #[inline(always)]

@@ -7,10 +7,11 @@
 use crate::Reason;
 use crate::command::Event;
 use crate::datapath::Datapath;
-use crate::meta::{self, Kind, Meta, NO_QFI};
+use crate::meta::{self, Kind, Meta, NO_QFI, packet_of};
 use crate::nat::Choice;
 use crate::network::Context;
 use crate::network::egress::Egress;
+use crate::network::peer::NO_PEER;
 use crate::stages::classify::classify;
 use crate::stages::ecn::Ecn;
 use crate::stages::serve::{self, Encapsulation, Routed};
@@ -19,13 +20,35 @@ use crate::state::flow::Lookup;
 use crate::state::origin::{SourceOf, are_all_uplink, source_of};
 use crate::state::record::flag;
 use crate::state::shard::Session;
+use crate::state::treatment::{Treatment, Tunnelled, treatment};
 use crate::state::waiting::Waiting;
 use io::{Frame, FramePool};
 use packet::{Dscp, Qfi};
-use session::rules::{Action, Destination, Forward, Rules};
+use session::rules::{Pdr, Rules};
 use session::{SessionRef, ShardId};
 use std::sync::Arc;
 use tables::{Colour, Nanos};
+
+/// A packet that is judged, and by what.
+struct Case<'a> {
+    meta: &'a Meta,
+    /// Shard and slot of its session.
+    place: (u16, u32),
+    rules: Arc<Rules>,
+    /// Its flow, if it was looked for.
+    lookup: Option<&'a Lookup>,
+    /// The SMF is told of it if it has to wait.
+    notify: bool,
+}
+
+/// The rule that matched.
+struct Found<'r> {
+    /// Its index among the session's.
+    index: u16,
+    pdr: &'r Pdr,
+    /// Whose address the packet comes from.
+    source: SourceOf,
+}
 
 /// Where a judged packet goes.
 enum Exit {
@@ -34,8 +57,13 @@ enum Exit {
         /// The rule leaves the outer header's DSCP to the operator's table.
         dscp_by_qfi: bool,
     },
-    Plain(Egress),
-    Ue,
+    Plain {
+        egress: Egress,
+        choice: Choice,
+    },
+    Ue {
+        choice: Choice,
+    },
 }
 
 /// Why a packet's sender is told that it did not arrive.
@@ -61,9 +89,10 @@ impl<F: Frame> Datapath<F> {
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
         lookup: Option<&Lookup>,
+        place: (u16, u32),
         frame: F,
     ) {
-        self.judge(cx, meta, lookup, frame, true);
+        self.judge(cx, meta, lookup, place, frame, true);
     }
 
     fn judge<P: FramePool<Frame = F>>(
@@ -71,211 +100,161 @@ impl<F: Frame> Datapath<F> {
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
         lookup: Option<&Lookup>,
-        mut frame: F,
+        place: (u16, u32),
+        frame: F,
         notify: bool,
     ) {
-        let Some((shard, slot)) = self.session_slot(meta) else {
+        let Some(rules) = self.session(place).map(|session| Arc::clone(&session.rules)) else {
             self.counters.drop(Reason::NoRule);
             return;
         };
-        let Some(rules) = self.session(shard, slot).map(|session| Arc::clone(&session.rules)) else {
-            self.counters.drop(Reason::NoRule);
-            return;
-        };
-        let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
+        let case = Case { meta, place, rules, lookup, notify };
+        let verdict =
+            self.rule_for(cx.now, &case, &frame).and_then(|found| self.treat(cx, &case, found, frame));
+        if let Err(reason) = verdict {
+            self.refuse(meta, reason);
+        }
+    }
+
+    fn session(&self, (shard, slot): (u16, u32)) -> Option<&Session<F>> {
+        self.shards.get(shard as usize)?.as_deref()?.session(slot)
+    }
+
+    /// The rule that a packet matches, if its source may send such a packet.
+    fn rule_for<'c>(&mut self, now: Nanos, case: &'c Case<'_>, frame: &F) -> Result<Found<'c>, Reason> {
+        let Case { meta, rules, .. } = case;
         let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
         let source = match tunnel {
-            Some(_) => source_of(&rules, meta::inner_source(frame.bytes(), meta)),
+            Some(_) => source_of(rules, meta::inner_source(frame.bytes(), meta)),
             None => SourceOf::Ue,
         };
         // Where all rules of the tunnel are the UE's own, a stranger's packet is refused before it leaves a trace.
-        if source == SourceOf::Stranger && are_all_uplink(&rules, tunnel) {
-            self.refuse(meta, Reason::SpoofedSource);
-            return;
+        if source == SourceOf::Stranger && are_all_uplink(rules, tunnel) {
+            return Err(Reason::SpoofedSource);
         }
-        let packet = frame.bytes().get(place).unwrap_or_default();
-        let pdr_index = match classify(&rules, tunnel, meta, packet, &mut self.flows, cx.now) {
-            Ok(index) => index,
-            Err(reason) => {
-                self.refuse(meta, reason);
-                return;
-            }
-        };
-        let Some(pdr) = rules.pdrs.get(pdr_index as usize) else {
-            self.refuse(meta, Reason::NoRule);
-            return;
-        };
+        let index = classify(rules, tunnel, meta, packet_of(frame.bytes(), meta), &mut self.flows, now)?;
+        let pdr = rules.pdrs.get(usize::from(index)).ok_or(Reason::NoRule)?;
         // A tunnel may serve rules of both directions: then it is the rule that says whose packet this claims to be.
         let source = if pdr.source.is_uplink() { source } else { SourceOf::Ue };
         if source == SourceOf::Stranger {
-            self.refuse(meta, Reason::SpoofedSource);
-            return;
+            return Err(Reason::SpoofedSource);
         }
-        let forward = match rules.fars.get(pdr.far as usize).map(|far| far.action) {
-            Some(Action::Forward(forward)) => forward,
-            Some(Action::ForwardUnresolved) => {
-                self.refuse(meta, Reason::FarUnresolved);
-                return;
+        Ok(Found { index, pdr, source })
+    }
+
+    /// Does with a packet what its rule says.
+    fn treat<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        case: &Case<'_>,
+        found: Found<'_>,
+        mut frame: F,
+    ) -> Result<(), Reason> {
+        let Case { meta, place, ref rules, lookup, .. } = *case;
+        let Found { index, pdr, source } = found;
+        let treatment = treatment(rules, pdr);
+        match treatment {
+            Treatment::Drop => return Err(Reason::FarDrop),
+            Treatment::Unresolved => return Err(Reason::FarUnresolved),
+            Treatment::Buffer { notify, packets } => {
+                return self.buffer(cx, case, index, frame, packets, notify && case.notify);
             }
-            Some(Action::Buffer { notify: wanted, packets }) => {
-                let notify = wanted && notify;
-                self.buffer(cx, meta, frame, (shard, slot), pdr_index, packets, notify);
-                return;
+            // What never leaves a link is for the SMF only; what comes from nobody known is not routed.
+            Treatment::Tunnel(way) if source == SourceOf::Link && !way.to_smf => {
+                return Err(Reason::SpoofedSource);
             }
-            Some(Action::Drop) | None => {
-                self.refuse(meta, Reason::FarDrop);
-                return;
+            Treatment::Plain(_) if matches!(source, SourceOf::Link | SourceOf::Unknown) => {
+                return Err(Reason::SpoofedSource);
             }
-        };
-        let to_smf = forward.destination == Destination::CpFunction;
-        if (source == SourceOf::Link && !to_smf)
-            || (source == SourceOf::Unknown && forward.outer_header.is_none())
-        {
-            self.refuse(meta, Reason::SpoofedSource);
-            return;
+            Treatment::Tunnel(_) | Treatment::Plain(_) => {}
         }
         // The way out, and whether the packet may take it.
-        let (mut exit, room) = match self.exit(meta, &frame, &rules, pdr_index, forward, (shard, slot)) {
-            Ok(exit) => exit,
-            Err(reason) => {
-                self.refuse(meta, reason);
-                return;
-            }
-        };
+        let (mut exit, room) =
+            self.exit(meta, &frame, treatment, self.session(place).map(|it| it.peer(pdr.far)))?;
         let routed = match exit {
             Exit::Tunnel { .. } => meta.kind == Kind::Plain,
-            Exit::Plain(_) => true,
-            Exit::Ue => false,
+            Exit::Plain { .. } => true,
+            Exit::Ue { .. } => false,
         };
-        let Some(ecn) = Ecn::of(meta) else {
-            self.refuse(meta, Reason::CongestionNotEct);
-            return;
-        };
+        let ecn = Ecn::of(meta).ok_or(Reason::CongestionNotEct)?;
         if routed && !serve::ttl_allows(frame.bytes(), meta.inner, meta.v6) {
-            self.refuse(meta, Reason::TtlExpired);
             self.complain(cx, meta, &frame, Trouble::TimeExceeded);
-            return;
+            return Err(Reason::TtlExpired);
         }
         let too_big = meta.len > room;
         if too_big && !may_fragment(frame.bytes(), meta) {
-            self.refuse(meta, Reason::PacketTooBig);
             self.complain(cx, meta, &frame, Trouble::TooBig(room));
-            return;
+            return Err(Reason::PacketTooBig);
         }
-        let colour = match self.account(cx, meta, (shard, slot), &rules, pdr_index) {
-            Ok(colour) => colour,
-            Err(reason) => {
-                self.refuse(meta, reason);
-                return;
-            }
-        };
-        self.learn(cx.now, meta, lookup, &frame, shard, pdr_index);
+        let colour = self.account(cx, meta, place, rules, index)?;
+        self.learn(cx.now, meta, lookup, &frame, index);
         ecn.enter(frame.bytes_mut(), meta);
         let marking = &self.config.marking;
         match &mut exit {
             Exit::Tunnel { way, dscp_by_qfi } => {
                 way.tos = marking.outer(way.tos, *dscp_by_qfi, way.qfi(), colour) | ecn.field();
             }
-            Exit::Plain(_) => marking.inner(frame.bytes_mut(), meta, colour),
-            Exit::Ue => {}
-        }
-        if !matches!(exit, Exit::Tunnel { .. })
-            && let Err(reason) =
-                self.translate_out(cx, meta, (Choice::of(&forward), matches!(exit, Exit::Ue)), &mut frame)
-        {
-            self.refuse(meta, reason);
-            return;
+            Exit::Plain { choice, .. } => {
+                marking.inner(frame.bytes_mut(), meta, colour);
+                self.translate_out(cx, meta, (*choice, false), &mut frame)?;
+            }
+            Exit::Ue { choice } => self.translate_out(cx, meta, (*choice, true), &mut frame)?,
         }
         self.counters.forwarded(pdr.source.is_uplink(), meta.len, colour);
         if routed {
             serve::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }
         if self.is_mirrored(meta) {
-            let packet = meta.inner as usize..meta.inner as usize + meta.len as usize;
-            let packet = frame.bytes().get(packet).unwrap_or_default();
-            self.mirror(cx, meta, pdr.source.is_uplink(), packet);
+            self.mirror(cx, meta, pdr.source.is_uplink(), packet_of(frame.bytes(), meta));
         }
-        if too_big {
-            let fragments = self.cut(cx, meta, &frame, room);
-            if fragments.is_empty() {
-                self.counters.drop(Reason::NoBuffer);
-                return;
-            }
-            self.counters.consumed += 1;
-            for (fragment, length) in fragments {
-                let part = Meta { inner: 14, len: length, ..*meta };
-                self.leave(cx, &exit, &part, fragment);
-            }
-        } else {
+        if !too_big {
             self.leave(cx, &exit, meta, frame);
+            return Ok(());
         }
+        let fragments = self.cut(cx, meta, &frame, room);
+        if fragments.is_empty() {
+            self.counters.drop(Reason::NoBuffer);
+            return Ok(());
+        }
+        self.counters.consumed += 1;
+        for (fragment, length) in fragments {
+            let part = Meta { inner: 14, len: length, ..*meta };
+            self.leave(cx, &exit, &part, fragment);
+        }
+        Ok(())
     }
 
-    fn session(&self, shard: u16, slot: u32) -> Option<&Session<F>> {
-        self.shards.get(shard as usize)?.as_deref()?.session(slot)
-    }
-
-    /// The way that a FAR sends a packet, and the longest packet that may take it.
+    /// The way that a treatment sends a packet, and the longest packet that may take it. `peer`: the FAR's far end, by its number.
     fn exit(
         &self,
         meta: &Meta,
         frame: &F,
-        rules: &Rules,
-        pdr: u16,
-        forward: Forward,
-        (shard, slot): (u16, u32),
+        treatment: Treatment,
+        peer: Option<u16>,
     ) -> Result<(Exit, u16), Reason> {
-        let Some(outer) = forward.outer_header else {
-            if forward.destination == Destination::CpFunction {
-                return Err(Reason::NoRoute);
+        let way = match treatment {
+            Treatment::Tunnel(way) => way,
+            Treatment::Plain(choice) => {
+                return match self.route(frame.bytes(), meta, choice.instance)? {
+                    // A downlink rule that sends packets back to where they came from would do so for ever.
+                    Routed::Ue if meta.kind == Kind::Plain => Err(Reason::NoRoute),
+                    Routed::Ue if self.are_apart(frame.bytes(), meta) => Err(Reason::UeToUe),
+                    Routed::Ue => Ok((Exit::Ue { choice }, u16::MAX)),
+                    Routed::Out(egress) => Ok((Exit::Plain { egress, choice }, egress.mtu)),
+                };
             }
-            return match self.route(frame.bytes(), meta, forward.instance)? {
-                // A downlink rule that sends packets back to where they came from would do so for ever.
-                Routed::Ue if meta.kind == Kind::Plain => Err(Reason::NoRoute),
-                Routed::Ue if self.are_apart(frame.bytes(), meta) => Err(Reason::UeToUe),
-                Routed::Ue => Ok((Exit::Ue, u16::MAX)),
-                Routed::Out(egress) => {
-                    let mtu = egress.mtu;
-                    Ok((Exit::Plain(egress), mtu))
-                }
-            };
+            Treatment::Drop | Treatment::Unresolved | Treatment::Buffer { .. } => {
+                return Err(Reason::FarDrop);
+            }
         };
-        let far = rules.pdrs.get(pdr as usize).map_or(u16::MAX, |pdr| pdr.far);
-        let index =
-            self.session(shard, slot).map_or(crate::network::peer::NO_PEER, |session| session.peer(far));
-        let peer = self.network.peers.get(index).ok_or(Reason::TooManyPeers)?;
+        let number = peer.unwrap_or(NO_PEER);
+        let peer = self.network.peers.get(number).ok_or(Reason::TooManyPeers)?;
         let egress = peer.egress.as_ref().ok_or(Reason::NoRoute)?;
-        let qers = || {
-            let indices = rules.pdrs.get(pdr as usize).map_or(&[][..], |pdr| &pdr.qers);
-            indices.iter().filter_map(|qer| rules.qers.get(*qer as usize))
-        };
-        let mut flags = 0;
-        if forward.destination != Destination::CpFunction {
-            flags |= flag::CONTAINER;
-        }
-        let to_access = forward.destination == Destination::Access;
-        if to_access {
-            flags |= flag::TO_ACCESS;
-        }
-        if qers().any(|qer| qer.reflective) {
-            flags |= flag::REFLECTIVE;
-        }
-        let qfi = rules.pdrs.get(pdr as usize).and_then(|pdr| rules.marking(pdr));
-        if qfi.is_some() {
-            flags |= flag::MARK;
-        }
-        let carried = self.config.marking.carried(meta);
-        let way = Encapsulation {
-            peer: index,
-            teid: outer.teid.0,
-            tos: forward.transport_marking.map_or(0, Dscp::to_tos),
-            container: serve::container(flags, qfi.map_or(0, Qfi::get), meta, carried),
-            paging_policy: if to_access { qers().find_map(|qer| qer.paging_policy) } else { None },
-        };
+        let Tunnelled { teid, flags, qfi, tos, paging_policy, .. } = way;
+        let container = serve::container(flags, qfi, meta, self.config.marking.carried(meta));
+        let way = Encapsulation { peer: number, teid, tos, container, paging_policy };
         let room = serve::room(egress, &peer.outer, &way);
-        let dscp_by_qfi =
-            forward.transport_marking.is_none() && forward.destination != Destination::CpFunction;
-        Ok((Exit::Tunnel { way, dscp_by_qfi }, room))
+        Ok((Exit::Tunnel { way, dscp_by_qfi: flags & flag::DSCP_BY_QFI != 0 }, room))
     }
 
     fn leave<P: FramePool<Frame = F>>(
@@ -287,8 +266,8 @@ impl<F: Frame> Datapath<F> {
     ) {
         match exit {
             Exit::Tunnel { way, .. } => self.encapsulate(cx, way, frame, meta.inner, meta.len),
-            Exit::Plain(egress) => self.send_plain(cx, egress, frame, meta),
-            Exit::Ue => {
+            Exit::Plain { egress, .. } => self.send_plain(cx, egress, frame, meta),
+            Exit::Ue { .. } => {
                 if serve::internalise(&mut frame, meta) {
                     self.arisen.push(frame);
                 } else {
@@ -337,8 +316,8 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Enters the flow of a packet that passed, so that those that follow are spared all this.
-    fn learn(&mut self, now: Nanos, meta: &Meta, lookup: Option<&Lookup>, frame: &F, shard: u16, pdr: u16) {
-        let Some(Some(shard)) = self.shards.get_mut(shard as usize) else { return };
+    fn learn(&mut self, now: Nanos, meta: &Meta, lookup: Option<&Lookup>, frame: &F, pdr: u16) {
+        let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize) else { return };
         let lookup = match lookup {
             Some(lookup) => *lookup,
             // A packet that waited.
@@ -385,19 +364,19 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Keeps a packet until the SMF says what becomes of it.
-    #[expect(clippy::too_many_arguments, reason = "everything that judging the packet found out")]
     fn buffer<P>(
         &mut self,
         cx: &mut Context<'_, F, P>,
-        meta: &Meta,
-        frame: F,
-        (shard, slot): (u16, u32),
+        case: &Case<'_>,
         pdr_index: u16,
+        frame: F,
         packets: u16,
         notify: bool,
-    ) {
-        let Some(shard) = self.shards.get_mut(shard as usize).and_then(Option::as_deref_mut) else { return };
-        let Some(session) = shard.session_mut(slot) else { return };
+    ) -> Result<(), Reason> {
+        let Case { meta, place: (shard, slot), .. } = *case;
+        let shard =
+            self.shards.get_mut(shard as usize).and_then(Option::as_deref_mut).ok_or(Reason::NoRule)?;
+        let session = shard.session_mut(slot).ok_or(Reason::NoRule)?;
         // The SMF is told even if the packet finds no room: the UE is to be paged all the same.
         if notify
             && let Some(state) = session.books.pdrs.get_mut(pdr_index as usize)
@@ -415,14 +394,13 @@ impl<F: Frame> Datapath<F> {
             });
         }
         if session.waiting.len() >= packets as usize {
-            self.refuse(meta, Reason::BufferFull);
-        } else if let Some(place) = self.config.buffered.take() {
-            session.waiting.push_back(Waiting { meta: *meta, frame, _place: place });
-            shard.buffered += 1;
-            self.counters.buffered += 1;
-        } else {
-            self.refuse(meta, Reason::BufferExhausted);
+            return Err(Reason::BufferFull);
         }
+        let place = self.config.buffered.take().ok_or(Reason::BufferExhausted)?;
+        session.waiting.push_back(Waiting { meta: *meta, frame, _place: place });
+        shard.buffered += 1;
+        self.counters.buffered += 1;
+        Ok(())
     }
 
     /// New rules are in force: judges the waiting packets again, in order, or discards them.
@@ -438,8 +416,8 @@ impl<F: Frame> Datapath<F> {
         shard.buffered -= waiting.len() as u32;
         for Waiting { meta, frame, .. } in waiting {
             self.counters.buffered -= 1;
-            let there = self.session_slot(&meta) == Some((place.shard.index() as u16, place.slot));
-            if discard || !there {
+            let at = (place.shard.index() as u16, place.slot);
+            if discard || self.session_slot(&meta) != Some(at) {
                 self.counters.drop(Reason::BufferDiscarded);
                 if let Some(session) =
                     self.shard_mut(place.shard).and_then(|shard| shard.session_mut(place.slot))
@@ -447,7 +425,7 @@ impl<F: Frame> Datapath<F> {
                     session.drop(Reason::BufferDiscarded);
                 }
             } else {
-                self.judge(cx, &meta, None, frame, false);
+                self.judge(cx, &meta, None, at, frame, false);
             }
         }
     }

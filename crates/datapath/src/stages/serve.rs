@@ -6,8 +6,8 @@
 use crate::Reason;
 use crate::counters::Traffic;
 use crate::datapath::Datapath;
-use crate::meta::{Kind, Meta, NO_QFI, destination6, inner_destination, inner_source};
-use crate::nat::{self, packet_of};
+use crate::meta::{Kind, Meta, NO_QFI, destination6, inner_destination, inner_source, packet_of};
+use crate::nat;
 use crate::network::egress::{Egress, Link};
 use crate::network::near;
 use crate::network::net::{HopId, NetView};
@@ -353,9 +353,8 @@ impl<F: Frame> Datapath<F> {
         lookup: Option<&Lookup>,
         frame: F,
     ) {
-        let shard = self.shards.get(meta.shard as usize).and_then(Option::as_deref);
-        if shard.is_some_and(|shard| shard.record(meta).is_some()) {
-            self.ask(cx, meta, lookup, frame);
+        if let Some(place) = self.session_slot(meta) {
+            self.ask(cx, meta, lookup, place, frame);
         } else if meta.kind == Kind::Tunnel {
             self.unknown_teid(cx, meta, &frame);
         } else {

@@ -10,9 +10,9 @@
 use crate::Reason;
 use crate::state::police::{self, Meters, Policers, limited_qers, meter_of};
 use crate::state::record::{Record, coarse, flag, from_coarse};
-use session::rules::{Action, Rules, Urr, VolumeLimit};
+use crate::state::treatment::gates_are_open;
+use session::rules::{Rules, Urr, VolumeLimit};
 use session::usage::{Trigger, Usage, Volume};
-use std::sync::Arc;
 use tables::{Colour, Nanos};
 
 /// The largest credit: a record's packet and byte counts fit 32 bits, and nobody waits more than this for its books.
@@ -287,13 +287,8 @@ impl Books {
                 return Err(Reason::QuotaExhausted);
             }
         }
-        for qer in &pdr.qers {
-            if let Some(rule) = rules.qers.get(*qer as usize) {
-                let open = if uplink { rule.uplink_open } else { rule.downlink_open };
-                if !open {
-                    verdict = Err(Reason::GateClosed);
-                }
-            }
+        if !gates_are_open(rules, pdr) {
+            verdict = Err(Reason::GateClosed);
         }
         if verdict.is_ok() {
             let numbers = police::numbers(rules, pdr_index, uplink, 0, 0);
@@ -454,15 +449,3 @@ pub fn unfold(rules: &Rules, meters: &[Meters], record: &mut Record) {
         record.meter = meter_of(meters, qer, uplink);
     }
 }
-
-/// Whether a rule forwards and its gates are open: what a record can do by itself.
-pub fn forwards(rules: &Rules, pdr: &session::rules::Pdr) -> bool {
-    let uplink = pdr.source.is_uplink();
-    let open = pdr.qers.iter().all(|qer| {
-        rules.qers.get(*qer as usize).is_none_or(|q| if uplink { q.uplink_open } else { q.downlink_open })
-    });
-    open && rules.fars.get(pdr.far as usize).is_some_and(|far| matches!(far.action, Action::Forward(_)))
-}
-
-/// Shared by the session and its books.
-pub type SharedRules = Arc<Rules>;

@@ -1,14 +1,13 @@
 //! How rules become records: what of a session's rules a packet needs, a cache line each.
 
-use crate::nat::Choice;
-use crate::state::account::forwards;
 use crate::state::directory::upper_half;
 use crate::state::flow;
 use crate::state::police::{self, Meters, limited_qers};
 use crate::state::record::{MAX_METERS, NO_METER, Record, flag};
 use crate::state::rules::{candidates, only_link_local, tunnel_of};
 use crate::state::shard::Session;
-use session::rules::{Action, Destination, Tunnel};
+use crate::state::treatment::{Treatment, Tunnelled, gates_are_open, treatment};
+use session::rules::Tunnel;
 
 /// The record for a tunnel, or (`None`) for the session's addresses; and whether its meter is shared with packets that the
 /// session classifies. The session's rule records are made already.
@@ -123,8 +122,7 @@ fn serves_alone<F>(
 fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<Record> {
     let rules = &*session.rules;
     let pdr = rules.pdrs.get(index as usize)?;
-    let Action::Forward(forward) = rules.fars.get(pdr.far as usize)?.action else { return None };
-    if !forwards(rules, pdr) {
+    if !gates_are_open(rules, pdr) {
         return None;
     }
     record.pdr = index;
@@ -132,33 +130,16 @@ fn with_way<F>(session: &Session<F>, mut record: Record, index: u16) -> Option<R
     if pdr.source.is_uplink() {
         record.flags |= flag::UPLINK;
     }
-    let qers = || pdr.qers.iter().filter_map(|qer| rules.qers.get(*qer as usize));
-    let Some(outer) = forward.outer_header else {
-        record.set_choice(Choice::of(&forward));
-        return (forward.destination != Destination::CpFunction).then_some(record);
-    };
-    if qers().any(|qer| qer.paging_policy.is_some()) {
-        return None;
-    }
-    record.flags |= flag::OUTER;
-    record.remote_teid = outer.teid.0;
-    record.peer = session.peer(pdr.far);
-    if forward.destination != Destination::CpFunction {
-        record.flags |= flag::CONTAINER;
-    }
-    if forward.destination == Destination::Access {
-        record.flags |= flag::TO_ACCESS;
-        if qers().any(|qer| qer.reflective) {
-            record.flags |= flag::REFLECTIVE;
+    match treatment(rules, pdr) {
+        Treatment::Plain(choice) => record.set_choice(choice),
+        Treatment::Tunnel(Tunnelled { teid, flags, qfi, tos, paging_policy: None, .. }) => {
+            record.flags |= flag::OUTER | flags;
+            record.remote_teid = teid;
+            record.peer = session.peer(pdr.far);
+            record.tos = tos;
+            record.qfi = qfi;
         }
-    }
-    record.tos = forward.transport_marking.map_or(0, packet::Dscp::to_tos);
-    if forward.transport_marking.is_none() && forward.destination != Destination::CpFunction {
-        record.flags |= flag::DSCP_BY_QFI;
-    }
-    if let Some(qfi) = rules.marking(pdr) {
-        record.flags |= flag::MARK;
-        record.qfi = qfi.get();
+        _ => return None,
     }
     Some(record)
 }

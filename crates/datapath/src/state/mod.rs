@@ -21,4 +21,5 @@ pub(crate) mod rules;
 pub(crate) mod runs;
 pub(crate) mod shard;
 pub mod slice;
+pub(crate) mod treatment;
 pub(crate) mod waiting;

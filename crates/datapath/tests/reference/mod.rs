@@ -411,7 +411,9 @@ impl Reference {
                 let said = forward.transport_marking.map(packet::Dscp::to_tos);
                 Way::Tunnel(outer, put, said.or(by_qfi).unwrap_or(0))
             }
-            None if forward.destination == Destination::CpFunction => return self.drop(key, Reason::NoRoute),
+            None if forward.destination == Destination::CpFunction => {
+                return self.drop(key, Reason::FarUnresolved);
+            }
             None if self.world.own.contains(&destination) => return self.drop(key, Reason::OwnAddress),
             None if is_no_host(destination) || self.is_everybody(destination) => {
                 return self.drop(key, Reason::MartianDestination);
