@@ -1,6 +1,6 @@
 //! How the program ends. `docs/cli.md` tells users the same.
 
-use control::config::LoadError;
+use config::LoadError;
 use std::process::ExitCode;
 
 /// The exit codes of every command.
@@ -78,7 +78,7 @@ pub enum Why {
     /// One sentence.
     Sentence(String),
     /// A configuration with its problems.
-    Configuration(Box<control::config::Report>),
+    Configuration(Box<config::Report>),
     /// Nothing: it has been told already, before the results.
     Told,
 }

@@ -1,7 +1,7 @@
 //! Tells what went wrong: drawn with the lines in question on a terminal, as plain text elsewhere.
 
 use crate::exit::{Failure, Why};
-use control::config::{Place, Problem, Report, printable};
+use config::{Place, Problem, Report, printable};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn drawings_give_a_terminal_no_orders() {
         let shown = |text: &str| {
-            let report = control::config::parse("upf\u{1b}.toml", text, &[], &[]).unwrap_err();
+            let report = config::parse("upf\u{1b}.toml", text, &[], &[]).unwrap_err();
             let drawn = drawn(&report, GraphicalTheme::unicode_nocolor());
             assert!(!drawn.contains(|c: char| c.is_control() && c != '\n'), "{drawn:?}");
             drawn
@@ -151,7 +151,7 @@ mod tests {
     fn drawings_point_at_the_line() {
         let text = "[n4]\nlisten = \"192.0.2.1:8805\"\nt1 = \"1ms\"\n\n[[pool]]\nipv4 = [\"10.0.0.0/16\", \"10.0.0.0/17\"]\n";
         let set = ["node.name=x".to_owned(), "log.filter=loud".to_owned()];
-        let report = control::config::parse("upf.toml", text, &[], &set).unwrap_err();
+        let report = config::parse("upf.toml", text, &[], &set).unwrap_err();
         insta::assert_snapshot!(drawn(&report, GraphicalTheme::unicode_nocolor()));
     }
 }

@@ -4,11 +4,12 @@
 #[cfg(feature = "dpdk")]
 mod signals;
 
-use control::ctl::*;
+use api::*;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use upf::{CtlBackend, CtlServer, Timeouts};
 
 fn millrace(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
@@ -97,7 +98,7 @@ fn a_wrong_file_ends_with_2_and_the_line() {
 #[test]
 fn environment_and_set_come_over_the_file() {
     let directory = Directory::new("layers");
-    let file = directory.file(control::config::EXAMPLE);
+    let file = directory.file(config::EXAMPLE);
     let check = |args: &[&str]| {
         let mut command = millrace(&["run", "--check", "-c", &file]);
         command.args(args).env("MILLRACE_NODE__ID", "192.0.2.77");
@@ -132,7 +133,7 @@ fn what_is_not_there_and_what_is_not_a_command() {
 #[cfg(feature = "dpdk")]
 fn memory_that_no_machine_has_is_refused_with_the_place_and_the_remedy() {
     let directory = Directory::new("memory");
-    let file = directory.file(control::config::EXAMPLE);
+    let file = directory.file(config::EXAMPLE);
     let set = ["limits.buffered-packets=16777216", "port.access.mtu=9600", "workers.memory=no-huge"];
     let mut args = vec!["run", "--check", "-c", &file];
     set.iter().for_each(|set| args.extend(["--set", set]));

@@ -3,8 +3,8 @@
 //! `UPDATE_DOCS=1 cargo test --test docs` writes them anew.
 #![allow(clippy::unwrap_used)]
 
-use control::n4::N4Counters;
 use datapath::Reason;
+use n4::N4Counters;
 use pfcp::node::NodeCounters;
 use std::fmt::Write;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn counters() {
          Messages and associations (`pfcp::node::NodeCounters`).\n\n\
          {}\n\
          ## Sessions and reports\n\n\
-         What session requests led to (`control::n4::N4Counters`).\n\n\
+         What session requests led to (`n4::N4Counters`).\n\n\
          {}\n\
          This page is written from the two structures by `{HOW}`.\n",
         table("counter", rows(node.each().collect())),

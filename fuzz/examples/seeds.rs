@@ -183,7 +183,7 @@ fn after_sessions(step: &[u8], count: u64, length: usize) -> Vec<Vec<u8>> {
 }
 
 fn configurations() -> Vec<Vec<u8>> {
-    let example = control::config::EXAMPLE;
+    let example = config::EXAMPLE;
     let plain: String = example.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
     let overrides =
         format!("{plain}\n#####\nn4.listen=127.0.0.1:8805\nport.0.mtu=9000\n#####\nLOG__LEVEL=debug\n");

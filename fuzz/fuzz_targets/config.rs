@@ -1,7 +1,6 @@
 //! Configuration: arbitrary TOML, environment and arguments. Never a panic, and whatever is wrong can be told.
 #![no_main]
 
-use control::config;
 use libfuzzer_sys::fuzz_target;
 
 /// Parts the file, `--set` arguments and the environment.

@@ -1,7 +1,7 @@
 //! The control socket's lines: requests as the server reads them, answers as the client reads them.
 #![no_main]
 
-use control::ctl::{Answer, Request};
+use api::{Answer, Request};
 use libfuzzer_sys::fuzz_target;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;

@@ -1,8 +1,8 @@
 //! The whole UPF without sockets: SMFs' datagrams (right, damaged, repeated, other SMFs' sessions), packets, shard moves, changes of what
-//! is translated, and time in any order, through `control::n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
+//! is translated, and time in any order, through `n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
 #![no_main]
 
-use control::n4::{N4, Order, WallClock};
+use n4::{N4, Order, WallClock};
 use datapath::{CheckSource, Event};
 use fuzz::user_plane::{self, FAR_ENDS, UserPlane};
 use fuzz::{Input, requests, traffic};

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::{output, report};
 use clap::Subcommand;
-use control::config::{self, Config};
+use config::{self, Config};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -4,11 +4,11 @@ use super::config::{Overrides, confirm, load};
 use crate::exit::{Exit, Failure};
 use crate::log::{self, Levels, Verbosity};
 use crate::output;
-use control::config::Config;
+use config::Config;
 #[cfg(feature = "dpdk")]
-use control::config::Wrong;
-use control::upf::{Options, Upf, UpfError};
+use config::Wrong;
 use std::path::PathBuf;
+use upf::{Options, Upf, UpfError};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -47,13 +47,13 @@ pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
 
 /// Takes over what can be changed while the UPF runs, or says why not.
 #[cfg(feature = "dpdk")]
-fn reload(file: &std::path::Path, overrides: &Overrides, backend: &control::upf::Backend, levels: &Levels) {
+fn reload(file: &std::path::Path, overrides: &Overrides, backend: &upf::Backend, levels: &Levels) {
     let read = load(file, overrides).and_then(|config| {
         for warning in config.warnings() {
             tracing::warn!("{warning}");
         }
         let filter = config.log.filter.clone();
-        let refused = |error: control::ctl::CtlError| Failure::new(Exit::Failed, error.to_string());
+        let refused = |error: api::CtlError| Failure::new(Exit::Failed, error.to_string());
         Ok((backend.reload(config).map_err(refused)?, filter))
     });
     let (reloaded, filter) = match read {
@@ -68,7 +68,7 @@ fn reload(file: &std::path::Path, overrides: &Overrides, backend: &control::upf:
         Ok(Some(fixed)) => tracing::info!("log.filter has no effect: {fixed} comes before it"),
         Err(error) => tracing::error!("log.filter: {error}"),
     }
-    let control::upf::Reloaded { changed, restart, shut_out } = reloaded;
+    let upf::Reloaded { changed, restart, shut_out } = reloaded;
     let listed = |names: &[&str]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     tracing::info!(changed = listed(&changed), "SIGHUP: the configuration was read anew");
     if !restart.is_empty() {
@@ -81,7 +81,7 @@ fn reload(file: &std::path::Path, overrides: &Overrides, backend: &control::upf:
 
 /// Says where workers would run on this machine, and what is wrong with that.
 fn confirm_cores(config: &Config) -> Result<(), Failure> {
-    let placed = control::upf::cores::place(config, engine::topology::SYSFS.as_ref());
+    let placed = upf::cores::place(config, engine::topology::SYSFS.as_ref());
     let placed = placed.map_err(|error| Failure::new(Exit::Usage, error))?;
     output::text(&placed.to_string())
 }
@@ -117,14 +117,14 @@ fn serve(config: &Config, args: &Args, levels: Levels) -> Result<(), Failure> {
         }
         ports.push(opened);
     }
-    for address in control::kernel::shared_addresses(config, control::kernel::PROC_NET.as_ref()) {
+    for address in upf::kernel::shared_addresses(config, upf::kernel::PROC_NET.as_ref()) {
         tracing::warn!(
             "the kernel has {address} too, and answers packets to it: each G-PDU with an ICMP error. `ip address show to \
              {address}` says where, `ip address del` takes it away"
         );
     }
     DpdkPort::connect(&mut ports);
-    if config.offload.mode != control::config::OffloadMode::Off {
+    if config.offload.mode != config::OffloadMode::Off {
         ports.iter().for_each(log_flows);
     }
     let registrar = eal.clone();
@@ -191,7 +191,7 @@ fn failure(error: &UpfError) -> Failure {
 /// Packets that each port's pool must have: those in its queues, what is buffered for UEs, what waits for any port to be sent, and some
 /// in hand; and beside all these, the share that workers may hold back.
 #[cfg(feature = "dpdk")]
-fn frames(config: &Config, port: &control::config::Port) -> u32 {
+fn frames(config: &Config, port: &config::Port) -> u32 {
     let descriptors =
         u32::from(port.queues) * (u32::from(port.rx_descriptors) + u32::from(port.tx_descriptors));
     let steered = config.qos.steering.extra_queues(port.queues) as u32 * u32::from(port.rx_descriptors);
@@ -199,11 +199,11 @@ fn frames(config: &Config, port: &control::config::Port) -> u32 {
     let workers = u32::from(config.workers.workers());
     let waiting = waiting.saturating_add(256).saturating_mul(workers);
     let needed = waiting.saturating_add(descriptors + steered + config.limits.buffered_packets + 4_096);
-    needed.saturating_add(needed / (control::upf::HELD_SHARE as u32 - 1))
+    needed.saturating_add(needed / (upf::HELD_SHARE as u32 - 1))
 }
 
 #[cfg(feature = "dpdk")]
-fn device_spec(config: &Config, port: &control::config::Port) -> dpdk::DeviceSpec {
+fn device_spec(config: &Config, port: &config::Port) -> dpdk::DeviceSpec {
     dpdk::DeviceSpec {
         bond: port.bond.as_ref().map(bond),
         queues: port.queues,
@@ -219,14 +219,14 @@ fn device_spec(config: &Config, port: &control::config::Port) -> dpdk::DeviceSpe
 
 /// Whether any interface of a port is a VLAN.
 #[cfg(feature = "dpdk")]
-fn has_tags(config: &Config, port: &control::config::Port) -> bool {
-    let of = |interface: &control::config::Interface| config.ports.get(interface.port).map(|port| &port.name);
+fn has_tags(config: &Config, port: &config::Port) -> bool {
+    let of = |interface: &config::Interface| config.ports.get(interface.port).map(|port| &port.name);
     config.interfaces.iter().any(|interface| interface.vlan.is_some() && of(interface) == Some(&port.name))
 }
 
 #[cfg(feature = "dpdk")]
-fn bond(bond: &control::config::Bond) -> dpdk::bond::Bond {
-    use control::config::{BondMode, BondTimeout, BondTransmit};
+fn bond(bond: &config::Bond) -> dpdk::bond::Bond {
+    use config::{BondMode, BondTimeout, BondTransmit};
     use dpdk::bond::{Mode, Timeout, Transmit};
 
     dpdk::bond::Bond {
@@ -256,7 +256,7 @@ fn buffer_bytes(config: &Config, buffered: u32) -> u64 {
     let mut config = config.clone();
     config.limits.buffered_packets = buffered;
     // Headroom, private data and alignment come to less than 800 bytes a buffer.
-    let bytes = |port: &control::config::Port| {
+    let bytes = |port: &config::Port| {
         // For LACP's own packets, each member of a port has about a kilobyte per transmit descriptor.
         let members = port.bond.as_ref().map_or(0, |bond| bond.members.len() as u64);
         let descriptors = u64::from(port.queues) * u64::from(port.tx_descriptors) + 256;
@@ -268,9 +268,9 @@ fn buffer_bytes(config: &Config, buffered: u32) -> u64 {
 /// What of the memory that is taken at the start there is no room for, if anything: the key to change, and what to say.
 #[cfg(feature = "dpdk")]
 fn exceeds(config: &Config, room: &crate::memory::Room) -> Option<(&'static [&'static str], Wrong)> {
-    use control::config::Memory;
+    use config::Memory;
 
-    let flow = u64::from(control::upf::BYTES_PER_FLOW);
+    let flow = u64::from(upf::BYTES_PER_FLOW);
     let wrong = |what, bytes: u64, available: u64, remedy| Wrong::Memory {
         what,
         megabytes: bytes >> 20,
@@ -314,9 +314,9 @@ fn exceeds(config: &Config, room: &crate::memory::Room) -> Option<(&'static [&'s
 
 #[cfg(feature = "dpdk")]
 fn eal_config(config: &Config) -> dpdk::EalConfig {
-    use control::config::Memory;
+    use config::Memory;
 
-    let names = |port: &control::config::Port| match &port.bond {
+    let names = |port: &config::Port| match &port.bond {
         Some(bond) => bond.members.iter().map(ToString::to_string).collect(),
         None => vec![port.device.to_string()],
     };
@@ -343,7 +343,7 @@ mod tests {
     fn memory_that_is_not_there_is_refused_with_what_would_fit() {
         let config = |set: &[&str]| {
             let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
-            control::config::parse("example", control::config::EXAMPLE, &[], &set).unwrap()
+            config::parse("example", config::EXAMPLE, &[], &set).unwrap()
         };
         let room = Room { ordinary: 4 << 30, says: "the test".into(), huge: 0 };
         assert!(exceeds(&config(&[]), &room).is_none());

@@ -3,7 +3,7 @@
 
 use crate::machine::Machine;
 use crate::rig::{self, Rig, RigError};
-use control::ctl::{CtlBackend, DropLine};
+use api::DropLine;
 use engine::WorkerReport;
 use loadgen::facts::SessionMix;
 use loadgen::habits::Shape;
@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tables::Nanos;
 use tables::clock::Tsc;
+use upf::CtlBackend;
 
 /// gNBs that the sessions are spread over.
 const GNBS: u16 = 8;

@@ -7,7 +7,7 @@ use crate::jitter::Fitness;
 use crate::published::Document;
 use crate::report::{Measured, Param, figure};
 use crate::svg::escaped;
-use control::upf::calendar;
+use pfcp::calendar;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

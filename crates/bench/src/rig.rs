@@ -5,8 +5,6 @@
 //!                              | N4 127.0.0.1
 //! ```
 
-use control::config;
-use control::upf::{Backend, Options, Upf, UpfError};
 use engine::WorkerReport;
 use io::mem::{MemConfig, MemError, MemNic, MemWire, RssMode};
 use loadgen::facts::Network;
@@ -15,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use upf::{Backend, Options, Upf, UpfError};
 
 /// The UPF's address on N3.
 pub const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -162,7 +161,7 @@ mod tests {
     fn the_built_in_configuration_is_right() {
         for (workers, sessions) in [(1, 1), (4, 10_000), (2, 2_000_000)] {
             let text = super::configuration(workers, sessions);
-            super::config::parse("built-in", &text, &[], &[]).map_err(|report| report.to_string()).unwrap();
+            config::parse("built-in", &text, &[], &[]).map_err(|report| report.to_string()).unwrap();
         }
     }
 }

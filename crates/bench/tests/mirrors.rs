@@ -1,12 +1,10 @@
 //! Mirrors and the flow log, from `ctl` to the wire and to the disk: a whole UPF on in-memory ports, with a session that an SMF
 //! established.
 
-use control::config;
-use control::ctl::{
-    CtlBackend, ErrorCode, FlowMarksRequest, MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection,
-    SessionQuery, SessionSelector,
+use api::{
+    ErrorCode, FlowMarksRequest, MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection, SessionQuery,
+    SessionSelector,
 };
-use control::upf::{Backend, Options, Upf};
 use io::Frame;
 use io::mem::{MemConfig, MemFrame, MemNic, MemWire};
 use loadgen::facts::SessionFacts;
@@ -18,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use upf::{Backend, CtlBackend, Options, Upf};
 
 const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 const HOST: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
@@ -202,7 +201,7 @@ fn a_session_is_found_by_what_its_smf_said() {
     assert_eq!((all.total, all.sessions.len()), (1, 1));
     let line = all.sessions[0].clone();
     assert_eq!((line.network_instance.as_str(), line.ue_ipv4), ("internet", Some(rig.ue())));
-    let teid = control::ctl::TeidText(rig.session.ul_teid.0);
+    let teid = api::TeidText(rig.session.ul_teid.0);
     let found = [
         SessionQuery { network_instance: Some("Internet".into()), ..SessionQuery::default() },
         SessionQuery { teid: Some(teid), ..SessionQuery::default() },
@@ -214,7 +213,7 @@ fn a_session_is_found_by_what_its_smf_said() {
     }
     let not_found = [
         SessionQuery { network_instance: Some("intern".into()), ..SessionQuery::default() },
-        SessionQuery { teid: Some(control::ctl::TeidText(7)), ..SessionQuery::default() },
+        SessionQuery { teid: Some(api::TeidText(7)), ..SessionQuery::default() },
         SessionQuery { ue: Some(HOST.into()), ..SessionQuery::default() },
         SessionQuery { user: Some(String::new()), ..SessionQuery::default() },
         SessionQuery { peer: Some("smf.example.org".into()), ..SessionQuery::default() },

@@ -1,8 +1,6 @@
 //! Neighbours that never speak first, and a whole UPF of one, two and three workers that has to find them: any worker may receive
 //! the answer to any other's question.
 
-use control::config;
-use control::upf::{Options, Upf};
 use io::Frame;
 use io::mem::{MemConfig, MemFrame, MemNic, MemWire};
 use loadgen::facts::SessionFacts;
@@ -18,6 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use upf::{Options, Upf};
 
 const MACS: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2])];
 const HOST: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);

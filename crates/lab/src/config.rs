@@ -152,13 +152,12 @@ mod tests {
             assert_eq!(driver.to_string().parse(), Ok(driver));
             let xdp = driver == Driver::AfXdp;
             let text = toml(driver, 2, xdp, xdp, Path::new("/run/millrace/lab-x/ctl.sock"));
-            let config =
-                control::config::parse("lab", &text, &[], &[]).unwrap_or_else(|report| panic!("{report}"));
+            let config = config::parse("lab", &text, &[], &[]).unwrap_or_else(|report| panic!("{report}"));
             assert_eq!((config.ports.len(), config.interfaces.len(), config.routes.len()), (2, 2, 2));
             assert!(config.n4.allows(address::SMF_N4.into()) && !config.n4.allows(address::DN.into()));
             assert!(address::STORM_N4.iter().all(|&smf| config.n4.allows(smf.into()) == xdp));
             assert!(config.routes.iter().all(|route| config.interfaces[route.interface].name == "n6"));
-            assert_eq!(config.socket, Path::new("/run/millrace/lab-x/ctl.sock"));
+            assert_eq!(config.socket.as_deref(), Some(Path::new("/run/millrace/lab-x/ctl.sock")));
             assert_eq!(config.workers.workers(), 2);
             assert_eq!(config.nat.pools.len(), usize::from(driver == Driver::AfXdp));
         }

@@ -136,7 +136,7 @@ pub enum LabError {
     Storm(#[from] loadgen::storm::StormError),
     /// A question to the UPF's control socket.
     #[error(transparent)]
-    Ctl(#[from] control::ctl::CtlClientError),
+    Ctl(#[from] api::CtlClientError),
     /// A signal came before it was done.
     #[error("interrupted")]
     Interrupted,

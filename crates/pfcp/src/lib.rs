@@ -75,6 +75,7 @@
 //! on the way. Walk them with [`Ies`] instead, or take `rs-pfcp`, which the tests use as a judge.
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 pub mod cause;
 pub mod encode;
 pub mod error;

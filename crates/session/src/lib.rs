@@ -97,7 +97,7 @@
 //! # When not to use it
 //!
 //! It keeps no clock, sends nothing and knows no sockets: retransmission and associations are `pfcp`'s, timers and reports
-//! `control`'s, packets `datapath`'s. Ethernet and unstructured sessions, application detection, redirection and predefined
+//! `n4`'s, packets `datapath`'s. Ethernet and unstructured sessions, application detection, redirection and predefined
 //! rules are refused by name.
 //!
 //! # Contents

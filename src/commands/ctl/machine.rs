@@ -3,7 +3,7 @@
 use super::words::or_dash;
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
-use control::ctl::{PortLine, ScaleStatus, StagesLine, WorkerLine};
+use api::{PortLine, ScaleStatus, StagesLine, WorkerLine};
 use std::fmt::Write;
 
 /// Ports, their devices and what these do.
@@ -193,7 +193,7 @@ pub fn scale(status: &ScaleStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::ctl::*;
+    use api::*;
 
     #[test]
     fn ports_and_workers() {

@@ -1,8 +1,8 @@
 //! `millrace ctl mirror`: begin, list and end copies of packets.
 
 use crate::table::{Side, Table};
+use api::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection, SeidText};
 use clap::{Subcommand, ValueEnum};
-use control::ctl::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection, SeidText};
 use std::fmt::Write;
 use std::net::IpAddr;
 

@@ -10,9 +10,8 @@ mod words;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
+use api::*;
 use clap::Subcommand;
-use control::config::default_socket;
-use control::ctl::*;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
-use control::ctl::{Answer, CtlClient, N4Layer, N4Log, N4LogLine, N4LogQuery, N4Status, PeerLine, Request};
+use api::{Answer, CtlClient, N4Layer, N4Log, N4LogLine, N4LogQuery, N4Status, PeerLine, Request};
 use std::time::Duration;
 
 /// How often a UPF is asked for what is new.
@@ -191,7 +191,7 @@ pub fn status(status: &N4Status, all: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::ctl::{N4CounterLine, SeidText};
+    use api::{N4CounterLine, SeidText};
 
     #[test]
     fn associations_and_counters() {

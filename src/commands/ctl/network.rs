@@ -3,7 +3,7 @@
 use super::words::{ago, or_dash};
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
-use control::ctl::{GnbLine, NeighbourLine, PoolLine, RouteLine};
+use api::{GnbLine, NeighbourLine, PoolLine, RouteLine};
 
 /// Where packets go.
 pub fn routes(routes: &[RouteLine]) -> String {

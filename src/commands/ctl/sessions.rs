@@ -4,7 +4,7 @@ use super::traffic::drops;
 use super::words::{joined, or_dash, printable, rate};
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
-use control::ctl::{SeidText, SessionDetail, SessionPage, SessionSelector, TeidText, UrrLine};
+use api::{SeidText, SessionDetail, SessionPage, SessionSelector, TeidText, UrrLine};
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -221,7 +221,7 @@ fn times(urr: &UrrLine) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::ctl::*;
+    use api::*;
 
     fn line() -> SessionLine {
         SessionLine {

@@ -3,7 +3,7 @@
 use super::words::{self, counters, joined, or_dash, rate};
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
-use control::ctl::{DropLine, FlowCounterLine, NatStatus, OffloadStatus, QosReport, SliceLine};
+use api::{DropLine, FlowCounterLine, NatStatus, OffloadStatus, QosReport, SliceLine};
 use std::fmt::Write;
 
 /// Dropped packets by reason.
@@ -159,7 +159,7 @@ pub fn offload(status: &OffloadStatus, all: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::ctl::{ClassLine, ReceiveLine};
+    use api::{ClassLine, ReceiveLine};
 
     #[test]
     fn queues() {

@@ -18,8 +18,8 @@ pub use flood::Flood;
 use crate::lab::{Lab, Options};
 use crate::topology::{Namespaces, ue_name};
 use crate::{LabError, attack::probe::Probe};
-use control::config::units::TextUnit;
-use control::ctl::{Answer, CtlClient, DropLine, Request, SeidText, WorkerLine};
+use api::{Answer, CtlClient, DropLine, Request, SeidText, WorkerLine};
+use config::units::TextUnit;
 use flood::Sender;
 use loadgen::facts::SessionFacts;
 use loadgen::latency::LatencySummary;
@@ -116,7 +116,7 @@ impl Siege {
         let macs = ["n3", "n6"].map(|name| mac_of(&mut ctl, name));
         let [mac_n3, mac_n6] = macs;
         let sender = Sender::new((n3, mac_n3?), (n6, mac_n6?), &attacker)?;
-        Ok(Self { lab, probe, sender, ctl, innocent: innocent.up_seid.into() })
+        Ok(Self { lab, probe, sender, ctl, innocent: SeidText(innocent.up_seid.0) })
     }
 
     /// Floods and measures. `tell` hears what is going on.

@@ -5,7 +5,7 @@ use crate::LabError;
 use crate::lab::{Lab, Options};
 use crate::smf::{PFCP, config_of, establish, pools};
 use crate::topology::{Namespaces, address};
-use control::ctl::{Answer, CtlClient, Request, Version};
+use api::{Answer, CtlClient, Request, Version};
 use loadgen::facts::SessionFacts;
 use loadgen::latency::LatencySummary;
 use loadgen::storm::{Storm, StormConfig, StormCounts};

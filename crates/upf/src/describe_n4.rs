@@ -1,0 +1,67 @@
+//! N4 as the control socket tells of it.
+
+use super::{Upf, convert};
+use api::{N4CounterLine, N4Layer, N4Log, N4LogLine, N4LogQuery, N4PeerLine, N4Status, PeerLine};
+use n4::{Entry, MAX_ENTRIES};
+use pfcp::calendar::utc;
+use tables::Nanos;
+
+pub(super) fn peers(upf: &Upf) -> Vec<PeerLine> {
+    let now = upf.clock.now();
+    let mut lines: Vec<_> = upf
+        .n4
+        .node()
+        .peers()
+        .map(|peer| PeerLine {
+            node_id: peer.node_id.to_string(),
+            address: peer.address,
+            alive: peer.alive,
+            associated_seconds: now.since(peer.since) / Nanos::SECOND,
+            sessions: upf.n4.sessions_of(peer.id) as u64,
+            requests: peer.requests,
+            refused: upf.n4.refused_of(peer.id),
+            repeated: peer.repeated,
+            retransmitted: peer.retransmitted,
+        })
+        .collect();
+    lines.sort_by(|a, b| a.node_id.cmp(&b.node_id));
+    lines
+}
+
+pub(super) fn status(upf: &Upf) -> N4Status {
+    let (node, wall) = (upf.n4.node(), upf.n4.wall());
+    let line = |peer: &pfcp::node::Peer| N4PeerLine {
+        node_id: peer.node_id.to_string(),
+        address: peer.address,
+        associated_since: utc(wall.ntp(peer.since).0),
+        recovery: utc(peer.recovery.0),
+        sessions: upf.n4.sessions_of(peer.id) as u64,
+        outstanding: node.outstanding_to(peer.id) as u64,
+    };
+    let mut peers: Vec<_> = node.peers().map(line).collect();
+    peers.sort_by(|a, b| a.node_id.cmp(&b.node_id));
+    let of_node = node.counters().each().map(|counter| N4CounterLine::new(N4Layer::Node, counter));
+    let of_n4 = upf.n4.counters().each().map(|counter| N4CounterLine::new(N4Layer::Sessions, counter));
+    N4Status { peers, counters: of_node.chain(of_n4).collect() }
+}
+
+pub(super) fn log(upf: &Upf, query: N4LogQuery) -> N4Log {
+    let wall = upf.n4.wall();
+    let excerpt = upf.n4.excerpt(query.refused, query.from, (query.limit as usize).min(MAX_ENTRIES));
+    let line = |entry: Entry| N4LogLine {
+        time: utc(wall.ntp(entry.at).0),
+        smf: entry.smf.to_string(),
+        address: entry.address,
+        message: entry.message.map(|message| message.to_string()),
+        seid: entry.seid.map(convert::seid),
+        cp_seid: entry.cp_seid.map(convert::seid),
+        cause: entry.cause.map(|cause| cause.0),
+        cause_name: entry.cause.map(|cause| cause.to_string()),
+        offending_ie: entry.offending_ie,
+        offending_ie_name: entry.offending_ie.and_then(pfcp::ie_type::name).map(Into::into),
+        failed_rule: entry.failed_rule.map(|rule| rule.to_string()),
+        why: entry.why.to_string(),
+    };
+    let (next, missed) = (excerpt.next, excerpt.missed);
+    N4Log { entries: excerpt.entries.into_iter().map(line).collect(), next, missed }
+}

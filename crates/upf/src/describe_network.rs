@@ -1,0 +1,130 @@
+//! The network around the UPF as the control socket tells of it: all of it is known to the control thread.
+
+use super::Upf;
+use api::{GnbLine, MAX_PAGE, NeighbourLine, PoolLine, RouteLine};
+use datapath::NeighbourState;
+use datapath::net::Hop;
+use packet::MacAddr;
+use pfcp::calendar::utc;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use tables::Nanos;
+
+fn interface(upf: &Upf, number: u16) -> String {
+    let interface = upf.net.interfaces().get(usize::from(number));
+    interface.map(|interface| interface.name.clone()).unwrap_or_default()
+}
+
+fn mac(upf: &Upf, number: u16, address: IpAddr) -> Option<MacAddr> {
+    upf.net.neighbours().find(|known| (known.0, known.1) == (number, address)).map(|known| known.2)
+}
+
+/// Subnets of interfaces, and routes of the configuration.
+pub(super) fn routes(upf: &Upf) -> Vec<RouteLine> {
+    let line = |(to, number, via): (ipnet::IpNet, u16, Option<IpAddr>)| RouteLine {
+        to: to.to_string(),
+        interface: interface(upf, number),
+        via,
+        mac: via.and_then(|via| mac(upf, number, via)).map(|mac| mac.to_string()),
+    };
+    let subnets = upf.net.interfaces().iter().enumerate().flat_map(|(number, interface)| {
+        interface.addresses.iter().map(move |address| (address.trunc(), number as u16, None))
+    });
+    let mut routes: Vec<_> = subnets.chain(upf.net.routes()).collect();
+    routes.sort_unstable();
+    routes.dedup();
+    routes.into_iter().map(line).collect()
+}
+
+/// Neighbours by interface and address, each with the state in the worker that knows it best.
+pub(super) type Neighbours = BTreeMap<(u16, IpAddr), (Option<NeighbourState>, NeighbourLine)>;
+
+/// Neighbours that control knows: they are configured, or some worker told of them.
+pub(super) fn known(upf: &Upf) -> Neighbours {
+    let configured = |number: u16, address| {
+        let given = &upf.config.neighbours;
+        given.iter().any(|known| known.interface as u16 == number && known.address == address)
+    };
+    let entry = |(number, address, mac): (u16, IpAddr, MacAddr)| {
+        let mut line = line(upf, number, address);
+        (line.mac, line.configured) = (Some(mac.to_string()), configured(number, address));
+        ((number, address), (None, line))
+    };
+    upf.net.neighbours().take(MAX_PAGE as usize).map(entry).collect()
+}
+
+fn line(upf: &Upf, number: u16, address: IpAddr) -> NeighbourLine {
+    let interface = interface(upf, number);
+    NeighbourLine {
+        interface,
+        address,
+        mac: None,
+        configured: false,
+        state: None,
+        heard_seconds: None,
+        users: 0,
+    }
+}
+
+/// What workers know of some neighbours, of their places from `from` on. Where there are more; `None`: nowhere, or they don't answer.
+pub(super) fn seen(upf: &mut Upf, from: u32, lines: &mut Neighbours) -> Option<u32> {
+    let (sights, next) = upf.neighbours(from)?;
+    let now = upf.clock.now();
+    for sight in sights {
+        let key = (sight.interface, sight.address);
+        if lines.len() >= MAX_PAGE as usize && !lines.contains_key(&key) {
+            continue;
+        }
+        let (best, line) =
+            lines.entry(key).or_insert_with(|| (None, line(upf, sight.interface, sight.address)));
+        line.users = line.users.max(sight.users as u64);
+        let heard = sight.heard.map(|heard| now.since(heard) / Nanos::SECOND);
+        line.heard_seconds = line.heard_seconds.into_iter().chain(heard).min();
+        if best.is_none_or(|known| known < sight.state) {
+            *best = Some(sight.state);
+            line.state = Some(sight.state.name().to_owned());
+            line.mac = sight.mac.map(|mac| mac.to_string()).or(line.mac.take());
+        }
+    }
+    next
+}
+
+pub(super) fn gnbs(upf: &mut Upf) -> Vec<GnbLine> {
+    let view = upf.net.view();
+    let wall = upf.n4.wall();
+    let leads = |address| match view.hop(view.route(address)) {
+        Hop::OnLink { interface: number } | Hop::Gateway { interface: number, .. } => {
+            Some(interface(upf, number))
+        }
+        _ => None,
+    };
+    let mut lines: Vec<_> = upf
+        .n4
+        .far_ends()
+        .map(|far_end| GnbLine {
+            address: far_end.address,
+            rules: far_end.rules.into(),
+            interface: leads(far_end.address),
+            error_indications: far_end.error_indications,
+            last_error: far_end.last_error.map(|at| utc(wall.ntp(at).0)),
+        })
+        .collect();
+    lines.sort_unstable_by_key(|line| line.address);
+    lines
+}
+
+pub(super) fn pools(upf: &Upf) -> Vec<PoolLine> {
+    let pools = upf.config.pools.iter().zip(upf.n4.store().pools());
+    let line = |(pool, usage): (&config::Pool, session::addresses::PoolUsage)| {
+        let ipv4 = pool.ipv4.iter().map(ToString::to_string);
+        PoolLine {
+            network_instance: pool.network_instance.clone(),
+            prefixes: ipv4.chain(pool.ipv6.iter().map(ToString::to_string)).collect(),
+            ipv4_used: usage.ipv4.0.into(),
+            ipv4_size: usage.ipv4.1.into(),
+            ipv6_used: usage.ipv6.0.into(),
+            ipv6_size: usage.ipv6.1.into(),
+        }
+    };
+    pools.map(line).collect()
+}

@@ -1,0 +1,56 @@
+//! Queues as the control socket tells of them.
+
+use super::{Upf, describe};
+use api::{ClassLine, CtlError, QosReport, ReceiveLine};
+use engine::egress::{ClassCounters, Kind};
+use io::steering::Duty;
+use std::collections::BTreeMap;
+
+pub(super) fn report(upf: &mut Upf) -> Result<QosReport, CtlError> {
+    let reports = describe::reports(upf)?;
+    let (ports, qos) = (&upf.config.ports, &upf.config.qos);
+    let mut classes = Vec::new();
+    for (number, port) in ports.iter().enumerate() {
+        for (at, class) in qos.egress.classes().iter().enumerate() {
+            let of_workers = reports.iter().filter_map(|report| report.egress.get(number)?.get(at));
+            let sum = of_workers.fold(ClassCounters::default(), |sum, counters| sum.plus(*counters));
+            let [green, yellow, red] = sum.dropped.map(|traffic| traffic.packets);
+            classes.push(ClassLine {
+                port: port.name.clone(),
+                class: class.name.clone(),
+                kind: kind(class.kind),
+                queued_packets: sum.queued.packets,
+                queued_bytes: sum.queued.bytes,
+                sent_packets: sum.sent.packets,
+                sent_bytes: sum.sent.bytes,
+                dropped_green: green,
+                dropped_yellow: yellow,
+                dropped_red: red,
+            });
+        }
+    }
+    let mut received: BTreeMap<(u16, Duty), u64> = BTreeMap::new();
+    for load in reports.iter().flat_map(|report| &report.steered) {
+        *received.entry((load.port, load.duty)).or_default() += load.packets;
+    }
+    let line = |((port, duty), packets): ((u16, Duty), u64)| ReceiveLine {
+        port: ports.get(usize::from(port)).map(|port| port.name.clone()).unwrap_or_default(),
+        queue: match duty {
+            Duty::Control => "control".into(),
+            Duty::Group(group) => {
+                let group = qos.steering.groups().get(usize::from(group));
+                group.map(|group| group.name.clone()).unwrap_or_default()
+            }
+        },
+        packets,
+    };
+    Ok(QosReport { classes, receive: received.into_iter().map(line).collect() })
+}
+
+fn kind(kind: Kind) -> String {
+    match kind {
+        Kind::Strict { share: None } => "strict".into(),
+        Kind::Strict { share: Some(share) } => format!("strict to {share} %"),
+        Kind::Weighted { weight } => format!("weight {weight}"),
+    }
+}

@@ -1,0 +1,310 @@
+//! Sessions as the control socket tells of them.
+//!
+//! A search looks at all sessions where nothing (a UE's address, a TEID) says where those that it is for are. It does so in bites, one question to the control
+//! thread each, so that SMFs are answered in between.
+
+use super::Upf;
+use super::convert::{self, dropped, teid};
+use api::{
+    CtlError, ErrorCode, FarLine, PdrLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage,
+    SessionQuery, TunnelEnd, UrrLine,
+};
+use pfcp::ie::NodeId;
+use pfcp::{Seid, UrrId};
+use session::model::{self, find};
+use session::rules::{Action, Destination, Prefix, SdfFilter, Source, Urr};
+use session::store::Session;
+use session::usage::Volume;
+use session::{SessionRef, ShardId};
+use std::fmt::Write as _;
+
+/// Places that are looked at in one bite: about a millisecond.
+const BITE: usize = 2_048;
+
+/// A search that has got so far.
+pub(super) struct Search {
+    query: SessionQuery,
+    /// Where to go on; `None`: it is done.
+    at: Option<SessionRef>,
+    /// Sessions to pass over before those on the page.
+    pass: u64,
+    pub page: SessionPage,
+}
+
+impl Search {
+    pub fn new(query: SessionQuery) -> Self {
+        let page = SessionPage { total: 0, offset: query.offset, sessions: Vec::new() };
+        let at = Some(SessionRef { shard: ShardId::from_hash(0), slot: 0 });
+        Self { at, pass: query.offset, query, page }
+    }
+
+    pub const fn is_done(&self) -> bool {
+        self.at.is_none()
+    }
+
+    /// Looks at some more.
+    pub fn go_on(&mut self, upf: &Upf) {
+        let Some(at) = self.at else { return };
+        let store = upf.n4.store();
+        // An address or a tunnel is one session's, and says where that is.
+        let named = match (self.query.ue, self.query.teid) {
+            (Some(address), _) => Some(store.by_address(address)),
+            (None, Some(teid)) => Some(store.by_teid(packet::Teid(teid.0))),
+            (None, None) => None,
+        };
+        if let Some(session) = named {
+            self.at = None;
+            if let Some(session) = session.filter(|session| self.matches(upf, session)) {
+                self.found(upf, session);
+            }
+            return;
+        }
+        self.at = store.look(at, BITE, |session| {
+            if self.matches(upf, session) {
+                self.found(upf, session);
+            }
+        });
+        if self.takes_all() {
+            // How many they are is known: those on the page are enough.
+            self.page.total = store.counts().sessions as u64;
+            if self.is_full() {
+                self.at = None;
+            }
+        }
+    }
+
+    const fn takes_all(&self) -> bool {
+        let query = &self.query;
+        query.ue.is_none()
+            && query.user.is_none()
+            && query.dnn.is_none()
+            && query.teid.is_none()
+            && query.peer.is_none()
+            && query.network_instance.is_none()
+    }
+
+    fn is_full(&self) -> bool {
+        self.page.sessions.len() >= self.query.limit as usize
+    }
+
+    fn found(&mut self, upf: &Upf, session: &Session) {
+        self.page.total += 1;
+        if self.pass > 0 {
+            self.pass -= 1;
+        } else if !self.is_full() {
+            self.page.sessions.push(line(upf, session));
+        }
+    }
+
+    fn matches(&self, upf: &Upf, session: &Session) -> bool {
+        let query = &self.query;
+        let is = |octets: &[u8], name: &String| octets.eq_ignore_ascii_case(name.as_bytes());
+        let about = session.about();
+        query.ue.is_none_or(|address| session.has_address(address))
+            && query.teid.is_none_or(|teid| session.has_tunnel(packet::Teid(teid.0)))
+            && query.peer.as_ref().is_none_or(|peer| is_of(upf, session, peer))
+            && query.dnn.as_ref().is_none_or(|name| is(about.dnn(), name))
+            && query.user.as_ref().is_none_or(|name| about.user().is_some_and(|user| user.is(name)))
+            && query
+                .network_instance
+                .as_ref()
+                .is_none_or(|name| about.instances().any(|instance| is(instance, name)))
+    }
+}
+
+/// Whether its SMF has this Node ID.
+fn is_of(upf: &Upf, session: &Session, peer: &str) -> bool {
+    upf.n4.association_of(session).is_some_and(|known| match &known.node_id {
+        NodeId::Ip(address) => peer.parse() == Ok(*address),
+        NodeId::Fqdn(name) => name.eq_ignore_ascii_case(peer),
+    })
+}
+
+fn line(upf: &Upf, session: &Session) -> SessionLine {
+    let (rules, about) = (session.rules(), session.about());
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    let instances: Vec<_> = about.instances().map(text).collect();
+    SessionLine {
+        seid: convert::seid(rules.seid),
+        cp_seid: convert::seid(session.cp_fseid().seid),
+        // Empty while it is being removed because its association ended.
+        peer: upf.n4.association_of(session).map(|peer| peer.node_id.to_string()).unwrap_or_default(),
+        ue_ipv4: rules.ue_ipv4,
+        ue_ipv6: rules.ue_ipv6.map(|prefix| prefix.to_string()),
+        user: about.user().and_then(|user| user.texts().next()),
+        dnn: Some(about.dnn()).filter(|name| !name.is_empty()).map(text),
+        s_nssai: about.s_nssai().map(|slice| slice.to_string()),
+        network_instance: instances.join(","),
+        shard: rules.place.shard.index() as u16,
+        rules: RuleCounts {
+            pdrs: rules.pdrs.len() as u16,
+            fars: rules.fars.len() as u16,
+            qers: rules.qers.len() as u16,
+            urrs: rules.urrs.len() as u16,
+        },
+    }
+}
+
+pub(super) fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlError> {
+    let not_found = || CtlError::new(ErrorCode::NotFound, format!("no session has the SEID {seid}"));
+    let session = upf.n4.store().get(seid).ok_or_else(not_found)?;
+    let (rules, brief) = (session.rules().clone(), line(upf, session));
+    let model = session.model().unwrap_or_default();
+    let identities = session.about().user().map(|user| user.texts().collect()).unwrap_or_default();
+    let snapshot = upf.inspect(rules.place);
+    let snapshot = snapshot
+        .ok_or_else(|| CtlError::new(ErrorCode::Unavailable, "the session's worker does not answer"))?;
+    let counted =
+        |id| snapshot.pdrs.iter().find(|(pdr, _, _)| *pdr == id).map_or((0, 0), |&(_, p, b)| (p, b));
+    let volume = |list: &[(UrrId, Volume)], id| {
+        list.iter().find(|(urr, _)| *urr == id).map(|(_, volume)| *volume).unwrap_or_default()
+    };
+    let heard = |teid| snapshot.heard.iter().find(|(of, _)| *of == teid).map(|(_, from)| *from);
+    let pdrs = rules.pdrs.iter().map(|pdr| {
+        let (packets, bytes) = counted(pdr.id);
+        PdrLine {
+            id: pdr.id.0,
+            precedence: pdr.precedence,
+            source: source(pdr.source).into(),
+            teid: pdr.tunnel.map(|tunnel| teid(tunnel.teid)),
+            heard: pdr.tunnel.and_then(|tunnel| heard(tunnel.teid)),
+            qfis: pdr.qfis.iter().map(|qfi| qfi.get()).collect(),
+            filters: pdr.filters.iter().map(filter).collect(),
+            far: rules.fars.get(usize::from(pdr.far)).map_or(0, |far| far.id.0),
+            qers: pdr.qers.iter().filter_map(|&at| rules.qers.get(usize::from(at))).map(|q| q.id.0).collect(),
+            urrs: pdr.urrs.iter().filter_map(|&at| rules.urrs.get(usize::from(at))).map(|u| u.id.0).collect(),
+            packets,
+            bytes,
+        }
+    });
+    let fars = rules.fars.iter().map(|far| {
+        let forward = match far.action {
+            Action::Forward(forward) => Some(forward),
+            _ => None,
+        };
+        FarLine {
+            id: far.id.0,
+            action: action(far.action).into(),
+            destination: forward.map(|forward| destination(forward.destination).into()),
+            tunnel: forward
+                .and_then(|forward| forward.outer_header)
+                .map(|outer| TunnelEnd { teid: teid(outer.teid), peer: outer.peer }),
+        }
+    });
+    let qers = rules.qers.iter().map(|qer| QerLine {
+        id: qer.id.0,
+        uplink_open: qer.uplink_open,
+        downlink_open: qer.downlink_open,
+        uplink_mbr: qer.uplink_mbr,
+        downlink_mbr: qer.downlink_mbr,
+        uplink_gbr: qer.uplink_gbr,
+        downlink_gbr: qer.downlink_gbr,
+        qfi: qer.qfi.map(packet::Qfi::get),
+    });
+    let urrs = rules.urrs.iter().map(|urr| {
+        let used = volume(&snapshot.consumed, urr.id);
+        urr_line(urr, find(&model.urrs, urr.id), volume(&snapshot.urrs, urr.id), used)
+    });
+    Ok(SessionDetail {
+        session: brief,
+        identities,
+        inactivity_timer: model.inactivity_timer,
+        pdrs: pdrs.collect(),
+        fars: fars.collect(),
+        qers: qers.collect(),
+        urrs: urrs.collect(),
+        drops: snapshot.drops.iter().copied().map(dropped).collect(),
+        buffered: snapshot.buffered,
+    })
+}
+
+/// `measured`: since the last report; `used`: since the quota was given.
+fn urr_line(urr: &Urr, timed: Option<&model::Urr>, measured: Volume, used: Volume) -> UrrLine {
+    let left = |quota: Option<u64>, used: u64| quota.map(|quota| quota.saturating_sub(used));
+    let total = left(urr.quota.total, used.uplink_bytes + used.downlink_bytes);
+    let (up, down) =
+        (left(urr.quota.uplink, used.uplink_bytes), left(urr.quota.downlink, used.downlink_bytes));
+    UrrLine {
+        id: urr.id.0,
+        uplink_bytes: measured.uplink_bytes,
+        downlink_bytes: measured.downlink_bytes,
+        threshold: urr.threshold.total,
+        uplink_threshold: urr.threshold.uplink,
+        downlink_threshold: urr.threshold.downlink,
+        quota: urr.quota.total,
+        uplink_quota: urr.quota.uplink,
+        downlink_quota: urr.quota.downlink,
+        left: total,
+        uplink_left: up,
+        downlink_left: down,
+        used_up: urr.blocked || [total, up, down].contains(&Some(0)),
+        period: timed.and_then(|urr| urr.period),
+        time_threshold: timed.and_then(|urr| urr.time_threshold),
+        time_quota: timed.and_then(|urr| urr.time_quota),
+        quota_validity: timed.and_then(|urr| urr.quota_validity),
+        quota_holding: timed.and_then(|urr| urr.quota_holding),
+    }
+}
+
+const fn source(source: Source) -> &'static str {
+    match source {
+        Source::Access => "access",
+        Source::Core => "core",
+        Source::N6Lan => "n6-lan",
+        Source::CpFunction => "cp-function",
+    }
+}
+
+const fn destination(destination: Destination) -> &'static str {
+    match destination {
+        Destination::Access => "access",
+        Destination::Core => "core",
+        Destination::N6Lan => "n6-lan",
+        Destination::CpFunction => "cp-function",
+    }
+}
+
+const fn action(action: Action) -> &'static str {
+    match action {
+        Action::Drop => "drop",
+        Action::Forward(_) => "forward",
+        Action::ForwardUnresolved => "forward (tunnel not known yet)",
+        Action::Buffer { notify: false, .. } => "buffer",
+        Action::Buffer { notify: true, .. } => "buffer and notify",
+    }
+}
+
+/// A filter in the manner of an IPFilterRule, in the packet's own direction.
+fn filter(filter: &SdfFilter) -> String {
+    let prefix = |prefix: Option<Prefix>| match prefix {
+        None => "any".to_owned(),
+        Some(Prefix::V4(net)) => net.to_string(),
+        Some(Prefix::V6(net)) => net.to_string(),
+    };
+    let ports = |ports: &[(u16, u16)]| {
+        let one = |&(first, last): &(u16, u16)| {
+            if first == last { first.to_string() } else { format!("{first}-{last}") }
+        };
+        let list: Vec<_> = ports.iter().map(one).collect();
+        if list.is_empty() { String::new() } else { format!(" {}", list.join(",")) }
+    };
+    let protocol = filter.protocol.map_or_else(|| "ip".to_owned(), |protocol| protocol.to_string());
+    let mut text = format!(
+        "{protocol} from {}{} to {}{}",
+        prefix(filter.source),
+        ports(&filter.source_ports),
+        prefix(filter.destination),
+        ports(&filter.destination_ports)
+    );
+    // Writing to a string can't fail.
+    if let Some((value, mask)) = filter.tos {
+        let _ = write!(text, " tos {value:#04x}/{mask:#04x}");
+    }
+    if let Some(spi) = filter.spi {
+        let _ = write!(text, " spi {spi:#010x}");
+    }
+    if let Some(label) = filter.flow_label {
+        let _ = write!(text, " flow-label {label:#07x}");
+    }
+    text
+}

@@ -1,0 +1,538 @@
+//! How is all of it held together?
+//!
+//! A whole UPF: ports, workers, N4 and the control socket, held together by one control thread.
+//!
+//! [`Upf::start`] takes a [`Config`] and ports that somebody opened (DPDK's in `millrace run`, in-memory ones in
+//! `millrace demo` and in benchmarks) and builds everything else. [`Upf::run`] is the control thread's loop: datagrams and workers'
+//! events in, orders and datagrams out; it sleeps when there is nothing to do.
+#![forbid(unsafe_code)]
+
+mod assemble;
+mod backend;
+mod bindings;
+mod capture;
+mod convert;
+pub mod cores;
+mod describe;
+mod describe_n4;
+mod describe_network;
+mod describe_qos;
+mod describe_sessions;
+mod flow_log;
+mod journal;
+pub mod kernel;
+mod leaving;
+mod mirrors;
+mod n4_socket;
+mod offload;
+mod reload;
+mod scale;
+mod server;
+
+pub use assemble::{BYTES_PER_FLOW, HELD_SHARE};
+pub use backend::Backend;
+pub use reload::Reloaded;
+pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};
+
+use api::PortLine;
+use bindings::Bindings;
+use config::Config;
+use datapath::NeighbourSight;
+use datapath::command::{Command, Event, SessionSnapshot, Token};
+use datapath::net::{Net, NetError};
+use engine::topology::{NotEnoughCores, SYSFS};
+use engine::{Engine, EngineError, Fence, IdlePolicy, OnThreadStart, WorkerReport};
+use flow_log::FlowLog;
+use io::Port;
+use n4::{N4, Order};
+use n4_socket::Sockets;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use session::store::DirectoryChange;
+use session::{SessionRef, pool::PoolError};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use tables::Nanos;
+use tables::clock::Tsc;
+
+/// Datagrams taken in one round, so that workers' events are not kept waiting.
+const DATAGRAMS_PER_ROUND: usize = 64;
+/// Longest sleep; stopping is noticed within it.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// Rounds without work before control blocks: an answer of a worker is some microseconds away, less than a sleep costs.
+const ROUNDS_BEFORE_SLEEP: u32 = 64;
+/// Receive buffer of the N4 socket: a burst of some thousand requests.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// A UDP datagram can't be longer.
+const LONGEST_DATAGRAM: usize = 65_535;
+/// `ctl session` waits so long for the worker.
+const INSPECT_WITHIN: Duration = Duration::from_secs(1);
+/// Tokens from here on are inspections'; N4's count from 1.
+const INSPECTIONS: u64 = 1 << 63;
+
+/// Why a UPF did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum UpfError {
+    /// N4's socket.
+    #[error("can't listen for PFCP on {address}: {source}; see [n4] listen")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// SMFs are told an address at which they reach each session.
+    #[error("[n4] listen is the unspecified address, and [node] id is not an address: SMFs must be told one")]
+    NoAddress,
+    /// The control socket.
+    #[error(transparent)]
+    Ctl(#[from] CtlBindError),
+    /// Workers.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Workers are to be pinned, and can't all be.
+    #[error("{0}; see [workers] pin")]
+    Cores(#[from] NotEnoughCores),
+    /// Interfaces or routes that can't be.
+    #[error("{what}: {source}")]
+    Net {
+        /// Which interface or route.
+        what: String,
+        /// Why.
+        source: NetError,
+    },
+    /// A translation that can't be.
+    #[error("translation on N6: {0}")]
+    Nat(datapath::nat::PlanError),
+    /// The log of bindings can't be written.
+    #[error("can't write to {path}: {source}", path = path.display())]
+    NatLog {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The log of flows can't be written.
+    #[error("can't write to {path}: {source}; see [flow-log] file", path = path.display())]
+    FlowLog {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// UE address pools that can't be.
+    #[error("UE address pools: {0}")]
+    Pool(PoolError),
+    /// The configuration has another number of ports than were opened.
+    #[error("{configured} ports are configured, {open} are open")]
+    Ports {
+        /// In the configuration.
+        configured: usize,
+        /// Opened.
+        open: usize,
+    },
+    /// A worker died, and there was none to take over what it had.
+    #[error(
+        "worker {0} died, and there was no other to take over its sessions: SMFs have been told that this UPF ends"
+    )]
+    WorkerLost(usize),
+    /// The operating system refuses something small: a thread, a file descriptor, random numbers.
+    #[error("the operating system refuses: {0}")]
+    Os(#[from] std::io::Error),
+}
+
+/// What a UPF is started with beside its configuration.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Runs first in each worker's thread.
+    pub on_thread_start: Option<OnThreadStart>,
+    /// What workers do when there is nothing to do.
+    pub idle: IdlePolicy,
+    /// Don't open a control socket.
+    pub no_ctl: bool,
+    /// Send own requests to the port that a peer's association came from, instead of 8805: several nodes on one address.
+    pub reply_to_source_port: bool,
+    /// What time of day it is; `None`: the system knows.
+    pub time_of_day: Option<fn() -> SystemTime>,
+}
+
+/// A UPF that was started.
+pub struct Upf {
+    config: Config,
+    /// Packets for UEs that the ports' pools were made for.
+    most_buffered: u32,
+    net: Net,
+    n4: N4,
+    engine: Engine,
+    sockets: Sockets,
+    ports: Box<dyn Fn() -> Vec<PortLine> + Send>,
+    ctl: Option<CtlServer>,
+    jobs: backend::Jobs,
+    clock: Tsc,
+    time_of_day: fn() -> SystemTime,
+    started: Instant,
+    /// The log of the translation on N6.
+    bindings: Option<Bindings>,
+    flow_log: Option<FlowLog>,
+    snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
+    /// What workers told of their neighbours, and where each goes on.
+    sights: Vec<(Token, Box<[NeighbourSight]>, Option<u32>)>,
+    inspections: u64,
+    /// Requests whose answer waits until all workers have passed a fence, in order.
+    fenced: VecDeque<(Fence, Token)>,
+    mirrors: mirrors::Mirrors,
+    stopping: bool,
+    buffer: Box<[u8]>,
+}
+
+impl Upf {
+    /// Builds the UPF and starts its workers. Ports are given in the configuration's order.
+    pub fn start<P>(config: &Config, mut ports: Vec<P>, options: Options) -> Result<Self, UpfError>
+    where
+        P: Port + 'static,
+        P::Rx: 'static,
+        P::Tx: 'static,
+        P::Pool: 'static,
+    {
+        let socket = config.socket.clone().unwrap_or_else(api::default_socket);
+        let config = &Config { socket: Some(socket.clone()), ..config.clone() };
+        if ports.len() != config.ports.len() {
+            return Err(UpfError::Ports { configured: config.ports.len(), open: ports.len() });
+        }
+        tell_what_is_not_steered(config, &ports);
+        let clock = Tsc::process();
+        let macs: Vec<_> = ports.iter().map(|port| port.info().mac).collect();
+        let mut net = assemble::net(config, &macs)?;
+        let seed = assemble::random()?;
+        let teids = assemble::teid_key()?;
+        let bindings = config.nat.log.as_deref().map(|path| {
+            let failed = |source| UpfError::NatLog { path: path.to_owned(), source };
+            bindings::open(path).map_err(failed)
+        });
+        let bindings = bindings.transpose()?;
+        let flow_log = config.flow_log.file.as_deref().map(|path| {
+            let failed = |source| UpfError::FlowLog { path: path.to_owned(), source };
+            flow_log::open(path, config.flow_log.max_bytes).map_err(failed)
+        });
+        let flow_log = flow_log.transpose()?;
+        let sockets = Sockets::listen(config.n4.listen, kernel::PROC_NET.into())?;
+        let address = assemble::n4_address(config, config.n4.listen.ip()).ok_or(UpfError::NoAddress)?;
+        let mut sessions = assemble::sessions(config, seed as u32, teids);
+        // No UE gets to N4, nor has an address of it.
+        for local in sockets.local() {
+            net.protect(local);
+            sessions.own.push(local);
+        }
+        let store = session::store::Store::new(sessions).map_err(UpfError::Pool)?;
+        let node = assemble::node(config, &options);
+        let time_of_day = options.time_of_day.unwrap_or(SystemTime::now);
+        let wall = assemble::wall_clock(clock.now(), time_of_day);
+        let frames = ports.iter().filter_map(Port::frames).min();
+        let datapath = datapath::Config { teids, ..assemble::datapath(config, net.view(), seed, frames) };
+        let far_ends = usize::from(datapath.peers);
+        let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
+        let no_ctl = options.no_ctl;
+        let cores = cores::place(config, SYSFS.as_ref())?;
+        cores.log();
+        let engine = assemble::engine(config, cores, options, seed);
+        let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
+        let jobs = backend::Jobs::new()?;
+        let ctl = if no_ctl {
+            None
+        } else {
+            Some(CtlServer::start(&socket, Arc::new(jobs.backend()), Timeouts::default())?)
+        };
+        let describe = move || ports.iter().map(convert::port).collect();
+        Ok(Self {
+            config: config.clone(),
+            most_buffered: config.limits.buffered_packets,
+            net,
+            n4,
+            engine,
+            sockets,
+            ports: Box::new(describe),
+            ctl,
+            jobs,
+            clock,
+            time_of_day,
+            started: Instant::now(),
+            bindings,
+            flow_log,
+            snapshot: None,
+            sights: Vec::new(),
+            inspections: 0,
+            fenced: VecDeque::new(),
+            mirrors: mirrors::Mirrors::new(macs),
+            stopping: false,
+            buffer: vec![0; LONGEST_DATAGRAM].into(),
+        })
+    }
+
+    /// Where SMFs reach it: the configured address, with the port that the system chose if port 0 was asked for.
+    pub const fn n4_address(&self) -> SocketAddr {
+        self.sockets.address()
+    }
+
+    /// The control socket.
+    pub fn ctl_path(&self) -> Option<&std::path::Path> {
+        self.ctl.as_ref().map(CtlServer::path)
+    }
+
+    /// Asks it questions from another thread, as the control socket does.
+    pub fn backend(&self) -> Backend {
+        self.jobs.backend()
+    }
+
+    /// Runs until `stop` is set or `ctl` says so, then stops cleanly: SMFs are told the last usage of their sessions and that the UPF
+    /// goes, workers finish what they have. Returns the workers' final counters.
+    ///
+    /// Errors: among others, that a worker died whose work no other could take over. SMFs are told then too.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<WorkerReport>, UpfError> {
+        let mut idle = 0;
+        while !stop.load(Ordering::Relaxed) && !self.stopping && self.engine.lost().is_none() {
+            if self.round() > 0 {
+                idle = 0;
+            } else {
+                idle += 1;
+                if idle > ROUNDS_BEFORE_SLEEP {
+                    self.sleep()?;
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        drop(self.ctl.take());
+        self.take_leave();
+        let (lost, wall) = (self.engine.lost(), self.n4.wall());
+        let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
+        let plan = self.net.nat();
+        let reports = self.engine.stop_with(|_, event| match (event, &bindings, &flow_log) {
+            (Event::Nat(told), Some(bindings), _) => bindings.tell((plan.cloned().unwrap_or_default(), told)),
+            // Nobody waits for control any more.
+            (Event::Flows(records), _, Some(log)) => log.tell_patiently((wall, records)),
+            _ => {}
+        });
+        self.mirrors.finish();
+        match lost {
+            Some(worker) => Err(UpfError::WorkerLost(worker)),
+            None => Ok(reports?),
+        }
+    }
+
+    /// One round of everything; says how much there was to do.
+    fn round(&mut self) -> usize {
+        let mut work = self.serve();
+        scale::regulate(&mut self.engine);
+        while let Some(job) = self.jobs.next() {
+            job(self);
+            work += 1;
+        }
+        work
+    }
+
+    /// One round of N4 and workers.
+    fn serve(&mut self) -> usize {
+        let now = self.clock.now();
+        self.tell_time(now);
+        let mut work = self.receive(now);
+        work += self.take_events(now);
+        if self.n4.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.n4.tick(now);
+        }
+        work += self.give_orders();
+        self.send();
+        work
+    }
+
+    /// Looks at the system's clock, which may have been corrected.
+    fn tell_time(&mut self, now: Nanos) {
+        let correction = self.n4.tell_time(assemble::wall_clock(now, self.time_of_day));
+        if correction.unsigned_abs() >= u128::from(Nanos::SECOND) {
+            let seconds = correction as f64 / Nanos::SECOND as f64;
+            tracing::warn!(seconds, "the system's clock was set: reports and logs follow it");
+        }
+    }
+
+    fn receive(&mut self, now: Nanos) -> usize {
+        // The kernel has an address more, which N4 listens on.
+        let local = self.sockets.look(now);
+        if local.into_iter().fold(false, |new, address| new | self.net.protect(address)) {
+            let view = self.net.view();
+            self.engine.broadcast(|| Command::Net(view.clone()));
+        }
+        for taken in 0..DATAGRAMS_PER_ROUND {
+            let Some((length, from)) = self.sockets.receive(&mut self.buffer) else { return taken };
+            self.n4.receive(now, from, self.buffer.get(..length).unwrap_or_default());
+        }
+        DATAGRAMS_PER_ROUND
+    }
+
+    fn take_events(&mut self, now: Nanos) -> usize {
+        let mut events = 0;
+        let mut learned = Vec::new();
+        let mut ended = Vec::new();
+        let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
+        let sights = &mut self.sights;
+        let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
+        self.engine.drain(|_, event| {
+            events += 1;
+            match event {
+                Event::Neighbour { interface, address, mac, confirmed } => {
+                    net.learn(interface, address, mac);
+                    learned.push((interface, address, mac, confirmed));
+                }
+                Event::NeighbourMoved { interface, address, from, to, believed } => {
+                    let interface = net.interfaces().get(usize::from(interface));
+                    let interface = interface.map_or("", |interface| interface.name.as_str());
+                    let (from, to) = (from.to_string(), to.to_string());
+                    if believed {
+                        tracing::warn!(interface, %address, from, to, "a neighbour has another MAC address");
+                    } else {
+                        tracing::warn!(interface, %address, from, to, "a neighbour claims another MAC address: not believed");
+                    }
+                }
+                Event::MirrorsEnded { mut numbers } => ended.append(&mut numbers),
+                Event::Nat(told) => {
+                    if let Some(bindings) = bindings {
+                        bindings.tell((net.nat().cloned().unwrap_or_default(), told));
+                    }
+                }
+                Event::Flows(records) => {
+                    if let Some(log) = flow_log {
+                        log.tell((wall, records));
+                    }
+                }
+                Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
+                    *snapshot = Some((token, session))
+                }
+                Event::Neighbours { token, seen, next } => sights.push((token, seen, next)),
+                Event::OffloadFailed { port, failure } => {
+                    tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");
+                }
+                other => n4.event(now, other),
+            }
+        });
+        while let Some((_, token)) = self.fenced.pop_front_if(|(fence, _)| self.engine.passed(*fence)) {
+            self.n4.directory_known(now, token);
+        }
+        if !ended.is_empty() {
+            mirrors::ended(self, &ended);
+        }
+        for (interface, address, mac, confirmed) in learned {
+            self.engine.broadcast(|| Command::Neighbour { interface, address, mac, confirmed });
+        }
+        events
+    }
+
+    fn give_orders(&mut self) -> usize {
+        let mut orders = 0;
+        let mut fenced = Vec::new();
+        for order in self.n4.take_orders() {
+            orders += 1;
+            match order {
+                Order::Shard(shard, command) => self.engine.post(shard, command),
+                Order::All(DirectoryChange::Tunnel { teid, place }) => {
+                    self.engine.broadcast(|| Command::Directory { teid, place });
+                }
+                Order::All(DirectoryChange::Address { prefix, session }) => {
+                    self.engine.broadcast(|| Command::AddressDirectory { prefix, session });
+                }
+                Order::Fence(token) => fenced.push(token),
+            }
+        }
+        if !fenced.is_empty() {
+            // One for all requests of the round.
+            let fence = self.engine.fence();
+            self.fenced.extend(fenced.into_iter().map(|token| (fence, token)));
+        }
+        self.engine.flush();
+        orders
+    }
+
+    fn send(&mut self) {
+        let output = self.n4.output();
+        for (to, datagram) in output.datagrams() {
+            self.sockets.send(datagram, to);
+        }
+        output.clear();
+    }
+
+    /// Blocks until there is something to do.
+    fn sleep(&self) -> Result<(), UpfError> {
+        let now = self.clock.now();
+        let until = self.n4.next_deadline().map_or(u64::MAX, |deadline| deadline.since(now));
+        let longest = Duration::from_nanos(until).min(LONGEST_SLEEP);
+        if self.engine.about_to_sleep() && !longest.is_zero() {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: longest.as_nanos() as _ };
+            let mut fds: Vec<PollFd<'_>> = self.sockets.poll_fds().collect();
+            fds.push(PollFd::new(self.engine.waker(), PollFlags::IN));
+            fds.push(PollFd::new(&self.jobs, PollFlags::IN));
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(UpfError::Os(error.into())),
+            }
+        }
+        self.engine.waker().awake();
+        self.jobs.awake();
+        Ok(())
+    }
+
+    /// Asks the shard about a session and waits for the answer; everything else goes on meanwhile.
+    fn inspect(&mut self, session: SessionRef) -> Option<Box<SessionSnapshot>> {
+        self.inspections += 1;
+        let token = Token(INSPECTIONS | self.inspections);
+        self.engine.post(session.shard, Command::Inspect { token, session });
+        let deadline = Instant::now() + INSPECT_WITHIN;
+        while Instant::now() < deadline {
+            self.engine.flush();
+            self.take_events(self.clock.now());
+            match self.snapshot.take() {
+                Some((answered, snapshot)) if answered == token => return snapshot,
+                _ => std::thread::yield_now(),
+            }
+        }
+        None
+    }
+
+    /// Some of the neighbours that workers know, from these places of theirs on, and where to go on. `None`: a worker doesn't answer.
+    fn neighbours(&mut self, from: u32) -> Option<(Vec<NeighbourSight>, Option<u32>)> {
+        self.inspections += 1;
+        let token = Token(INSPECTIONS | self.inspections);
+        let workers = (0..self.engine.workers()).filter(|worker| self.engine.is_alive(*worker)).count();
+        self.engine.broadcast(|| Command::Neighbours { token, from });
+        let deadline = Instant::now() + INSPECT_WITHIN;
+        while Instant::now() < deadline {
+            self.engine.flush();
+            self.take_events(self.clock.now());
+            self.sights.retain(|(answered, ..)| *answered == token);
+            if self.sights.len() >= workers {
+                let sights = std::mem::take(&mut self.sights);
+                let next = sights.iter().filter_map(|(_, _, next)| *next).min();
+                return Some((sights.into_iter().flat_map(|(_, seen, _)| seen).collect(), next));
+            }
+            std::thread::yield_now();
+        }
+        self.sights.clear();
+        None
+    }
+}
+
+/// Some of the queues that were asked for may not be there; nothing else depends on it. Why is among the port's remarks.
+fn tell_what_is_not_steered<P: Port>(config: &Config, ports: &[P]) {
+    let wanted = &config.qos.steering;
+    for port in ports {
+        let (name, steering) = (&port.info().name, port.steering());
+        // Where not all groups have queues, the most urgent ones do.
+        let groups = steering.map_or(0, |steering| steering.groups().len());
+        let without: Vec<_> = wanted.groups().iter().skip(groups).map(|group| group.name.as_str()).collect();
+        if !without.is_empty() {
+            let without = without.join(", ");
+            tracing::warn!("port {name} has no receive queues for these groups of [qos]: {without}");
+        }
+        if wanted.control().is_some() && steering.is_none_or(|steering| steering.control().is_none()) {
+            tracing::info!("port {name} has no control queue");
+        }
+    }
+}

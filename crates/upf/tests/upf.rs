@@ -1,0 +1,631 @@
+//! A whole UPF on in-memory ports, with an SMF on a real socket: how it ends, what it reads anew while it runs, and whose clock it tells.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::bench::{Established, Smf, measured, threshold, urr};
+use api::{SessionQuery, SessionSelector};
+use config::nat::Nat;
+use config::{self, Config};
+use engine::WorkerReport;
+use io::mem::{MemConfig, MemFrame, MemNic, MemPool, MemRx, MemTx, MemWire};
+use io::{Frame, Port, PortInfo, PortStats, RxQueue};
+use packet::pdu_session::Uplink;
+use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid};
+use pfcp::ie::UsageReport;
+use pfcp::message::SessionEstablishmentResponse;
+use pfcp::message_type::MessageType;
+use pfcp::{Cause, Seid};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tables::Nanos;
+use upf::{Backend, CtlBackend, Options, Reloaded, Upf, UpfError};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const MACS: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 3, 1]), MacAddr([2, 0, 0, 0, 6, 1])];
+const GNB_MAC: MacAddr = MacAddr([2, 9, 0, 0, 0, 1]);
+const ROUTERS: [MacAddr; 2] = [MacAddr([2, 9, 0, 0, 0, 2]), MacAddr([2, 9, 0, 0, 0, 3])];
+const N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
+
+const FILE: &str = r#"
+[node]
+id = "upf.test"
+[n4]
+listen = "127.0.0.1:0"
+[[port]]
+name = "access"
+driver = "null"
+[[port]]
+name = "core"
+driver = "null"
+[[interface]]
+name = "n3"
+port = "access"
+roles = ["n3"]
+addresses = ["192.0.2.1/24"]
+[[interface]]
+name = "n6"
+port = "core"
+roles = ["n6"]
+addresses = ["203.0.113.1/24"]
+[[route]]
+to = "0.0.0.0/0"
+via = "203.0.113.254"
+[[neighbour]]
+interface = "n6"
+address = "203.0.113.254"
+mac = "02:09:00:00:00:02"
+[[neighbour]]
+interface = "n6"
+address = "203.0.113.253"
+mac = "02:09:00:00:00:03"
+[[neighbour]]
+interface = "n3"
+address = "192.0.2.10"
+mac = "02:09:00:00:00:01"
+[[pool]]
+ipv4 = ["10.45.0.0/16"]
+"#;
+
+fn parse(text: &str) -> Config {
+    config::parse("test", text, &[], &[]).map_err(|report| report.to_string()).unwrap()
+}
+
+/// A frame that the driver of [`Fragile`] does not survive.
+const POISON: [u8; 16] = [0xde; 16];
+
+/// An in-memory NIC with a driver that panics at the sight of poison.
+struct Fragile(MemNic);
+
+struct FragileRx(MemRx);
+
+impl RxQueue for FragileRx {
+    type Frame = MemFrame;
+    fn rx_burst(&mut self, into: &mut Vec<MemFrame>, max: usize) -> usize {
+        let received = self.0.rx_burst(into, max);
+        assert!(!into.iter().any(|frame| frame.bytes() == POISON), "poisoned, as the test wants it");
+        received
+    }
+}
+
+impl Port for Fragile {
+    type Frame = MemFrame;
+    type Rx = FragileRx;
+    type Tx = MemTx;
+    type Pool = MemPool;
+    fn info(&self) -> &PortInfo {
+        self.0.info()
+    }
+    fn take_queue(&mut self, queue: u16) -> Option<(FragileRx, MemTx)> {
+        self.0.take_queue(queue).map(|(rx, tx)| (FragileRx(rx), tx))
+    }
+    fn pool(&mut self, queue: u16) -> MemPool {
+        self.0.pool(queue)
+    }
+    fn link_up(&self) -> bool {
+        self.0.link_up()
+    }
+    fn stats(&self) -> PortStats {
+        self.0.stats()
+    }
+}
+
+/// A UPF that serves, and everything around it.
+struct Rig {
+    backend: Backend,
+    n3: MemWire,
+    n6: MemWire,
+    smf: Smf,
+    socket: UdpSocket,
+    upf: SocketAddr,
+    /// Types of the messages that the UPF sent, in order.
+    heard: Vec<u8>,
+    begun: Instant,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Vec<WorkerReport>, UpfError>>,
+}
+
+impl Rig {
+    fn start(workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
+        Self::start_with(FILE, workers, time_of_day)
+    }
+
+    fn start_with(file: &str, workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
+        let config = parse(&format!("{file}[workers]\ncount = {workers}\n"));
+        let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
+        let [(n3_nic, n3), (n6_nic, n6)] = MACS.map(nic);
+        let ports = vec![Fragile(n3_nic), Fragile(n6_nic)];
+        let options = Options { no_ctl: true, reply_to_source_port: true, time_of_day, ..Options::default() };
+        let upf = Upf::start(&config, ports, options).unwrap();
+        let (n4, backend) = (upf.n4_address(), upf.backend());
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || upf.run(&flag));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let (smf, heard) = (Smf::new(0, 1), Vec::new());
+        let mut rig =
+            Self { backend, n3, n6, smf, socket, upf: n4, heard, begun: Instant::now(), stop, thread };
+        rig.smf.associate(Nanos(0));
+        rig.until("an association", |rig| rig.smf.node.peers().next().is_some());
+        rig
+    }
+
+    /// Has this file read, and says what came of it. Read again, it changes nothing, and what waits for a restart goes on waiting.
+    #[track_caller]
+    fn reload(&self, file: &str) -> Reloaded {
+        let told = self.backend.reload(parse(file)).unwrap();
+        let again = self.backend.reload(parse(file)).unwrap();
+        assert_eq!(again, Reloaded { changed: Vec::new(), ..told.clone() });
+        told
+    }
+
+    /// From where a session's tunnel is said to be fed.
+    fn heard(&self, session: &Established) -> Option<IpAddr> {
+        let named =
+            SessionSelector { seid: Some(api::SeidText(session.seid.0)), ..SessionSelector::default() };
+        let detail = self.backend.session(&named).unwrap();
+        let fed: Vec<_> = detail.pdrs.iter().filter(|pdr| pdr.teid.is_some()).map(|pdr| pdr.heard).collect();
+        assert_eq!((fed.len(), detail.pdrs.len()), (1, 2));
+        fed[0]
+    }
+
+    /// What is in force, read as a file.
+    #[track_caller]
+    fn in_force(&self) -> Config {
+        parse(&self.backend.config().unwrap())
+    }
+
+    /// Carries datagrams once.
+    fn pump(&mut self) {
+        let now = Nanos(self.begun.elapsed().as_nanos() as u64);
+        self.smf.tick(now);
+        for datagram in self.smf.take_datagrams() {
+            self.socket.send_to(&datagram, self.upf).unwrap();
+        }
+        let mut buffer = [0; 2_048];
+        if let Ok((length, _)) = self.socket.recv_from(&mut buffer) {
+            self.heard.push(buffer[1]);
+            self.smf.take(now, &buffer[..length]);
+        }
+    }
+
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < until, "{what} does not come");
+            self.pump();
+        }
+    }
+
+    fn establish(&mut self, cp: u64) -> Established {
+        let body = self.ask_for_session(cp);
+        Established::new(&SessionEstablishmentResponse::decode(&body).unwrap())
+    }
+
+    /// The answer to a Session Establishment Request.
+    fn ask_for_session(&mut self, cp: u64) -> Vec<u8> {
+        let request = measured(cp, vec![urr(1, 0, threshold(1 << 40))]);
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let token = self.smf.ask(Nanos(0), kind, Seid(0), |out| request.encode(out));
+        self.until("an answer", |rig| rig.smf.answers.contains_key(&token));
+        self.smf.answers.remove(&token).unwrap().2
+    }
+
+    /// How many of so many packets for a tunnel that there isn't are answered.
+    fn answers_to_strangers(&mut self, packets: u64) -> usize {
+        let count = |rig: &Self| {
+            let drops = rig.backend.drops().unwrap();
+            drops.iter().find(|line| line.reason == "unknown-teid").map_or(0, |line| line.packets)
+        };
+        let before = count(self);
+        let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(GNB, N3).udp(2152, 2152);
+        let frame = outer.gtpu(Teid(0x7777)).build(&crate::bench::inner(GNB, SERVER, 100, 64));
+        self.n3.offer(&mut (0..packets).map(|_| MemFrame::copy_of(&frame).unwrap()).collect());
+        self.until("the last packet", |rig| count(rig) == before + packets);
+        let mut answers = Vec::new();
+        while self.n3.collect(&mut answers, 64) > 0 {}
+        answers.len()
+    }
+
+    /// See [`from`].
+    fn offer_from(&mut self, gnb: Ipv4Addr, session: &Established) {
+        self.n3.offer(&mut vec![from(gnb, session)]);
+    }
+
+    /// Such a packet from the gNB, and where it leaves to.
+    fn up(&mut self, session: &Established) -> MacAddr {
+        self.up_from(GNB, session)
+    }
+
+    fn up_from(&mut self, gnb: Ipv4Addr, session: &Established) -> MacAddr {
+        MacAddr(self.sent(gnb, session)[..6].try_into().unwrap())
+    }
+
+    /// Its source as the data network sees it.
+    fn public(&mut self, session: &Established) -> Ipv4Addr {
+        <[u8; 4]>::try_from(&self.sent(GNB, session)[26..30]).unwrap().into()
+    }
+
+    /// The frame that such a packet becomes.
+    fn sent(&mut self, gnb: Ipv4Addr, session: &Established) -> Vec<u8> {
+        self.offer_from(gnb, session);
+        let (until, mut out) = (Instant::now() + PATIENCE, Vec::new());
+        while out.is_empty() {
+            assert!(Instant::now() < until, "the packet does not come");
+            self.n6.collect(&mut out, 1);
+            std::thread::yield_now();
+        }
+        out[0].bytes().to_vec()
+    }
+
+    /// The end of the UPF, and what it told the SMF meanwhile.
+    fn end(mut self) -> (Result<Vec<WorkerReport>, UpfError>, Vec<u8>, Vec<UsageReport>) {
+        self.heard.clear();
+        self.until("the end", |rig| rig.thread.is_finished());
+        // What was sent last.
+        for _ in 0..10 {
+            self.pump();
+        }
+        let usage = self.smf.take_reports().into_iter().flat_map(|report| report.usage_reports).collect();
+        (self.thread.join().unwrap(), self.heard, usage)
+    }
+}
+
+/// A packet of the UE, of 100 octets, by way of this gNB.
+fn from(gnb: Ipv4Addr, session: &Established) -> MemFrame {
+    let inner = crate::bench::inner(session.ue, SERVER, 100, 64);
+    let container = Uplink { qfi: Qfi::new(9).unwrap(), ..crate::bench::UPLINK };
+    let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(gnb, N3).udp(2152, 2152);
+    let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(&inner);
+    MemFrame::copy_of(&frame).unwrap()
+}
+
+#[test]
+fn what_stages_cost_is_counted_for_who_asks() {
+    let mut rig = Rig::start(2, None);
+    let session = rig.establish(1);
+    let (Rig { backend, n3, n6, .. }, mut sent) = (&mut rig, Vec::new());
+    let lines = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| backend.stages().unwrap());
+        while !asked.is_finished() {
+            n3.offer(&mut vec![from(GNB, &session)]);
+            n6.collect(&mut sent, 64);
+            sent.clear();
+            std::thread::yield_now();
+        }
+        asked.join().unwrap()
+    });
+    assert_eq!(lines.iter().map(|line| line.worker).collect::<Vec<_>>(), [0, 1]);
+    let busy = lines.iter().find(|line| line.packets > 0).unwrap();
+    let cycles = |name: &str| busy.stages.iter().find(|stage| stage.stage == name).unwrap().cycles_per_packet;
+    assert!(cycles("parse").unwrap() > 0.0 && cycles("serve").unwrap() > 0.0, "{busy:?}");
+    assert_eq!(cycles("translate in"), Some(0.0), "there is no NAT");
+    rig.stop.store(true, Ordering::Relaxed);
+    rig.end().0.unwrap();
+}
+
+#[test]
+fn a_stop_tells_the_last_octet_and_then_asks_to_be_released() {
+    for workers in [1, 2] {
+        let mut rig = Rig::start(workers, None);
+        let sessions: Vec<_> = (1..=40).map(|cp| rig.establish(cp)).collect();
+        for (at, session) in sessions.iter().enumerate() {
+            for _ in 0..=at {
+                assert_eq!(rig.up(session), ROUTERS[0]);
+            }
+        }
+        rig.stop.store(true, Ordering::Relaxed);
+        let (ended, heard, usage) = rig.end();
+        assert_eq!(ended.unwrap().len(), usize::from(workers));
+        let mut octets: Vec<_> = usage.iter().map(|usage| usage.volume.unwrap().total.unwrap()).collect();
+        octets.sort_unstable();
+        assert_eq!(octets, (1..=40).map(|packets| packets * 100).collect::<Vec<_>>());
+        // 40 reports, and behind them the request to be released, and the answer to the release.
+        assert_eq!(heard.len(), 42, "{heard:?}");
+        assert!(heard[..40].iter().all(|kind| *kind == MessageType::SESSION_REPORT_REQUEST.0));
+        assert_eq!(heard[40], MessageType::ASSOCIATION_UPDATE_REQUEST.0);
+        assert_eq!(heard[41], MessageType::ASSOCIATION_RELEASE_RESPONSE.0);
+    }
+}
+
+#[test]
+fn a_upf_without_workers_ends_with_an_error_and_tells_its_smf() {
+    let mut rig = Rig::start(1, None);
+    let session = rig.establish(1);
+    rig.up(&session);
+    rig.n3.offer(&mut vec![MemFrame::copy_of(&POISON).unwrap()]);
+    let (ended, heard, usage) = rig.end();
+    assert!(matches!(ended, Err(UpfError::WorkerLost(0))), "{ended:?}");
+    assert_eq!(heard.first(), Some(&MessageType::ASSOCIATION_UPDATE_REQUEST.0));
+    assert!(usage.is_empty(), "there is nobody left to ask");
+}
+
+#[test]
+fn with_another_worker_the_death_of_one_ends_nothing() {
+    let mut rig = Rig::start(2, None);
+    let sessions: Vec<_> = (1..=20).map(|cp| rig.establish(cp)).collect();
+    rig.n3.offer_to(0, &mut vec![MemFrame::copy_of(&POISON).unwrap()]);
+    // What is on its way to the dying one meanwhile is lost with it.
+    rig.until("an heir", |rig| {
+        let shards: Vec<_> = rig.backend.workers().unwrap().iter().map(|line| line.shards).collect();
+        shards == [0, 512]
+    });
+    for session in &sessions {
+        rig.up(session);
+    }
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok() && usage.len() == 20, "{ended:?}");
+}
+
+#[test]
+fn neighbours_are_told_as_the_workers_that_know_them_best_do() {
+    let mut rig = Rig::start(2, None);
+    let session = rig.establish(1);
+    rig.up(&session);
+    let lines = rig.backend.neighbours().unwrap();
+    let line = |address: &str| lines.iter().find(|line| line.address.to_string() == address).unwrap();
+    for (address, mac) in [("192.0.2.10", "02:09:00:00:00:01"), ("203.0.113.253", "02:09:00:00:00:03")] {
+        let line = line(address);
+        assert_eq!((line.mac.as_deref(), line.configured), (Some(mac), true));
+        assert_eq!((line.state.as_deref(), line.heard_seconds), (Some("fixed"), None));
+    }
+    // The session's gNB, and the router of the default route; nobody needs the other one.
+    let users = ["192.0.2.10", "203.0.113.254", "203.0.113.253"].map(|address| line(address).users);
+    assert_eq!(users, [1, 1, 0]);
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
+}
+
+#[test]
+fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
+    let mut rig = Rig::start(1, None);
+    let session = rig.establish(1);
+    assert_eq!(rig.up(&session), ROUTERS[0]);
+    // Another router.
+    let other = FILE.replace("via = \"203.0.113.254\"", "via = \"203.0.113.253\"");
+    let told = rig.reload(&other);
+    assert_eq!((told.changed, told.restart.len()), (vec!["route"], 0));
+    assert_eq!(rig.up(&session), ROUTERS[1]);
+    // The router has another MAC address; its old entry is gone.
+    let moved = other.replace("02:09:00:00:00:03", "02:09:00:00:00:02").replace(
+        "address = \"203.0.113.254\"\nmac = \"02:09:00:00:00:02\"",
+        "address = \"203.0.113.200\"\nmac = \"02:09:00:00:00:77\"",
+    );
+    assert_eq!(rig.reload(&moved).changed, ["neighbour"]);
+    assert_eq!(rig.up(&session), ROUTERS[0]);
+    // What needs a restart is named, and routes that lead through other interfaces than there are wait for it too.
+    let file = FILE.replace("name = \"n6\"\n", "name = \"n6\"\nmtu = 1400\n")
+        + "[limits]\nsessions = 5\nflows-reserved = 512\n";
+    let told = rig.reload(&file);
+    // What was not written down follows what it is a part of.
+    let follows = ["limits.sessions", "limits.sessions-per-peer"];
+    assert_eq!(
+        (told.changed, told.restart),
+        (follows.to_vec(), vec!["interface", "route", "neighbour", "limits.flows-reserved"])
+    );
+    assert_eq!(rig.up(&session), ROUTERS[0]);
+    // What is told to be in force is what could be, and can be read.
+    let (told, in_force) = (rig.in_force(), parse(&moved));
+    assert_eq!((&told.routes, &told.neighbours), (&in_force.routes, &in_force.neighbours));
+    assert_eq!(told.interfaces, in_force.interfaces);
+    assert_eq!((told.limits.sessions, told.limits.flows_reserved), (5, in_force.limits.flows_reserved));
+    // The SMF is no longer among the peers.
+    let file =
+        moved.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:0\"\npeers = [\"127.0.0.7/32\"]");
+    let told = rig.reload(&file);
+    assert_eq!(
+        (told.changed, told.shut_out),
+        ([&["n4.peers"], &follows[..]].concat(), vec!["198.51.100.100".to_owned()])
+    );
+    let release = rig.smf.ask(Nanos(0), MessageType::SESSION_DELETION_REQUEST, session.seid, |_| {});
+    let refused = |rig: &Rig| {
+        rig.backend.n4().unwrap().counters.iter().any(|c| c.counter == "not-allowed" && c.value > 0)
+    };
+    rig.until("a refusal", |rig| refused(rig));
+    assert!(!rig.smf.answers.contains_key(&release), "it is not heard");
+    assert_eq!(
+        rig.backend.sessions(&SessionQuery { limit: 10, ..SessionQuery::default() }).unwrap().total,
+        1
+    );
+    // So is what is told last, and what is logged.
+    let file = file.replace("peers = ", "last-reports = \"1s\"\npeers = ") + "[log]\nfilter = \"warn\"\n";
+    assert_eq!(rig.reload(&file).changed, ["n4.last-reports", "log"]);
+    let (told, file) = (rig.in_force(), parse(&file));
+    assert_eq!((told.n4.last_reports, told.log), (file.n4.last_reports, file.log));
+    // And back.
+    assert_eq!(rig.reload(&moved).changed, ["n4.peers", "n4.last-reports", "log"]);
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok());
+    // The deletion that was not heard comes again, before the last report or after it.
+    assert!(usage.len() <= 1);
+}
+
+/// Every limit, with another value than its default: those that change while the UPF runs, and the others.
+const LIMITS: [(&str, u32, bool); 18] = [
+    ("sessions", 2, true),
+    ("sessions-per-peer", 2, true),
+    ("peers", 3, true),
+    ("rules-per-session", 9, true),
+    ("filters-per-pdr", 5, true),
+    ("buffered-packets", 100, true),
+    ("buffered-packets-per-session", 7, true),
+    ("reply-octets", 70_000, true),
+    ("outstanding-requests", 9, true),
+    ("fragmented-packets", 8, true),
+    ("flows", 1_024, true),
+    ("flows-reserved", 512, false),
+    ("flows-per-session", 3, true),
+    ("flow-idle-seconds", 5, true),
+    ("new-flows-in-overload", 2, true),
+    ("nat-mappings", 1_024, false),
+    ("neighbours", 64, true),
+    ("errors-per-second", 0, true),
+];
+
+#[test]
+fn limits_are_read_anew_and_those_that_need_a_restart_are_named() {
+    let mut rig = Rig::start(2, None);
+    let file = |limits: &[(&str, u32, bool)]| {
+        let lines: Vec<_> = limits.iter().map(|(name, value, _)| format!("{name} = {value}")).collect();
+        format!("{FILE}[workers]\ncount = 2\n[limits]\n{}", lines.join("\n"))
+    };
+    let named = |live: bool| {
+        let of = LIMITS.iter().filter(|limit| limit.2 == live);
+        of.map(|limit| format!("limits.{}", limit.0)).collect::<Vec<_>>()
+    };
+    let first = rig.establish(1);
+    let told = rig.reload(&file(&LIMITS));
+    let told_before = told.changed.clone();
+    assert_eq!(told.changed, named(true));
+    assert_eq!(told.restart, named(false));
+    rig.establish(2);
+    let refused = SessionEstablishmentResponse::decode(&rig.ask_for_session(3)).unwrap();
+    assert_eq!(refused.cause, Cause::NO_RESOURCES);
+    assert_eq!(rig.up(&first), ROUTERS[0]);
+    // Workers have heard of theirs: nobody is answered.
+    assert_eq!(rig.answers_to_strangers(50), 0);
+    let told = rig.reload(&file(&[]));
+    assert_eq!((told.changed, told.restart.len()), (told_before, 0));
+    rig.establish(4);
+    assert_eq!(rig.answers_to_strangers(50), 50);
+    // Ports have no more packet buffers than they were made with, whatever was in force meanwhile.
+    let buffered = |packets, of_one| {
+        [("buffered-packets", packets, true), ("buffered-packets-per-session", of_one, true)]
+    };
+    let names = ["limits.buffered-packets", "limits.buffered-packets-per-session"];
+    for (asked, changed, restart, in_force) in [
+        ([20_000, 17_000], &names[1..], &names[..1], [16_384, 16_384]),
+        ([100, 64], &names[..], &[], [100, 64]),
+        ([20_000, 64], &[], &names[..1], [100, 64]),
+        ([16_384, 64], &names[..1], &[], [16_384, 64]),
+    ] {
+        let told = rig.reload(&file(&buffered(asked[0], asked[1])));
+        assert_eq!((&*told.changed, &*told.restart), (changed, restart), "{asked:?}");
+        let limits = rig.in_force().limits;
+        assert_eq!([limits.buffered_packets, limits.buffered_packets_per_session], in_force, "{asked:?}");
+    }
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok());
+    assert_eq!(usage.len(), 3);
+}
+
+#[test]
+fn a_limit_below_what_was_taken_of_it_can_be_told_and_raised_again() {
+    let flows =
+        |flows: u32| format!("{FILE}[limits]\nflows = {flows}\nflows-reserved = {}\n", flows.min(4_096));
+    let rig = Rig::start_with(&flows(8_192), 1, None);
+    for (limit, restart) in [(1_024, &["limits.flows-reserved"][..]), (8_192, &[])] {
+        let told = rig.reload(&flows(limit));
+        assert_eq!((&*told.changed, &*told.restart), (&["limits.flows"][..], restart));
+        assert_eq!(rig.in_force().limits, parse(&flows(limit)).limits);
+    }
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
+}
+
+#[test]
+fn tunnels_are_fed_from_where_the_configuration_says() {
+    let mut rig = Rig::start_with(&format!("{FILE}[n3]\ncheck-source = \"strict\"\n"), 1, None);
+    let session = rig.establish(1);
+    rig.up(&session);
+    rig.offer_from(Ipv4Addr::new(192, 0, 2, 66), &session);
+    let dropped =
+        |rig: &Rig| rig.backend.drops().unwrap().iter().any(|line| line.reason == "foreign-far-end");
+    rig.until("a drop", |rig| dropped(rig));
+    rig.up(&session);
+    assert_eq!(rig.heard(&session), Some(GNB.into()));
+    // Without the check a stranger's packet passes as the gNB's do.
+    let told = rig.reload(FILE);
+    assert_eq!((told.changed, told.restart.len()), (vec!["n3.check-source"], 0));
+    assert_eq!(rig.in_force().n3, parse(FILE).n3);
+    let stranger = Ipv4Addr::new(192, 0, 2, 66);
+    assert_eq!(rig.up_from(stranger, &session), ROUTERS[0]);
+    assert_eq!(rig.heard(&session), None);
+    // Who is there first is learned, and can be asked for.
+    rig.reload(&format!("{FILE}[n3]\ncheck-source = \"learn\"\n"));
+    assert_eq!(rig.up_from(stranger, &session), ROUTERS[0]);
+    assert_eq!(rig.heard(&session), Some(stranger.into()));
+    rig.stop.store(true, Ordering::Relaxed);
+    let (ended, _, usage) = rig.end();
+    assert!(ended.is_ok());
+    assert_eq!(usage[0].volume.unwrap().total.unwrap(), 400, "what was dropped is not counted");
+}
+
+#[test]
+fn what_is_translated_changes_while_it_runs() {
+    let log = std::env::temp_dir().join(format!("millrace-nat-reload-{}", std::process::id()));
+    let with_log = format!("{FILE}[nat-log]\nfile = \"{}\"\n", log.display());
+    let mut rig = Rig::start_with(&with_log, 1, None);
+    let session = rig.establish(1);
+    assert_eq!(rig.public(&session), session.ue);
+    let pool = |name: &str, outside: &str| {
+        format!("[[nat]]\nname = \"{name}\"\ninside = [\"10.45.0.0/16\"]\noutside = [\"{outside}\"]\n")
+    };
+    for (name, outside) in [("first", "198.18.0.0/24"), ("second", "198.18.1.0/24")] {
+        let file = format!("{with_log}{}", pool(name, outside));
+        let told = rig.reload(&file);
+        assert_eq!((told.changed, told.restart.len()), (vec!["nat"], 0));
+        assert_eq!(rig.in_force().nat, parse(&file).nat);
+        assert_eq!(
+            rig.public(&session).octets()[..3],
+            outside.parse::<ipnet::Ipv4Net>().unwrap().addr().octets()[..3]
+        );
+        let pools: Vec<_> =
+            rig.backend.nat().unwrap().pools.into_iter().map(|line| (line.pool, line.mappings)).collect();
+        assert_eq!(pools, [(name.to_owned(), 1)]);
+    }
+    // A policy that SMFs may name now, and the log that needs a restart.
+    let policy = "[[nat]]\nname = \"direct\"\nforwarding-policy = \"direct\"\n\
+                  [[nat-static]]\noutside = \"198.18.9.1\"\ninside = \"10.45.200.1\"\n\
+                  [[nptv6]]\ninside = \"fd00:45::/48\"\noutside = \"2001:db8:46::/48\"\n";
+    let file = parse(&format!("{FILE}{policy}")).nat;
+    let told = rig.reload(&format!("{FILE}{policy}"));
+    assert_eq!((told.changed, told.restart), (vec!["nat"], vec!["nat-log.file"]));
+    assert_eq!(rig.in_force().nat, Nat { log: Some(log.clone()), ..file });
+    assert_eq!(rig.public(&session), session.ue);
+    rig.until("the end of what the last pool gave", |rig| {
+        rig.backend.nat().unwrap().pools.len() == 1
+            && std::fs::read_to_string(&log).is_ok_and(|text| text.matches("released").count() == 2)
+    });
+    let lines: Vec<serde_json::Value> = std::fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let said: Vec<_> =
+        lines.iter().map(|line| (line["event"].as_str().unwrap(), line["pool"].as_str().unwrap())).collect();
+    for (event, pool) in
+        [("block-allocated", "first"), ("block-released", "first"), ("block-released", "second")]
+    {
+        assert!(said.contains(&(event, pool)), "{said:?}");
+    }
+    std::fs::remove_file(&log).unwrap();
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
+}
+
+/// Seconds since 1970, as the test turns it.
+static TIME: AtomicU64 = AtomicU64::new(1_000_000_000);
+
+#[test]
+fn the_clock_in_reports_is_the_systems_as_it_is_now() {
+    let mut rig = Rig::start(1, Some(|| UNIX_EPOCH + Duration::from_secs(TIME.load(Ordering::Relaxed))));
+    let session = rig.establish(1);
+    rig.up(&session);
+    // Set by a year.
+    TIME.store(1_031_536_000, Ordering::Relaxed);
+    rig.stop.store(true, Ordering::Relaxed);
+    let (_, _, usage) = rig.end();
+    let ntp = 1_031_536_000 + pfcp::calendar::NTP_AT_1970;
+    let [start, end] = [usage[0].start, usage[0].end].map(|time| u64::from(time.unwrap().0));
+    let duration = u64::from(usage[0].duration.unwrap());
+    assert_eq!(end, ntp & 0xffff_ffff, "as the clock says now");
+    assert!(end - start <= duration + 1, "a measurement keeps its length over a step: {start} to {end}");
+}
