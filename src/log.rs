@@ -32,13 +32,15 @@ impl Verbosity {
     }
 }
 
-/// Changes what is logged, while it is.
+/// Changes what is logged, while it is: that of a running UPF.
+#[cfg_attr(not(feature = "dpdk"), expect(dead_code))]
 pub struct Levels {
     set: Box<dyn Fn(EnvFilter) -> Result<(), String> + Send>,
     /// What comes before the configuration, and is there.
     fixed: Option<&'static str>,
 }
 
+#[cfg(feature = "dpdk")]
 impl Levels {
     /// The configuration says this now. What comes before it still does: then that is returned.
     ///

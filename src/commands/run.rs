@@ -8,6 +8,7 @@ use config::Config;
 #[cfg(feature = "dpdk")]
 use config::Wrong;
 use std::path::PathBuf;
+#[cfg(feature = "dpdk")]
 use upf::{Options, Upf, UpfError};
 
 /// Arguments of `run`.
