@@ -1,7 +1,7 @@
 //! The `millrace` command line: a thin layer over the crates that do the work.
 //!
 //! Each command has a file in `commands` with its arguments and its body. What a command ends with is an [`Exit`] or a
-//! [`Failure`], which says what to print and which code to end with; `docs/cli.md` lists the codes.
+//! [`Failure`](exit::Failure), which says what to print and which code to end with; `docs/cli.md` lists the codes.
 #![forbid(unsafe_code)]
 
 mod commands;

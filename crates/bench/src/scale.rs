@@ -7,7 +7,7 @@
 //! what one worker forwards; a second worker joins after one second and leaves after two, by order. The half second from there on is
 //! a phase of its own, and so is the one before. What a shared machine can do changes from one second to the next: so that is measured
 //! anew before each launch, and a launch before whose first order packets were lost, at 80 %, says nothing of launches and is
-//! repeated ([`ATTEMPTS`]).
+//! repeated (`ATTEMPTS`).
 
 use crate::chart::{Figure, Illustrated, Panel, Point, Series};
 use crate::crew::{CrewError, Member, Model, Team};

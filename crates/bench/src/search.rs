@@ -1,7 +1,7 @@
 //! A search for the highest rate at which nothing is lost, on a machine that others use too (RFC 2544 §26.1).
 //!
 //! Halving: a rate is good if no packet was lost in a trial. A trial that fails says something of the box only if the machine let it
-//! run. One in which it did not is void and repeated, up to [`VOID`] times; one that failed for no reason that the machine tells of is
+//! run. One in which it did not is void and repeated, up to `VOID` times; one that failed for no reason that the machine tells of is
 //! repeated once, since a host doesn't tell everything. All of them are counted.
 
 use crate::report::{Measured, Report};

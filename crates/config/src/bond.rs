@@ -69,7 +69,7 @@ pub struct BondSection {
 pub struct Bond {
     /// How they work together.
     pub mode: BondMode,
-    /// One to [`MAX_MEMBERS`], each once.
+    /// One to `MAX_MEMBERS`, each once.
     pub members: Vec<DeviceName>,
     /// What chooses a device for sending.
     pub transmit: BondTransmit,

@@ -60,7 +60,7 @@ reasons! {
     GtpuUnknownExtension = "gtpu-unknown-extension", "A GTP-U extension header that must be understood and is not; answered by Supported Extension Headers Notification.";
     UnknownTeid = "unknown-teid", "No tunnel with this TEID; answered by an Error Indication. Common after a restart or a released session; otherwise the peer is out of step with the SMF.";
     UnknownTunnel = "unknown-tunnel", "An End Marker for a tunnel that no session has.";
-    ForeignFarEnd = "foreign-far-end", "A G-PDU or End Marker from another address than the tunnel's session knows, which [n3] check-source asks to drop. A forger who knows the TEID; or a gNB that sends from other addresses than it receives at, or serves a UE that moved to it before the SMF says so.";
+    ForeignFarEnd = "foreign-far-end", "A G-PDU or End Marker from another address than the tunnel's session knows, which `[n3] check-source` asks to drop. A forger who knows the TEID; or a gNB that sends from other addresses than it receives at, or serves a UE that moved to it before the SMF says so.";
     ForeignErrorIndication = "foreign-error-indication", "An Error Indication that doesn't come from the far end whose tunnel it names: not believed.";
     ErrorRateLimited = "error-rate-limited", "An answer (echo, error indication, ICMP, ND) was not sent, or a far end's Error Indication not passed on, because its rate limit was reached.";
     // Finding the session.
@@ -70,7 +70,7 @@ reasons! {
     NoRule = "no-rule", "The session has no PDR that matches this packet. Compare the session's rules with the packet's QFI and 5-tuple.";
     // Enforcement.
     SpoofedSource = "spoofed-source", "The UE sent from an address that is not its own (neither its address, its prefix nor a framed route).";
-    MartianDestination = "martian-destination", "A UE addressed what is no host (0/8, loopback, multicast, broadcast, reserved, link-local), by a rule that routes its packets. Multicast that is wanted needs a [[route]].";
+    MartianDestination = "martian-destination", "A UE addressed what is no host (0/8, loopback, multicast, broadcast, reserved, link-local), by a rule that routes its packets. Multicast that is wanted needs a `[[route]]`.";
     UeToUe = "ue-to-ue", "A UE addressed another one, and the pool of one of them has ue-to-ue = false.";
     OwnAddress = "own-address", "A UE addressed Millrace itself (N3, N4, N6 or N9 address); user traffic never reaches these.";
     GateClosed = "gate-closed", "A QER closes the gate for this direction.";
@@ -109,7 +109,7 @@ reasons! {
     NatExhausted = "nat-exhausted", "The UE's shard has no free block of ports on the UE's public address, or the table of mappings is full. Enlarge the pool, or make blocks smaller.";
     // Ownership.
     NotOwned = "not-owned", "A packet of a shard that no worker owns: its worker died and nobody could inherit from it.";
-    MoveParkingFull = "move-parking-full", "A packet of a shard that was on its way to another worker, which had no room to park it. Raise [workers] parked-packets.";
+    MoveParkingFull = "move-parking-full", "A packet of a shard that was on its way to another worker, which had no room to park it. Raise `[workers] parked-packets`.";
     LostWithWorker = "lost-with-worker", "A packet in the rings of a worker that died.";
     LeftAtStop = "left-at-stop", "A packet on its way from one worker to another when all were told to stop: what comes later than ten milliseconds after that is not waited for.";
     HandOffRingFull = "hand-off-ring-full", "The ring to the worker that owns the packet's shard is full: that worker is overloaded.";

@@ -12,7 +12,7 @@ use tables::clock::Tsc;
 /// Frames that DPDK's drivers take out of descriptors at once, at most: 32 in those that keep some for the next call (ixgbe, i40e, ice).
 const STAGED: usize = 32;
 
-/// A receive queue of a [`DpdkPort`].
+/// A receive queue of a [`DpdkPort`](crate::DpdkPort).
 #[derive(Debug)]
 pub struct DpdkRx {
     device: Arc<Device>,
@@ -84,7 +84,7 @@ fn quarter_marks(descriptors: u16) -> [u16; 4] {
     })
 }
 
-/// A transmit queue of a [`DpdkPort`].
+/// A transmit queue of a [`DpdkPort`](crate::DpdkPort).
 #[derive(Debug)]
 pub struct DpdkTx {
     device: Arc<Device>,

@@ -10,7 +10,7 @@
 //! The interfaces in `upf` have no addresses: they belong to Millrace, and the kernel must not answer for them.
 //!
 //! Where a lab is to be flooded, `n3` and `n6` of `ran` and `dn` are bridges: to one port the cable is plugged in, to the other whoever sends
-//! whole frames of his own ([`Namespaces::plug_in`]).
+//! whole frames of his own (`Namespaces::plug_in`).
 
 use crate::LabError;
 use io::tun::Tun;

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// What to do.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Copy the packets of a session, or of all, to a [[mirror]] of the configuration.
+    /// Copy the packets of a session, or of all, to a `[[mirror]]` of the configuration.
     Add(Add),
     /// List mirrors and what they copied.
     List,
@@ -24,7 +24,7 @@ pub enum Command {
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("whose").required(true).args(["ue", "seid", "all"])))]
 pub struct Add {
-    /// Where to: the name of a [[mirror]].
+    /// Where to: the name of a `[[mirror]]`.
     #[arg(long, value_name = "NAME")]
     to: String,
     /// The session of the UE with this address.

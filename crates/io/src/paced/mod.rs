@@ -11,7 +11,7 @@
 //! latency from due to sent. All is counted in buckets of time ([`Traffic::count`], [`Traffic::latency`]).
 //!
 //! **Redirection** takes effect at a packet's number: those before it come out of the old queue and those after out of the
-//! new one, whenever either is polled ([`redirect`]). What hardware does within its pipeline, this does within some microseconds.
+//! new one, whenever either is polled (`redirect`). What hardware does within its pipeline, this does within some microseconds.
 //! [`Traffic::outage`] is what a NIC does that must be stopped to be changed: what waits in its rings is lost, and what
 //! comes meanwhile.
 //!
