@@ -231,3 +231,17 @@ fn every_scenario_and_every_question_is_described() {
         assert!(page.iter().any(named), "docs/cli.md doesn't name `ctl {question}`");
     }
 }
+
+/// The example has every key, which a test of crate `config` sees to.
+#[test]
+fn every_configuration_key_is_described() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let described: HashSet<_> = spans(&root.join("docs/configuration.md")).into_iter().collect();
+    let example = std::fs::read_to_string(root.join("crates/config/src/example.toml")).unwrap();
+    let keys: Vec<_> =
+        example.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key).collect();
+    assert!(keys.len() > 100, "keys are written another way now: {} were found", keys.len());
+    for key in keys.iter().map(|key| key.trim_start_matches("# ")).filter(|key| !key.contains(' ')) {
+        assert!(described.contains(key), "docs/configuration.md doesn't name the key `{key}`");
+    }
+}
