@@ -163,7 +163,7 @@ mod list_or_none {
 pub enum Driver {
     /// A kernel interface through AF_PACKET (needs CAP_NET_RAW): works everywhere.
     AfPacket,
-    /// A kernel interface through AF_XDP (needs CAP_NET_RAW and CAP_BPF): faster.
+    /// A kernel interface through AF_XDP (needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_IPC_LOCK and CAP_SYS_ADMIN): faster.
     AfXdp,
     /// A TAP interface that is created with the name `iface`.
     Tap,
