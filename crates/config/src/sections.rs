@@ -161,7 +161,7 @@ mod list_or_none {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
-    /// A kernel interface through AF_PACKET (needs CAP_NET_RAW): works everywhere.
+    /// A kernel interface through AF_PACKET (needs CAP_NET_RAW and CAP_NET_ADMIN): works everywhere.
     AfPacket,
     /// A kernel interface through AF_XDP (needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_IPC_LOCK and CAP_SYS_ADMIN): faster.
     AfXdp,
