@@ -13,7 +13,6 @@ mod output;
 mod report;
 mod screen;
 mod signals;
-mod table;
 
 use clap::{Parser, Subcommand};
 use exit::Exit;

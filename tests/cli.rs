@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
-use upf::{CtlBackend, CtlServer, Timeouts};
+use upf::{CtlServer, Responder, Timeouts};
 
 fn millrace(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
@@ -171,159 +171,141 @@ fn the_schema_is_json() {
 /// A UPF with one session.
 struct Fake;
 
-impl CtlBackend for Fake {
-    fn version(&self) -> Result<Version, CtlError> {
-        let (version, node_id) = ("9.9.9".into(), "upf".into());
-        Ok(Version { version, pid: 1, uptime_seconds: 61, node_id, sessions: 1 })
-    }
-    fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError> {
-        assert_eq!(query.ue, Some([10, 0, 0, 1].into()));
-        let sessions = vec![SessionLine { seid: SeidText(0x1234), ..SessionLine::default() }];
-        Ok(SessionPage { total: 1, offset: 0, sessions })
-    }
-    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError> {
-        let seid = selector.seid.unwrap_or_default();
-        Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")))
-    }
-    fn ports(&self) -> Result<Vec<PortLine>, CtlError> {
-        Ok(Vec::new())
-    }
-    fn drops(&self) -> Result<Vec<DropLine>, CtlError> {
-        Ok(Vec::new())
-    }
-    fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
-        Ok(Vec::new())
-    }
-    fn stages(&self) -> Result<Vec<StagesLine>, CtlError> {
-        let stage = |name: &str, cycles| StageLine { stage: name.into(), cycles_per_packet: Some(cycles) };
-        let stages = vec![stage("parse", 20.0), stage("serve", 60.04)];
-        Ok(vec![StagesLine { worker: 1, packets: 640, bursts: 10, stages }])
-    }
-    fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
-        Ok(Vec::new())
-    }
-    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
-        let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
-        Ok(vec![line])
-    }
-
-    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError> {
-        let value = request.bytes.unwrap_or(0);
-        Ok(vec![FlowCounterLine { counter: "marked".into(), meaning: "Reached.".into(), value }])
-    }
-
-    fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
-        Ok(vec![SliceLine {
-            name: "video".into(),
-            direction: "uplink".into(),
-            guaranteed: Some(500_000_000),
-            maximum: None,
-            packets: 7,
-            bytes: 900,
-            yellow_packets: 2,
-            yellow_bytes: 300,
-            dropped_packets: 1,
-            dropped_bytes: 100,
-        }])
-    }
-
-    fn scale(&self, request: &ScaleRequest) -> Result<ScaleStatus, CtlError> {
-        let model = "run-to-completion".into();
-        Ok(ScaleStatus { model, workers: 2, active: 2, asked: request.workers, ..ScaleStatus::default() })
-    }
-
-    fn qos(&self) -> Result<QosReport, CtlError> {
-        Ok(QosReport::default())
-    }
-
-    fn nat(&self) -> Result<NatStatus, CtlError> {
-        let pool = NatPoolLine {
-            pool: "internet".into(),
-            blocks: 16_128,
-            blocks_used: 2,
-            mappings: 5,
-            mappings_made: 9,
-        };
-        Ok(NatStatus { pools: vec![pool], ..NatStatus::default() })
-    }
-
-    fn offload(&self) -> Result<OffloadStatus, CtlError> {
-        Ok(OffloadStatus::default())
-    }
-
-    fn routes(&self) -> Result<Vec<RouteLine>, CtlError> {
-        let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
-        Ok(vec![RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None }])
-    }
-    fn config(&self) -> Result<String, CtlError> {
-        Ok("[limits]\nsessions = 7\n".into())
-    }
-    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
-        let line = |host, state: &str| NeighbourLine {
-            interface: "n3".into(),
-            address: [192, 0, 2, host].into(),
-            mac: (host == 10).then(|| "02:09:00:00:00:01".into()),
-            configured: false,
-            state: Some(state.into()),
-            heard_seconds: (host == 10).then_some(65),
-            users: 1,
-        };
-        Ok(vec![line(10, "reachable"), line(11, "incomplete")])
-    }
-    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
-        Ok(vec![GnbLine {
-            address: [192, 0, 2, 10].into(),
-            rules: 3,
-            interface: Some("n3".into()),
-            error_indications: 2,
-            last_error: Some("2026-11-22T13:40:17Z".into()),
-        }])
-    }
-    fn pools(&self) -> Result<Vec<PoolLine>, CtlError> {
-        let prefixes = vec!["10.45.0.0/16".into()];
-        let pool = PoolLine { prefixes, ipv4_used: 3, ipv4_size: 65_534, ..PoolLine::default() };
-        Ok(vec![pool])
-    }
-    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
-        let line = |number: u64| N4LogLine {
-            time: "2026-11-22T13:40:17Z".into(),
-            smf: "smf.example.org".into(),
-            message: Some("Session Modification Request".into()),
-            seid: Some(SeidText(0x2_0000_0001)),
-            cause: Some(73),
-            cause_name: Some("Rule creation/modification Failure".into()),
-            offending_ie: Some(108),
-            offending_ie_name: Some("FAR ID".into()),
-            failed_rule: Some(format!("FAR {number}")),
-            why: format!("the session has no FAR {number}"),
-            ..N4LogLine::default()
-        };
-        let all = if query.refused { 0..4u64 } else { 0..0 };
-        let from = query.from.unwrap_or(all.end.saturating_sub(query.limit.into()));
-        let entries: Vec<_> = all.skip(from as usize).take(query.limit as usize).map(line).collect();
-        Ok(N4Log { next: from + entries.len() as u64, missed: u64::from(query.from == Some(0)), entries })
-    }
-    fn n4(&self) -> Result<N4Status, CtlError> {
-        let peers = vec![N4PeerLine {
-            node_id: "smf.example.org".into(),
-            address: ([192, 0, 2, 10], 8805).into(),
-            associated_since: "2026-11-21T23:18:29Z".into(),
-            recovery: "2026-11-21T08:00:00Z".into(),
-            sessions: 5,
-            outstanding: 2,
-        }];
-        let counters =
-            vec![N4CounterLine::new(N4Layer::Sessions, ("reports-sent", "Session reports sent.", 7))];
-        Ok(N4Status { peers, counters })
-    }
-    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
-        let MirrorRequest::Add(selection) = request else { return Ok(Vec::new()) };
-        assert_eq!((selection.seid, selection.direction), (Some(SeidText(7)), MirrorDirection::Up));
-        let (to, seid) = (selection.to.clone(), selection.seid);
-        Ok(vec![MirrorLine { id: 1, to, seid, filters: selection.filters.clone(), ..MirrorLine::default() }])
-    }
-    fn stop(&self) -> Result<(), CtlError> {
-        Ok(())
+impl Responder for Fake {
+    fn respond(&self, request: Request) -> Result<Told, CtlError> {
+        match request {
+            Request::Version(_) => {
+                let (version, node_id) = ("9.9.9".into(), "upf".into());
+                Told::new::<Version>(&Program { version, pid: 1, uptime_seconds: 61, node_id, sessions: 1 })
+            }
+            Request::Sessions(query) => {
+                assert_eq!(query.ue, Some([10, 0, 0, 1].into()));
+                let sessions = vec![SessionLine { seid: SeidText(0x1234), ..SessionLine::default() }];
+                Told::new::<Sessions>(&SessionPage { total: 1, offset: 0, sessions })
+            }
+            Request::Session(named) => {
+                let seid = named.seid.unwrap_or_default();
+                Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")))
+            }
+            Request::Drops(_) => Told::new::<Drops>(&DropList::default()),
+            Request::Stages(_) => {
+                let stage =
+                    |name: &str, cycles| StageLine { stage: name.into(), cycles_per_packet: Some(cycles) };
+                let stages = vec![stage("parse", 20.0), stage("serve", 60.04)];
+                let line = StagesLine { worker: 1, packets: 640, bursts: 10, stages };
+                Told::new::<Stages>(&StagesList { stages: vec![line] })
+            }
+            Request::Flows(_) => {
+                let (counter, meaning) = ("live".into(), "Flows known now.".into());
+                let flows = vec![FlowCounterLine { counter, meaning, value: 3 }];
+                Told::new::<Flows>(&FlowCounterList { flows })
+            }
+            Request::FlowMarks(FlowMarks { bytes, .. }) => {
+                let (counter, meaning) = ("marked".into(), "Reached.".into());
+                let flows = vec![FlowCounterLine { counter, meaning, value: bytes.unwrap_or(0) }];
+                Told::new::<FlowMarks>(&FlowCounterList { flows })
+            }
+            Request::Slices(_) => {
+                let line = SliceLine {
+                    name: "video".into(),
+                    direction: "uplink".into(),
+                    guaranteed: Some(500_000_000),
+                    maximum: None,
+                    packets: 7,
+                    bytes: 900,
+                    yellow_packets: 2,
+                    yellow_bytes: 300,
+                    dropped_packets: 1,
+                    dropped_bytes: 100,
+                };
+                Told::new::<Slices>(&SliceList { slices: vec![line] })
+            }
+            Request::Qos(_) => Told::new::<Qos>(&QosReport::default()),
+            Request::Nat(_) => {
+                let pool = NatPoolLine {
+                    pool: "internet".into(),
+                    blocks: 16_128,
+                    blocks_used: 2,
+                    mappings: 5,
+                    mappings_made: 9,
+                };
+                Told::new::<Nat>(&NatStatus { pools: vec![pool], ..NatStatus::default() })
+            }
+            Request::Offload(_) => Told::new::<Offload>(&OffloadStatus::default()),
+            Request::Routes(_) => {
+                let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
+                let line = RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None };
+                Told::new::<Routes>(&RouteList { routes: vec![line] })
+            }
+            Request::Neighbours(_) => {
+                let line = |host, state: &str| NeighbourLine {
+                    interface: "n3".into(),
+                    address: [192, 0, 2, host].into(),
+                    mac: (host == 10).then(|| "02:09:00:00:00:01".into()),
+                    configured: false,
+                    state: Some(state.into()),
+                    heard_seconds: (host == 10).then_some(65),
+                    users: 1,
+                };
+                let neighbours = vec![line(10, "reachable"), line(11, "incomplete")];
+                Told::new::<Neighbours>(&NeighbourList { neighbours })
+            }
+            Request::Gnbs(_) => {
+                let line = GnbLine {
+                    address: [192, 0, 2, 10].into(),
+                    rules: 3,
+                    interface: Some("n3".into()),
+                    error_indications: 2,
+                    last_error: Some("2026-11-22T13:40:17Z".into()),
+                };
+                Told::new::<Gnbs>(&GnbList { gnbs: vec![line] })
+            }
+            Request::Pools(_) => {
+                let prefixes = vec!["10.45.0.0/16".into()];
+                let pool = PoolLine { prefixes, ipv4_used: 3, ipv4_size: 65_534, ..PoolLine::default() };
+                Told::new::<Pools>(&PoolList { pools: vec![pool] })
+            }
+            Request::N4Log(query) => {
+                let line = |number: u64| N4LogLine {
+                    time: "2026-11-22T13:40:17Z".into(),
+                    smf: "smf.example.org".into(),
+                    message: Some("Session Modification Request".into()),
+                    seid: Some(SeidText(0x2_0000_0001)),
+                    cause: Some(73),
+                    cause_name: Some("Rule creation/modification Failure".into()),
+                    offending_ie: Some(108),
+                    offending_ie_name: Some("FAR ID".into()),
+                    failed_rule: Some(format!("FAR {number}")),
+                    why: format!("the session has no FAR {number}"),
+                    ..N4LogLine::default()
+                };
+                let all = if query.refused { 0..4u64 } else { 0..0 };
+                let from = query.from.unwrap_or(all.end.saturating_sub(query.limit.into()));
+                let entries: Vec<_> = all.skip(from as usize).take(query.limit as usize).map(line).collect();
+                let (next, missed) = (from + entries.len() as u64, u64::from(query.from == Some(0)));
+                Told::new::<N4Log>(&N4Entries { next, missed, entries })
+            }
+            Request::N4(_) => {
+                let peers = vec![N4PeerLine {
+                    node_id: "smf.example.org".into(),
+                    address: ([192, 0, 2, 10], 8805).into(),
+                    associated_since: "2026-11-21T23:18:29Z".into(),
+                    recovery: "2026-11-21T08:00:00Z".into(),
+                    sessions: 5,
+                    outstanding: 2,
+                }];
+                let sent = ("reports-sent", "Session reports sent.", 7);
+                let counters = vec![N4CounterLine::new(N4Layer::Sessions, sent)];
+                Told::new::<N4>(&N4Status { peers, counters })
+            }
+            Request::Mirror(Mirror::Add(MirrorSelection { to, seid, filters, direction, .. })) => {
+                assert_eq!((seid, direction), (Some(SeidText(7)), MirrorDirection::Up));
+                let line = MirrorLine { id: 1, to, seid, filters, ..MirrorLine::default() };
+                Told::new::<Mirror>(&MirrorList { mirrors: vec![line] })
+            }
+            Request::Mirror(_) => Told::new::<Mirror>(&MirrorList::default()),
+            _ => Err(CtlError::new(ErrorCode::Unavailable, "nobody asks that here")),
+        }
     }
 }
 

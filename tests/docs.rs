@@ -3,9 +3,11 @@
 //! `UPDATE_DOCS=1 cargo test --test docs` writes them anew.
 #![allow(clippy::unwrap_used)]
 
+use api::{Each, Question, Request};
 use datapath::Reason;
 use n4::N4Counters;
 use pfcp::node::NodeCounters;
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -108,4 +110,130 @@ fn counters() {
         table("counter", rows(n4.each().collect()))
     );
     page("counters.md", &text);
+}
+
+/// What a value is, what it means, and what is in it, as its schema says.
+struct Described {
+    root: Value,
+    rows: String,
+}
+
+impl Described {
+    fn new(schema: schemars::Schema) -> Self {
+        let root = schema.to_value();
+        let mut described = Self { rows: String::new(), root: root.clone() };
+        described.fields(&root, "");
+        described
+    }
+
+    /// Where a reference leads.
+    fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let name = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/"));
+        name.map_or(schema, |name| &self.root["$defs"][name])
+    }
+
+    /// The schema of what is there, where it may be missing.
+    fn present<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let is_null = |schema: &&Value| schema["type"] == "null";
+        let any = schema["anyOf"].as_array().into_iter().flatten();
+        self.resolved(any.into_iter().find(|any| !is_null(any)).unwrap_or(schema))
+    }
+
+    fn row(&mut self, name: &str, kind: &str, meaning: &str) {
+        // Links between types are of no use here.
+        let meaning = meaning.split_whitespace().collect::<Vec<_>>().join(" ");
+        let meaning = meaning.replace("[`", "`").replace("`]", "`").replace('|', "\\|");
+        writeln!(self.rows, "| `{name}` | {kind} | {meaning} |").unwrap();
+    }
+
+    fn fields(&mut self, schema: &Value, before: &str) {
+        for variant in schema["oneOf"].as_array().cloned().unwrap_or_default() {
+            let tags = variant["properties"].as_object().cloned().unwrap_or_default();
+            for (tag, said) in tags.iter().filter(|(_, of)| of["const"].is_string()) {
+                let meaning = variant["description"].as_str().unwrap_or_default();
+                self.row(
+                    &format!("{before}{tag}"),
+                    &format!("`{}`", said["const"].as_str().unwrap()),
+                    meaning,
+                );
+            }
+            let inner = self.resolved(&variant).clone();
+            self.fields(&inner, before);
+        }
+        for (name, field) in schema["properties"].as_object().cloned().unwrap_or_default() {
+            if field["const"].is_string() {
+                continue;
+            }
+            let known = self.present(&field).clone();
+            let (kind, inner, behind) = self.kind(&known);
+            let optional = known != *self.resolved(&field)
+                || field["type"].as_array().is_some_and(|kinds| kinds.contains(&"null".into()));
+            let kind = if optional { format!("{kind}, or none") } else { kind };
+            let name = format!("{before}{name}");
+            self.row(&name, &kind, field["description"].as_str().unwrap_or_default());
+            self.fields(&inner, &format!("{name}{behind}."));
+        }
+    }
+
+    /// What it is called, what it has inside, and how that is written behind its name.
+    fn kind(&self, schema: &Value) -> (String, Value, &'static str) {
+        if let Some(values) =
+            schema["oneOf"].as_array().filter(|all| all.iter().all(|one| one["const"].is_string()))
+        {
+            let values: Vec<_> =
+                values.iter().map(|one| format!("`{}`", one["const"].as_str().unwrap())).collect();
+            return (values.join(", "), Value::Null, "");
+        }
+        if let Some(items) = schema.get("items") {
+            let inner = self.resolved(items).clone();
+            let (of, ..) = self.kind(&inner);
+            return (format!("list of {of}s"), inner, "[]");
+        }
+        let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str()).unwrap_or("string");
+        (kind.to_owned(), schema.clone(), "")
+    }
+}
+
+/// A question, its parameters, and what comes back.
+#[derive(Default)]
+struct Questions(Vec<(&'static str, String)>);
+
+impl Each for Questions {
+    fn each<Q: Question>(&mut self) {
+        let (asked, told) = (schemars::schema_for!(Q), schemars::schema_for!(Q::Answer));
+        let said = asked.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " ");
+        let (asked, told) = (Described::new(asked), Described::new(told));
+        let mut text = format!("## `{}`\n\n{said}", Q::NAME);
+        if !Q::SEE.is_empty() {
+            write!(text, " See [{}]({}).", Q::SEE.split('#').next().unwrap(), Q::SEE).unwrap();
+        }
+        if !asked.rows.is_empty() {
+            write!(text, "\n\n| asked with | | |\n|---|---|---|\n{}", asked.rows.trim_end()).unwrap();
+        }
+        let name = if Q::ANSWER == Q::NAME { String::new() } else { format!(" (`{}`)", Q::ANSWER) };
+        if told.rows.is_empty() {
+            write!(text, "\n\nThe answer{name} says nothing more.\n").unwrap();
+        } else {
+            write!(text, "\n\n| answer{name} | | |\n|---|---|---|\n{}", told.rows).unwrap();
+        }
+        self.0.push((Q::NAME, text));
+    }
+}
+
+#[test]
+fn questions() {
+    let mut questions = Questions::default();
+    Request::each(&mut questions);
+    questions.0.sort_unstable_by_key(|(name, _)| *name);
+    let text: Vec<_> = questions.0.into_iter().map(|(_, text)| text).collect();
+    let text = format!(
+        "# What a running UPF can be asked\n\n\
+         How a question gets there, by `millrace ctl` or as a line of JSON, is in [cli.md](cli.md#asking-a-running-upf). The names below are those of\n\
+         the JSON: `{{\"ask\":\"drops\"}}`. What a list holds is written behind `[]`. SEIDs and TEIDs are strings such as `\"0x2a\"` in\n\
+         answers, and strings or numbers in questions.\n\n\
+         {}\n\
+         This page is written from `crates/api/src/questions` by `{HOW}`.\n",
+        text.join("\n")
+    );
+    page("questions.md", &text);
 }

@@ -1,7 +1,7 @@
 //! The control socket's lines: requests as the server reads them, answers as the client reads them.
 #![no_main]
 
-use api::{Answer, Request};
+use api::{CtlError, Each, Question, Request};
 use libfuzzer_sys::fuzz_target;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
@@ -9,9 +9,19 @@ use std::fmt::Debug;
 fuzz_target!(|data: &[u8]| {
     for line in data.split(|octet| *octet == b'\n') {
         again::<Request>(line);
-        again::<Answer>(line);
+        again::<CtlError>(line);
+        Request::each(&mut Answers(line));
     }
 });
+
+/// A line, read as the answer to each question.
+struct Answers<'a>(&'a [u8]);
+
+impl Each for Answers<'_> {
+    fn each<Q: Question>(&mut self) {
+        again::<Q::Answer>(self.0);
+    }
+}
 
 /// What was read is written as one line and read alike.
 fn again<T: Serialize + DeserializeOwned + PartialEq + Debug>(line: &[u8]) {

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::screen::Screen;
-use crate::table::{Side, Table};
+use api::table::{Side, Table};
 use bench::report::{Measured, Param, Report, figure};
 use lab::attack::{Flood, Plan, Round, Siege, Stretch};
 use lab::{LabError, Options};

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::screen::Screen;
-use crate::table::{Side, Table};
+use api::table::{Side, Table};
 use bench::report::figure;
 use lab::Options;
 use lab::attack::storm::{Aftermath, Weather, storm};

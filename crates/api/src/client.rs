@@ -1,8 +1,10 @@
 //! The side that asks.
 
-use super::protocol::*;
-use super::sessions::{SessionDetail, SessionPage, SessionQuery, SessionSelector};
-use super::socket::distrust;
+use crate::protocol::{CtlError, ERROR, MAX_ANSWER_BYTES};
+use crate::questions::{Question, Request};
+use crate::socket::distrust;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -97,8 +99,9 @@ impl CtlClient {
     }
 
     /// Asks and waits for the answer; a refusal is an error.
-    pub fn ask(&mut self, request: &Request) -> Result<Answer, CtlClientError> {
-        let mut line = serde_json::to_vec(request).map_err(|error| self.unexpected(&error.to_string()))?;
+    pub fn ask<Q: Question>(&mut self, question: &Q) -> Result<Q::Answer, CtlClientError> {
+        let request: Request = question.clone().into();
+        let mut line = serde_json::to_vec(&request).map_err(|error| self.unexpected(&error.to_string()))?;
         line.push(b'\n');
         // A server that is full answers and closes without reading: its answer tells more than the broken pipe.
         let sent = self.stream.get_mut().write_all(&line);
@@ -110,32 +113,24 @@ impl CtlClient {
             received.map_err(failed)?;
             return Err(failed(ErrorKind::UnexpectedEof.into()));
         }
-        match serde_json::from_slice(&answer) {
-            Ok(Answer::Error(error)) => Err(error.into()),
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.unexpected(&error.to_string())),
-        }
-    }
-
-    /// Some of the sessions.
-    pub fn sessions(&mut self, query: SessionQuery) -> Result<SessionPage, CtlClientError> {
-        match self.ask(&Request::Sessions(query))? {
-            Answer::Sessions(page) => Ok(page),
+        match self.read::<Answered>(&answer)?.answer.as_str() {
+            name if name == Q::ANSWER => self.read(&answer),
+            ERROR => Err(self.read::<CtlError>(&answer)?.into()),
             _ => Err(self.unexpected("an answer to another question")),
         }
     }
 
-    /// All about one session.
-    pub fn session(&mut self, seid: SeidText) -> Result<SessionDetail, CtlClientError> {
-        match self
-            .ask(&Request::Session(SessionSelector { seid: Some(seid), ..SessionSelector::default() }))?
-        {
-            Answer::Session(session) => Ok(*session),
-            _ => Err(self.unexpected("an answer to another question")),
-        }
+    fn read<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, CtlClientError> {
+        serde_json::from_slice(line).map_err(|error| self.unexpected(&error.to_string()))
     }
 
     fn unexpected(&self, what: &str) -> CtlClientError {
         CtlClientError::Protocol { path: self.path.clone(), what: what.to_owned() }
     }
+}
+
+/// What a line answers.
+#[derive(Deserialize)]
+struct Answered {
+    answer: String,
 }

@@ -1,7 +1,7 @@
 //! What may be asked of a running UPF?
 //!
 //! Questions and answers as types, about sessions, ports, drops, workers and peers: what the UPF that answers and those that ask have in common, and
-//! nothing of what is inside it. On the control socket, a Unix socket, they are a line of JSON each way: a [`Request`] in, an [`Answer`] out, as many as the client likes, in order. So a shell can
+//! nothing of what is inside it. On the control socket, a Unix socket, they are a line of JSON each way: a [`Request`] in, a [`Told`] out, as many as the client likes, in order. So a shell can
 //! speak it as well as `millrace ctl`:
 //!
 //! ```text
@@ -19,27 +19,17 @@
 #![forbid(unsafe_code)]
 
 mod client;
-mod flows;
-mod mirror;
-mod n4;
-mod nat;
-mod network;
-mod offload;
+mod hex;
 mod protocol;
-mod qos;
-mod scale;
-mod sessions;
+pub mod questions;
 mod socket;
+pub mod table;
+mod words;
 
 pub use client::{CtlClient, CtlClientError};
-pub use flows::FlowMarksRequest;
-pub use mirror::{MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
-pub use n4::{N4CounterLine, N4Layer, N4Log, N4LogLine, N4LogQuery, N4PeerLine, N4Status};
-pub use nat::{NatPoolLine, NatStatus};
-pub use network::{GnbLine, NeighbourLine, PoolLine, RouteLine};
-pub use offload::*;
-pub use protocol::*;
-pub use qos::{ClassLine, QosReport, ReceiveLine};
-pub use scale::{ScaleRequest, ScaleStatus};
-pub use sessions::*;
+pub use hex::{SeidText, TeidText};
+pub use protocol::{
+    CtlError, ErrorCode, MAX_ANSWER_BYTES, MAX_CONNECTIONS, MAX_PAGE, MAX_REQUEST_BYTES, Named, Told,
+};
+pub use questions::*;
 pub use socket::{default_socket, distrust};

@@ -3,7 +3,7 @@
 
 use crate::machine::Machine;
 use crate::rig::{self, Rig, RigError};
-use api::DropLine;
+use api::{Answers, DropLine, Drops};
 use engine::WorkerReport;
 use loadgen::facts::SessionMix;
 use loadgen::habits::Shape;
@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tables::Nanos;
 use tables::clock::Tsc;
-use upf::CtlBackend;
 
 /// gNBs that the sessions are spread over.
 const GNBS: u16 = 8;
@@ -165,7 +164,7 @@ pub fn run(
 
     done.store(true, Ordering::Relaxed);
     let mut smf = serving.join().map_err(|_| DemoError::SmfDied)??;
-    let drops = rig.backend.drops().unwrap_or_default();
+    let drops = rig.backend.answer(Drops {}).unwrap_or_default().drops;
     let standing = smf.established().len() as u64;
     let deletion = if interrupted {
         None

@@ -2,8 +2,8 @@
 //! established.
 
 use api::{
-    ErrorCode, FlowMarksRequest, MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection, SessionQuery,
-    SessionSelector,
+    Answers, ErrorCode, FlowMarks, Flows, Gnbs, Mirror, MirrorDirection, MirrorLine, MirrorSelection,
+    Neighbours, Pools, Routes, Session, Sessions, Workers,
 };
 use io::Frame;
 use io::mem::{MemConfig, MemFrame, MemNic, MemWire};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use upf::{Backend, CtlBackend, Options, Upf};
+use upf::{Backend, Options, Upf};
 
 const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 const HOST: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
@@ -141,14 +141,14 @@ impl Rig {
         self.session.ue_ipv4.unwrap()
     }
 
-    fn mirror(&self, request: &MirrorRequest) -> MirrorLine {
-        let mut lines = self.backend.mirror(request).unwrap();
+    fn mirror(&self, request: &Mirror) -> MirrorLine {
+        let mut lines = self.backend.answer(request.clone()).map(|told| told.mirrors).unwrap();
         assert_eq!(lines.len(), 1);
         lines.remove(0)
     }
 
     fn add(&self, to: &str) -> MirrorLine {
-        self.mirror(&MirrorRequest::Add(self.of_ue(to)))
+        self.mirror(&Mirror::Add(self.of_ue(to)))
     }
 
     fn of_ue(&self, to: &str) -> MirrorSelection {
@@ -196,60 +196,54 @@ impl Rig {
 #[test]
 fn a_session_is_found_by_what_its_smf_said() {
     let rig = Rig::start("found", 1);
-    let by = |query: SessionQuery| rig.backend.sessions(&query).unwrap();
-    let all = by(SessionQuery::default());
+    let by = |query: Sessions| rig.backend.answer(query).unwrap();
+    let all = by(Sessions::default());
     assert_eq!((all.total, all.sessions.len()), (1, 1));
     let line = all.sessions[0].clone();
     assert_eq!((line.network_instance.as_str(), line.ue_ipv4), ("internet", Some(rig.ue())));
     let teid = api::TeidText(rig.session.ul_teid.0);
     let found = [
-        SessionQuery { network_instance: Some("Internet".into()), ..SessionQuery::default() },
-        SessionQuery { teid: Some(teid), ..SessionQuery::default() },
-        SessionQuery { ue: Some(rig.ue().into()), ..SessionQuery::default() },
-        SessionQuery { peer: Some(line.peer.clone()), ..SessionQuery::default() },
+        Sessions { network_instance: Some("Internet".into()), ..Sessions::default() },
+        Sessions { teid: Some(teid), ..Sessions::default() },
+        Sessions { ue: Some(rig.ue().into()), ..Sessions::default() },
+        Sessions { peer: Some(line.peer.clone()), ..Sessions::default() },
     ];
     for query in found {
         assert_eq!(by(query.clone()).sessions, std::slice::from_ref(&line), "{query:?}");
     }
     let not_found = [
-        SessionQuery { network_instance: Some("intern".into()), ..SessionQuery::default() },
-        SessionQuery { teid: Some(api::TeidText(7)), ..SessionQuery::default() },
-        SessionQuery { ue: Some(HOST.into()), ..SessionQuery::default() },
-        SessionQuery { user: Some(String::new()), ..SessionQuery::default() },
-        SessionQuery { peer: Some("smf.example.org".into()), ..SessionQuery::default() },
+        Sessions { network_instance: Some("intern".into()), ..Sessions::default() },
+        Sessions { teid: Some(api::TeidText(7)), ..Sessions::default() },
+        Sessions { ue: Some(HOST.into()), ..Sessions::default() },
+        Sessions { user: Some(String::new()), ..Sessions::default() },
+        Sessions { peer: Some("smf.example.org".into()), ..Sessions::default() },
     ];
     for query in not_found {
         assert_eq!(by(query.clone()).total, 0, "{query:?}");
     }
     // And what is around it.
     let backend = &rig.backend;
-    let routes = backend.routes().unwrap();
+    let routes = backend.answer(Routes {}).unwrap().routes;
     let default = routes.iter().find(|route| route.to == "0.0.0.0/0").unwrap();
     assert_eq!((default.interface.as_str(), default.via), ("n6", Some([203, 0, 113, 254].into())));
     assert_eq!(default.mac, Some(ROUTER_MAC.to_string()));
     assert!(routes.iter().any(|route| route.to == "192.0.2.0/24" && route.via.is_none()));
-    let neighbours = backend.neighbours().unwrap();
+    let neighbours = backend.answer(Neighbours {}).unwrap().neighbours;
     assert!(neighbours.iter().any(|known| known.address == IpAddr::V4(GNB) && known.configured));
-    let gnbs = backend.gnbs().unwrap();
+    let gnbs = backend.answer(Gnbs {}).unwrap().gnbs;
     assert_eq!((gnbs.len(), gnbs[0].address, gnbs[0].rules), (1, IpAddr::V4(GNB), 1));
     assert_eq!((gnbs[0].interface.as_deref(), gnbs[0].error_indications), (Some("n3"), 0));
-    assert!(backend.pools().unwrap().is_empty());
-    let workers = backend.workers().unwrap();
+    assert!(backend.answer(Pools {}).unwrap().pools.is_empty());
+    let workers = backend.answer(Workers {}).unwrap().workers;
     assert!(workers[0].recent.as_ref().is_some_and(|recent| recent.seconds > 0.5));
-    let one = |selector: SessionSelector| rig.backend.session(&selector);
-    let whole = one(SessionSelector { teid: Some(teid), ..SessionSelector::default() }).unwrap();
+    let one = |selector: Session| rig.backend.answer(selector);
+    let whole = one(Session { teid: Some(teid), ..Session::default() }).unwrap();
     assert_eq!(whole.session, line);
     assert!(whole.pdrs.iter().any(|pdr| pdr.qfis == [9] || pdr.teid == Some(teid)));
-    assert_eq!(
-        one(SessionSelector { ue: Some(rig.ue().into()), ..SessionSelector::default() }).unwrap(),
-        whole
-    );
+    assert_eq!(one(Session { ue: Some(rig.ue().into()), ..Session::default() }).unwrap(), whole);
     let code = |selector| one(selector).unwrap_err().code;
-    assert_eq!(code(SessionSelector::default()), ErrorCode::BadRequest);
-    assert_eq!(
-        code(SessionSelector { user: Some("1".into()), ..SessionSelector::default() }),
-        ErrorCode::NotFound
-    );
+    assert_eq!(code(Session::default()), ErrorCode::BadRequest);
+    assert_eq!(code(Session { user: Some("1".into()), ..Session::default() }), ErrorCode::NotFound);
     std::fs::remove_dir_all(rig.stop()).unwrap();
 }
 
@@ -266,10 +260,10 @@ fn from_ctl_to_the_wire_and_back_to_nothing() {
         filters: vec!["permit out 17 from any 53 to assigned".into()],
         ..rig.of_ue("probe")
     };
-    let probe = rig.mirror(&MirrorRequest::Add(dns));
+    let probe = rig.mirror(&Mirror::Add(dns));
     assert_eq!((probe.id, probe.target.as_str()), (1, "port tap 02:09:00:00:00:03"));
     let up = MirrorSelection { direction: MirrorDirection::Up, ..rig.of_ue("analyser") };
-    let analyser = rig.mirror(&MirrorRequest::Add(up));
+    let analyser = rig.mirror(&Mirror::Add(up));
     assert_eq!(analyser.target, "erspan 198.51.100.50 session 7");
     for (port, packet) in
         [(0, rig.uplink(53)), (0, rig.uplink(80)), (1, rig.downlink(53)), (1, rig.downlink(80))]
@@ -293,16 +287,16 @@ fn from_ctl_to_the_wire_and_back_to_nothing() {
     assert_eq!((erspan.header().session, erspan.header().truncated), (7, true));
     assert_eq!(erspan.payload()[14..], inner[..28]);
     assert_eq!(rig.receive(0, 2).len(), 2);
-    let lines = rig.backend.mirror(&MirrorRequest::List).unwrap();
+    let lines = rig.backend.answer(Mirror::List).map(|told| told.mirrors).unwrap();
     let told: Vec<_> = lines.iter().map(|line| (line.id, line.packets, line.bytes, line.truncated)).collect();
     assert_eq!(told, [(1, 2, 36 + 37, 0), (2, 2, 56, 2)]);
     // One is removed, the other ends with the session.
-    assert_eq!(rig.mirror(&MirrorRequest::Remove { id: 1 }).packets, 2);
-    let gone = rig.backend.mirror(&MirrorRequest::Remove { id: 1 }).unwrap_err();
+    assert_eq!(rig.mirror(&Mirror::Remove { id: 1 }).packets, 2);
+    let gone = rig.backend.answer(Mirror::Remove { id: 1 }).map(|told| told.mirrors).unwrap_err();
     assert_eq!((gone.code, gone.message.as_str()), (ErrorCode::NotFound, "there is no mirror 1"));
     assert!(rig.smf.delete_all().unwrap().is_clean());
     let deadline = Instant::now() + PATIENCE;
-    while !rig.backend.mirror(&MirrorRequest::List).unwrap().is_empty() {
+    while !rig.backend.answer(Mirror::List).map(|told| told.mirrors).unwrap().is_empty() {
         assert!(Instant::now() < deadline, "the mirror outlives its session");
     }
     std::fs::remove_dir_all(rig.stop()).unwrap();
@@ -329,7 +323,7 @@ fn a_file_for_each_mirror() {
     let first = rig.add("file");
     let path = PathBuf::from(first.target.strip_prefix("pcapng ").unwrap());
     let all = MirrorSelection { to: "file".into(), all: true, ..MirrorSelection::default() };
-    let second = rig.mirror(&MirrorRequest::Add(all));
+    let second = rig.mirror(&Mirror::Add(all));
     assert_ne!(second.target, first.target);
     let (up, down) = (rig.uplink(53), rig.downlink(53));
     for _ in 0..10 {
@@ -338,7 +332,7 @@ fn a_file_for_each_mirror() {
         rig.send(1, &down);
         rig.receive(0, 1);
     }
-    let removed = rig.mirror(&MirrorRequest::Remove { id: first.id });
+    let removed = rig.mirror(&Mirror::Remove { id: first.id });
     assert_eq!((removed.packets, removed.not_written, removed.error), (20, 0, None));
     let other = PathBuf::from(second.target.strip_prefix("pcapng ").unwrap());
     // Both are complete when the UPF has stopped.
@@ -360,7 +354,7 @@ fn a_file_for_each_mirror() {
 fn what_can_not_be_is_said() {
     let rig = Rig::start("refusals", 1);
     let refused = |selection: MirrorSelection| {
-        let error = rig.backend.mirror(&MirrorRequest::Add(selection)).unwrap_err();
+        let error = rig.backend.answer(Mirror::Add(selection)).map(|told| told.mirrors).unwrap_err();
         (error.code, error.message)
     };
     let (code, message) = refused(rig.of_ue("nowhere"));
@@ -381,11 +375,11 @@ fn what_can_not_be_is_said() {
     // As many mirrors as there can be, and one more.
     (0..64).for_each(|_| drop(rig.add("probe")));
     assert!(refused(rig.of_ue("probe")).1.starts_with("64 mirrors"));
-    assert_eq!(rig.mirror(&MirrorRequest::Remove { id: 5 }).id, 5);
+    assert_eq!(rig.mirror(&Mirror::Remove { id: 5 }).id, 5);
     assert_eq!(rig.add("probe").id, 65);
     std::fs::remove_dir_all(&rig.directory).unwrap();
     let (code, message) = {
-        rig.mirror(&MirrorRequest::Remove { id: 6 });
+        rig.mirror(&Mirror::Remove { id: 6 });
         refused(rig.of_ue("file"))
     };
     assert_eq!(code, ErrorCode::Unavailable);
@@ -413,23 +407,23 @@ fn flows_are_told_from_the_first_to_the_last() {
     rig.send(1, &down);
     rig.receive(0, 1);
     let value = |rig: &Rig, name: &str| {
-        let lines = rig.backend.flows().unwrap();
+        let lines = rig.backend.answer(Flows::default()).unwrap().flows;
         lines.iter().find(|line| line.counter == name).map_or(0, |line| line.value)
     };
     let deadline = Instant::now() + PATIENCE;
     while value(&rig, "log-lines") < 3 {
-        assert!(Instant::now() < deadline, "{:?}", rig.backend.flows());
+        assert!(Instant::now() < deadline, "{:?}", rig.backend.answer(Flows::default()));
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!((value(&rig, "learned"), value(&rig, "expired"), value(&rig, "marked")), (2, 2, 1));
     // Another watermark, and what can't be one.
-    let marks = |packets| FlowMarksRequest { bytes: None, packets: Some(packets) };
-    assert_eq!(rig.backend.flow_marks(&marks(0)).unwrap_err().code, ErrorCode::BadRequest);
-    assert!(rig.backend.flow_marks(&marks(1)).is_ok());
+    let marks = |packets| FlowMarks { packets: Some(packets), ..FlowMarks::default() };
+    assert_eq!(rig.backend.answer(marks(0)).unwrap_err().code, ErrorCode::BadRequest);
+    assert!(rig.backend.answer(marks(1)).is_ok());
     rig.send(1, &down);
     rig.receive(0, 1);
     let (ue, seid) =
-        (rig.ue().to_string(), rig.backend.sessions(&SessionQuery::default()).unwrap().sessions[0].seid);
+        (rig.ue().to_string(), rig.backend.answer(Sessions::default()).unwrap().sessions[0].seid);
     let directory = rig.stop();
     let lines = json(&path);
     let brief: Vec<_> = lines

@@ -1,14 +1,8 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
-use super::describe_sessions::{self, Search};
-use super::{Upf, describe, describe_n4, describe_network, describe_qos, flow_log, mirrors, scale};
-use crate::CtlBackend;
-use api::{
-    CtlError, DropLine, ErrorCode, FlowCounterLine, FlowMarksRequest, GnbLine, MirrorLine, MirrorRequest,
-    N4Log, N4LogQuery, N4Status, NatStatus, NeighbourLine, OffloadStatus, PeerLine, PoolLine, PortLine,
-    QosReport, RouteLine, ScaleRequest, ScaleStatus, SessionDetail, SessionPage, SessionQuery,
-    SessionSelector, SliceLine, StagesLine, Version, WorkerLine,
-};
+use super::server::Responder;
+use super::{Upf, describe};
+use api::{CtlError, ErrorCode, Request, Told};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,9 +14,6 @@ pub(super) type Job = Box<dyn FnOnce(&mut Upf) + Send>;
 
 /// A question that is not answered within this time gets an error: longer than [`super::INSPECT_WITHIN`].
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-
-/// How long workers are watched for what they do at present.
-const RECENT: Duration = Duration::from_secs(1);
 
 /// The control thread's end.
 #[derive(Debug)]
@@ -61,7 +52,7 @@ impl AsFd for Jobs {
     }
 }
 
-/// Another thread's end: what the control socket asks.
+/// Another thread's end: what the control socket asks. How each question is answered is said where its topic is ([`Answers`](api::Answers)).
 #[derive(Debug)]
 pub struct Backend {
     sender: Mutex<Sender<Job>>,
@@ -93,156 +84,8 @@ impl Backend {
     }
 }
 
-impl CtlBackend for Backend {
-    fn version(&self) -> Result<Version, CtlError> {
-        self.ask(|upf| Ok(describe::version(upf)))
-    }
-
-    fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError> {
-        let mut search = Search::new(query.clone());
-        while !search.is_done() {
-            search = self.ask(move |upf| {
-                search.go_on(upf);
-                Ok(search)
-            })?;
-        }
-        Ok(search.page)
-    }
-
-    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError> {
-        let SessionSelector { seid, ue, teid, user } = selector.clone();
-        let seid = match (seid, ue.is_some() || teid.is_some() || user.is_some()) {
-            (Some(seid), _) => seid,
-            (None, false) => {
-                let message = "which session? Name it by seid, ue, teid or user";
-                return Err(CtlError::new(ErrorCode::BadRequest, message));
-            }
-            (None, true) => {
-                let page =
-                    self.sessions(&SessionQuery { limit: 2, ue, teid, user, ..SessionQuery::default() })?;
-                match page.sessions.as_slice() {
-                    [] => return Err(CtlError::new(ErrorCode::NotFound, "there is no such session")),
-                    [one] => one.seid,
-                    [..] => {
-                        let total = page.total;
-                        let message =
-                            format!("{total} sessions are like that: list them, and choose one by its SEID");
-                        return Err(CtlError::new(ErrorCode::BadRequest, message));
-                    }
-                }
-            }
-        };
-        self.ask(move |upf| describe_sessions::session(upf, pfcp::Seid(seid.0)))
-    }
-
-    fn ports(&self) -> Result<Vec<PortLine>, CtlError> {
-        self.ask(|upf| Ok((upf.ports)()))
-    }
-
-    fn drops(&self) -> Result<Vec<DropLine>, CtlError> {
-        self.ask(describe::drops)
-    }
-
-    fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
-        let before = self.ask(describe::loads)?;
-        // This thread is the asker's own: nobody else waits.
-        std::thread::sleep(RECENT);
-        self.ask(move |upf| describe::workers(upf, &before))
-    }
-
-    fn stages(&self) -> Result<Vec<StagesLine>, CtlError> {
-        self.ask(|upf| {
-            describe::count_stages(upf);
-            Ok(())
-        })?;
-        std::thread::sleep(RECENT);
-        self.ask(describe::stages)
-    }
-
-    fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
-        self.ask(|upf| Ok(describe_n4::peers(upf)))
-    }
-
-    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
-        self.ask(flow_log::counters)
-    }
-
-    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError> {
-        let request = *request;
-        self.ask(move |upf| flow_log::mark(upf, &request))
-    }
-
-    fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
-        self.ask(describe::slices)
-    }
-
-    fn qos(&self) -> Result<QosReport, CtlError> {
-        self.ask(describe_qos::report)
-    }
-
-    fn scale(&self, request: &ScaleRequest) -> Result<ScaleStatus, CtlError> {
-        let request = *request;
-        self.ask(move |upf| scale::handle(upf, request))
-    }
-
-    fn nat(&self) -> Result<NatStatus, CtlError> {
-        self.ask(describe::nat)
-    }
-
-    fn offload(&self) -> Result<OffloadStatus, CtlError> {
-        self.ask(describe::offload)
-    }
-
-    fn n4(&self) -> Result<N4Status, CtlError> {
-        self.ask(|upf| Ok(describe_n4::status(upf)))
-    }
-
-    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
-        let query = *query;
-        self.ask(move |upf| Ok(describe_n4::log(upf, query)))
-    }
-
-    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
-        let request = request.clone();
-        self.ask(move |upf| mirrors::handle(upf, &request))
-    }
-
-    fn routes(&self) -> Result<Vec<RouteLine>, CtlError> {
-        self.ask(|upf| Ok(describe_network::routes(upf)))
-    }
-
-    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
-        let mut lines = self.ask(|upf| Ok(describe_network::known(upf)))?;
-        // In bites, so that SMFs are answered in between.
-        let mut from = Some(0);
-        while let Some(place) = from {
-            (lines, from) = self.ask(move |upf| {
-                let mut lines = lines;
-                let next = describe_network::seen(upf, place, &mut lines);
-                Ok((lines, next))
-            })?;
-        }
-        Ok(lines.into_values().map(|(_, line)| line).collect())
-    }
-
-    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
-        self.ask(|upf| Ok(describe_network::gnbs(upf)))
-    }
-
-    fn pools(&self) -> Result<Vec<PoolLine>, CtlError> {
-        self.ask(|upf| Ok(describe_network::pools(upf)))
-    }
-
-    fn config(&self) -> Result<String, CtlError> {
-        let config = self.ask(|upf| Ok(upf.config.clone()))?;
-        // On the asker's own thread.
-        config.to_toml().map_err(|error| CtlError::new(ErrorCode::Unavailable, error.to_string()))
-    }
-
-    fn stop(&self) -> Result<(), CtlError> {
-        self.ask(|upf| {
-            upf.stopping = true;
-            Ok(())
-        })
+impl Responder for Backend {
+    fn respond(&self, request: Request) -> Result<Told, CtlError> {
+        request.answered(self)
     }
 }

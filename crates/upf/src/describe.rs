@@ -1,24 +1,57 @@
 //! The UPF's state as the control socket tells it.
 
-use super::Upf;
 use super::bindings::Bindings;
 use super::convert::dropped;
+use super::{Backend, Upf};
 use api::{
-    CtlError, DropLine, ErrorCode, NatPoolLine, NatStatus, OffloadStatus, RecentLoad, SliceLine, StageLine,
-    StagesLine, Version, WorkerLine,
+    Answers, Config, CtlError, DropList, Drops, ErrorCode, InForce, Nat, NatPoolLine, NatStatus, Offload,
+    OffloadStatus, PortList, Ports, Program, RecentLoad, SliceLine, SliceList, Slices, StageLine, Stages,
+    StagesLine, StagesList, Stop, Stopping, Version, WorkerLine, WorkerList, Workers,
 };
 use config::SliceSection;
 use datapath::{Command, Counters, SliceTraffic, Stage, StageCosts};
 use engine::{Gauge, Load, WorkerReport};
+use std::time::Duration;
 use tables::Nanos;
 
-pub(super) fn version(upf: &Upf) -> Version {
-    Version {
-        version: env!("CARGO_PKG_VERSION").into(),
-        pid: std::process::id(),
-        uptime_seconds: upf.started.elapsed().as_secs(),
-        node_id: upf.config.node_id.to_string(),
-        sessions: upf.n4.store().counts().sessions as u64,
+/// How long workers are watched for what they do at present.
+const RECENT: Duration = Duration::from_secs(1);
+
+impl Answers<Version> for Backend {
+    fn answer(&self, _: Version) -> Result<Program, CtlError> {
+        self.ask(|upf| {
+            Ok(Program {
+                version: env!("CARGO_PKG_VERSION").into(),
+                pid: std::process::id(),
+                uptime_seconds: upf.started.elapsed().as_secs(),
+                node_id: upf.config.node_id.to_string(),
+                sessions: upf.n4.store().counts().sessions as u64,
+            })
+        })
+    }
+}
+
+impl Answers<Config> for Backend {
+    fn answer(&self, _: Config) -> Result<InForce, CtlError> {
+        let config = self.ask(|upf| Ok(upf.config.clone()))?;
+        // On the asker's own thread.
+        let failed = |error: toml::ser::Error| CtlError::new(ErrorCode::Unavailable, error.to_string());
+        Ok(InForce { toml: config.to_toml().map_err(failed)? })
+    }
+}
+
+impl Answers<Stop> for Backend {
+    fn answer(&self, _: Stop) -> Result<Stopping, CtlError> {
+        self.ask(|upf| {
+            upf.stopping = true;
+            Ok(Stopping {})
+        })
+    }
+}
+
+impl Answers<Ports> for Backend {
+    fn answer(&self, _: Ports) -> Result<PortList, CtlError> {
+        self.ask(|upf| Ok(PortList { ports: (upf.ports)() }))
     }
 }
 
@@ -35,11 +68,19 @@ pub(super) fn counters(upf: &mut Upf) -> Result<Counters, CtlError> {
     Ok(sum)
 }
 
-pub(super) fn drops(upf: &mut Upf) -> Result<Vec<DropLine>, CtlError> {
-    Ok(counters(upf)?.drops().map(dropped).collect())
+impl Answers<Drops> for Backend {
+    fn answer(&self, _: Drops) -> Result<DropList, CtlError> {
+        self.ask(|upf| Ok(DropList { drops: counters(upf)?.drops().map(dropped).collect() }))
+    }
 }
 
-pub(super) fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
+impl Answers<Slices> for Backend {
+    fn answer(&self, _: Slices) -> Result<SliceList, CtlError> {
+        self.ask(|upf| Ok(SliceList { slices: slices(upf)? }))
+    }
+}
+
+fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
     let mut sums = vec![[SliceTraffic::default(); 2]; upf.config.slices.len()];
     for report in reports(upf)? {
         for (sum, both) in sums.iter_mut().zip(&report.slices) {
@@ -72,7 +113,13 @@ pub(super) fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
     Ok(slices.flat_map(|(slice, [up, down])| [line(slice, true, up), line(slice, false, down)]).collect())
 }
 
-pub(super) fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
+impl Answers<Nat> for Backend {
+    fn answer(&self, _: Nat) -> Result<NatStatus, CtlError> {
+        self.ask(nat)
+    }
+}
+
+fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
     let counters = counters(upf)?;
     let plan = upf.net.nat().cloned().unwrap_or_default();
     let line = |(at, settings): (usize, &datapath::nat::Settings)| {
@@ -93,17 +140,30 @@ pub(super) fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
     })
 }
 
-pub(super) fn offload(upf: &mut Upf) -> Result<OffloadStatus, CtlError> {
-    let ports: Vec<_> = (upf.ports)().into_iter().map(|port| port.name).collect();
-    Ok(super::offload::describe(&reports(upf)?, &ports))
+impl Answers<Offload> for Backend {
+    fn answer(&self, _: Offload) -> Result<OffloadStatus, CtlError> {
+        self.ask(|upf| {
+            let ports: Vec<_> = (upf.ports)().into_iter().map(|port| port.name).collect();
+            Ok(super::offload::describe(&reports(upf)?, &ports))
+        })
+    }
+}
+
+impl Answers<Workers> for Backend {
+    fn answer(&self, _: Workers) -> Result<WorkerList, CtlError> {
+        let before = self.ask(loads)?;
+        // This thread is the asker's own: nobody else waits.
+        std::thread::sleep(RECENT);
+        self.ask(move |upf| Ok(WorkerList { workers: workers(upf, &before)? }))
+    }
 }
 
 /// How every worker's time went so far, and what it served: for [`workers`], some time later.
-pub(super) fn loads(upf: &mut Upf) -> Result<Vec<(Load, u64)>, CtlError> {
+fn loads(upf: &mut Upf) -> Result<Vec<(Load, u64)>, CtlError> {
     Ok(reports(upf)?.iter().map(|report| (report.load, served(report))).collect())
 }
 
-pub(super) fn workers(upf: &mut Upf, before: &[(Load, u64)]) -> Result<Vec<WorkerLine>, CtlError> {
+fn workers(upf: &mut Upf, before: &[(Load, u64)]) -> Result<Vec<WorkerLine>, CtlError> {
     let hz = upf.clock.hz() as f64;
     // First: being asked wakes them.
     let gauges = upf.engine.gauges();
@@ -119,13 +179,24 @@ pub(super) fn workers(upf: &mut Upf, before: &[(Load, u64)]) -> Result<Vec<Worke
 const STAGES_COUNTED: u64 = 2 * Nanos::SECOND;
 
 /// From now on what each stage costs is counted.
-pub(super) fn count_stages(upf: &mut Upf) {
+fn count_stages(upf: &mut Upf) {
     let (clock, until) = (upf.clock, upf.clock.now().plus(STAGES_COUNTED));
     upf.engine.broadcast(|| Command::CountStages { clock, until });
     upf.engine.flush();
 }
 
-pub(super) fn stages(upf: &mut Upf) -> Result<Vec<StagesLine>, CtlError> {
+impl Answers<Stages> for Backend {
+    fn answer(&self, _: Stages) -> Result<StagesList, CtlError> {
+        self.ask(|upf| {
+            count_stages(upf);
+            Ok(())
+        })?;
+        std::thread::sleep(RECENT);
+        self.ask(|upf| Ok(StagesList { stages: stages(upf)? }))
+    }
+}
+
+fn stages(upf: &mut Upf) -> Result<Vec<StagesLine>, CtlError> {
     let line = |report: &WorkerReport| {
         let StageCosts { packets, bursts, ticks } = report.stages;
         let stage = |(stage, ticks): (Stage, u64)| StageLine {

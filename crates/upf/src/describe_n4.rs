@@ -1,12 +1,21 @@
 //! N4 as the control socket tells of it.
 
-use super::{Upf, convert};
-use api::{N4CounterLine, N4Layer, N4Log, N4LogLine, N4LogQuery, N4PeerLine, N4Status, PeerLine};
+use super::{Backend, Upf, convert};
+use api::{
+    Answers, CtlError, N4, N4CounterLine, N4Entries, N4Layer, N4Log, N4LogLine, N4PeerLine, N4Status,
+    PeerLine, PeerList, Peers,
+};
 use n4::{Entry, MAX_ENTRIES};
 use pfcp::calendar::utc;
 use tables::Nanos;
 
-pub(super) fn peers(upf: &Upf) -> Vec<PeerLine> {
+impl Answers<Peers> for Backend {
+    fn answer(&self, _: Peers) -> Result<PeerList, CtlError> {
+        self.ask(|upf| Ok(PeerList { peers: peers(upf) }))
+    }
+}
+
+fn peers(upf: &Upf) -> Vec<PeerLine> {
     let now = upf.clock.now();
     let mut lines: Vec<_> = upf
         .n4
@@ -28,7 +37,13 @@ pub(super) fn peers(upf: &Upf) -> Vec<PeerLine> {
     lines
 }
 
-pub(super) fn status(upf: &Upf) -> N4Status {
+impl Answers<N4> for Backend {
+    fn answer(&self, _: N4) -> Result<N4Status, CtlError> {
+        self.ask(|upf| Ok(status(upf)))
+    }
+}
+
+fn status(upf: &Upf) -> N4Status {
     let (node, wall) = (upf.n4.node(), upf.n4.wall());
     let line = |peer: &pfcp::node::Peer| N4PeerLine {
         node_id: peer.node_id.to_string(),
@@ -45,7 +60,13 @@ pub(super) fn status(upf: &Upf) -> N4Status {
     N4Status { peers, counters: of_node.chain(of_n4).collect() }
 }
 
-pub(super) fn log(upf: &Upf, query: N4LogQuery) -> N4Log {
+impl Answers<N4Log> for Backend {
+    fn answer(&self, query: N4Log) -> Result<N4Entries, CtlError> {
+        self.ask(move |upf| Ok(log(upf, query)))
+    }
+}
+
+fn log(upf: &Upf, query: N4Log) -> N4Entries {
     let wall = upf.n4.wall();
     let excerpt = upf.n4.excerpt(query.refused, query.from, (query.limit as usize).min(MAX_ENTRIES));
     let line = |entry: Entry| N4LogLine {
@@ -63,5 +84,5 @@ pub(super) fn log(upf: &Upf, query: N4LogQuery) -> N4Log {
         why: entry.why.to_string(),
     };
     let (next, missed) = (excerpt.next, excerpt.missed);
-    N4Log { entries: excerpt.entries.into_iter().map(line).collect(), next, missed }
+    N4Entries { entries: excerpt.entries.into_iter().map(line).collect(), next, missed }
 }

@@ -1,7 +1,10 @@
 //! The network around the UPF as the control socket tells of it: all of it is known to the control thread.
 
-use super::Upf;
-use api::{GnbLine, MAX_PAGE, NeighbourLine, PoolLine, RouteLine};
+use super::{Backend, Upf};
+use api::{
+    Answers, CtlError, GnbLine, GnbList, Gnbs, MAX_PAGE, NeighbourLine, NeighbourList, Neighbours, PoolLine,
+    PoolList, Pools, RouteLine, RouteList, Routes,
+};
 use datapath::NeighbourState;
 use datapath::net::Hop;
 use packet::MacAddr;
@@ -19,8 +22,14 @@ fn mac(upf: &Upf, number: u16, address: IpAddr) -> Option<MacAddr> {
     upf.net.neighbours().find(|known| (known.0, known.1) == (number, address)).map(|known| known.2)
 }
 
+impl Answers<Routes> for Backend {
+    fn answer(&self, _: Routes) -> Result<RouteList, CtlError> {
+        self.ask(|upf| Ok(RouteList { routes: routes(upf) }))
+    }
+}
+
 /// Subnets of interfaces, and routes of the configuration.
-pub(super) fn routes(upf: &Upf) -> Vec<RouteLine> {
+fn routes(upf: &Upf) -> Vec<RouteLine> {
     let line = |(to, number, via): (ipnet::IpNet, u16, Option<IpAddr>)| RouteLine {
         to: to.to_string(),
         interface: interface(upf, number),
@@ -36,11 +45,27 @@ pub(super) fn routes(upf: &Upf) -> Vec<RouteLine> {
     routes.into_iter().map(line).collect()
 }
 
+impl Answers<Neighbours> for Backend {
+    fn answer(&self, _: Neighbours) -> Result<NeighbourList, CtlError> {
+        let mut lines = self.ask(|upf| Ok(known(upf)))?;
+        // In bites, so that SMFs are answered in between.
+        let mut from = Some(0);
+        while let Some(place) = from {
+            (lines, from) = self.ask(move |upf| {
+                let mut lines = lines;
+                let next = seen(upf, place, &mut lines);
+                Ok((lines, next))
+            })?;
+        }
+        Ok(NeighbourList { neighbours: lines.into_values().map(|(_, line)| line).collect() })
+    }
+}
+
 /// Neighbours by interface and address, each with the state in the worker that knows it best.
-pub(super) type Neighbours = BTreeMap<(u16, IpAddr), (Option<NeighbourState>, NeighbourLine)>;
+type Known = BTreeMap<(u16, IpAddr), (Option<NeighbourState>, NeighbourLine)>;
 
 /// Neighbours that control knows: they are configured, or some worker told of them.
-pub(super) fn known(upf: &Upf) -> Neighbours {
+fn known(upf: &Upf) -> Known {
     let configured = |number: u16, address| {
         let given = &upf.config.neighbours;
         given.iter().any(|known| known.interface as u16 == number && known.address == address)
@@ -67,7 +92,7 @@ fn line(upf: &Upf, number: u16, address: IpAddr) -> NeighbourLine {
 }
 
 /// What workers know of some neighbours, of their places from `from` on. Where there are more; `None`: nowhere, or they don't answer.
-pub(super) fn seen(upf: &mut Upf, from: u32, lines: &mut Neighbours) -> Option<u32> {
+fn seen(upf: &mut Upf, from: u32, lines: &mut Known) -> Option<u32> {
     let (sights, next) = upf.neighbours(from)?;
     let now = upf.clock.now();
     for sight in sights {
@@ -89,7 +114,13 @@ pub(super) fn seen(upf: &mut Upf, from: u32, lines: &mut Neighbours) -> Option<u
     next
 }
 
-pub(super) fn gnbs(upf: &mut Upf) -> Vec<GnbLine> {
+impl Answers<Gnbs> for Backend {
+    fn answer(&self, _: Gnbs) -> Result<GnbList, CtlError> {
+        self.ask(|upf| Ok(GnbList { gnbs: gnbs(upf) }))
+    }
+}
+
+fn gnbs(upf: &mut Upf) -> Vec<GnbLine> {
     let view = upf.net.view();
     let wall = upf.n4.wall();
     let leads = |address| match view.hop(view.route(address)) {
@@ -113,7 +144,13 @@ pub(super) fn gnbs(upf: &mut Upf) -> Vec<GnbLine> {
     lines
 }
 
-pub(super) fn pools(upf: &Upf) -> Vec<PoolLine> {
+impl Answers<Pools> for Backend {
+    fn answer(&self, _: Pools) -> Result<PoolList, CtlError> {
+        self.ask(|upf| Ok(PoolList { pools: pools(upf) }))
+    }
+}
+
+fn pools(upf: &Upf) -> Vec<PoolLine> {
     let pools = upf.config.pools.iter().zip(upf.n4.store().pools());
     let line = |(pool, usage): (&config::Pool, session::addresses::PoolUsage)| {
         let ipv4 = pool.ipv4.iter().map(ToString::to_string);

@@ -1,12 +1,18 @@
 //! Queues as the control socket tells of them.
 
-use super::{Upf, describe};
-use api::{ClassLine, CtlError, QosReport, ReceiveLine};
+use super::{Backend, Upf, describe};
+use api::{Answers, ClassLine, CtlError, Qos, QosReport, ReceiveLine};
 use engine::egress::{ClassCounters, Kind};
 use io::steering::Duty;
 use std::collections::BTreeMap;
 
-pub(super) fn report(upf: &mut Upf) -> Result<QosReport, CtlError> {
+impl Answers<Qos> for Backend {
+    fn answer(&self, _: Qos) -> Result<QosReport, CtlError> {
+        self.ask(report)
+    }
+}
+
+fn report(upf: &mut Upf) -> Result<QosReport, CtlError> {
     let reports = describe::reports(upf)?;
     let (ports, qos) = (&upf.config.ports, &upf.config.qos);
     let mut classes = Vec::new();

@@ -3,11 +3,11 @@
 //! A search looks at all sessions where nothing (a UE's address, a TEID) says where those that it is for are. It does so in bites, one question to the control
 //! thread each, so that SMFs are answered in between.
 
-use super::Upf;
 use super::convert::{self, dropped, teid};
+use super::{Backend, Upf};
 use api::{
-    CtlError, ErrorCode, FarLine, PdrLine, QerLine, RuleCounts, SessionDetail, SessionLine, SessionPage,
-    SessionQuery, TunnelEnd, UrrLine,
+    Answers, CtlError, ErrorCode, FarLine, MAX_PAGE, PdrLine, QerLine, RuleCounts, SessionDetail,
+    SessionLine, SessionPage, Sessions, TunnelEnd, UrrLine,
 };
 use pfcp::ie::NodeId;
 use pfcp::{Seid, UrrId};
@@ -21,29 +21,74 @@ use std::fmt::Write as _;
 /// Places that are looked at in one bite: about a millisecond.
 const BITE: usize = 2_048;
 
+impl Answers<Sessions> for Backend {
+    fn answer(&self, query: Sessions) -> Result<SessionPage, CtlError> {
+        let mut search = Search::new(query);
+        while !search.is_done() {
+            search = self.ask(move |upf| {
+                search.go_on(upf);
+                Ok(search)
+            })?;
+        }
+        Ok(search.page)
+    }
+}
+
+impl Answers<api::Session> for Backend {
+    fn answer(&self, named: api::Session) -> Result<SessionDetail, CtlError> {
+        let seid = self.named(named)?;
+        self.ask(move |upf| session(upf, seid))
+    }
+}
+
+impl Backend {
+    /// The one session that is meant.
+    fn named(&self, named: api::Session) -> Result<Seid, CtlError> {
+        let api::Session { seid, ue, teid, user } = named;
+        if let Some(seid) = seid {
+            return Ok(Seid(seid.0));
+        }
+        if ue.is_none() && teid.is_none() && user.is_none() {
+            let message = "which session? Name it by seid, ue, teid or user";
+            return Err(CtlError::new(ErrorCode::BadRequest, message));
+        }
+        let page = self.answer(Sessions { limit: 2, ue, teid, user, ..Sessions::default() })?;
+        match page.sessions.as_slice() {
+            [] => Err(CtlError::new(ErrorCode::NotFound, "there is no such session")),
+            [one] => Ok(Seid(one.seid.0)),
+            [..] => {
+                let message =
+                    format!("{} sessions are like that: list them, and choose one by its SEID", page.total);
+                Err(CtlError::new(ErrorCode::BadRequest, message))
+            }
+        }
+    }
+}
+
 /// A search that has got so far.
-pub(super) struct Search {
-    query: SessionQuery,
+struct Search {
+    query: Sessions,
     /// Where to go on; `None`: it is done.
     at: Option<SessionRef>,
     /// Sessions to pass over before those on the page.
     pass: u64,
-    pub page: SessionPage,
+    page: SessionPage,
 }
 
 impl Search {
-    pub fn new(query: SessionQuery) -> Self {
+    fn new(mut query: Sessions) -> Self {
+        query.limit = query.limit.min(MAX_PAGE);
         let page = SessionPage { total: 0, offset: query.offset, sessions: Vec::new() };
         let at = Some(SessionRef { shard: ShardId::from_hash(0), slot: 0 });
         Self { at, pass: query.offset, query, page }
     }
 
-    pub const fn is_done(&self) -> bool {
+    const fn is_done(&self) -> bool {
         self.at.is_none()
     }
 
     /// Looks at some more.
-    pub fn go_on(&mut self, upf: &Upf) {
+    fn go_on(&mut self, upf: &Upf) {
         let Some(at) = self.at else { return };
         let store = upf.n4.store();
         // An address or a tunnel is one session's, and says where that is.
@@ -145,7 +190,7 @@ fn line(upf: &Upf, session: &Session) -> SessionLine {
     }
 }
 
-pub(super) fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlError> {
+fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlError> {
     let not_found = || CtlError::new(ErrorCode::NotFound, format!("no session has the SEID {seid}"));
     let session = upf.n4.store().get(seid).ok_or_else(not_found)?;
     let (rules, brief) = (session.rules().clone(), line(upf, session));
@@ -307,4 +352,15 @@ fn filter(filter: &SdfFilter) -> String {
         let _ = write!(text, " flow-label {label:#07x}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_bounded_whoever_asks() {
+        let search = Search::new(Sessions { limit: u32::MAX, ..Sessions::default() });
+        assert_eq!(search.query.limit, MAX_PAGE);
+    }
 }

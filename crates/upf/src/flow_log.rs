@@ -1,8 +1,8 @@
 //! The log of flows: which ended, which go on, which have carried much, as lines of JSON in a [journal](super::journal).
 
 use super::journal::{Journal, Lines, line};
-use super::{Upf, convert, describe};
-use api::{CtlError, ErrorCode, FlowCounterLine, FlowMarksRequest, SeidText};
+use super::{Backend, Upf, convert, describe};
+use api::{Answers, CtlError, ErrorCode, FlowCounterLine, FlowCounterList, FlowMarks, Flows, SeidText};
 use config::FlowLogSection;
 use datapath::command::Command;
 use datapath::export::{FlowRecord, Marks, Policy, Told};
@@ -123,8 +123,20 @@ impl Lines for FlowLines {
     }
 }
 
+impl Answers<Flows> for Backend {
+    fn answer(&self, _: Flows) -> Result<FlowCounterList, CtlError> {
+        self.ask(counters)
+    }
+}
+
+impl Answers<FlowMarks> for Backend {
+    fn answer(&self, request: FlowMarks) -> Result<FlowCounterList, CtlError> {
+        self.ask(move |upf| mark(upf, request))
+    }
+}
+
 /// What became of flows, and of what was told of them.
-pub(super) fn counters(upf: &mut Upf) -> Result<Vec<FlowCounterLine>, CtlError> {
+fn counters(upf: &mut Upf) -> Result<FlowCounterList, CtlError> {
     let counted = describe::counters(upf)?.flows.each();
     let log = upf.flow_log.as_ref().map(|log| {
         [
@@ -137,11 +149,11 @@ pub(super) fn counters(upf: &mut Upf) -> Result<Vec<FlowCounterLine>, CtlError> 
         meaning: meaning.into(),
         value,
     };
-    Ok(counted.into_iter().chain(log.into_iter().flatten()).map(line).collect())
+    Ok(FlowCounterList { flows: counted.into_iter().chain(log.into_iter().flatten()).map(line).collect() })
 }
 
 /// Sets other watermarks.
-pub(super) fn mark(upf: &mut Upf, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError> {
+fn mark(upf: &mut Upf, request: FlowMarks) -> Result<FlowCounterList, CtlError> {
     if upf.flow_log.is_none() {
         let message = "nothing is told of flows: there is no flow log (flow-log.file)";
         return Err(CtlError::new(ErrorCode::BadRequest, message));

@@ -32,7 +32,7 @@ mod server;
 pub use assemble::{BYTES_PER_FLOW, HELD_SHARE};
 pub use backend::Backend;
 pub use reload::Reloaded;
-pub use server::{CtlBackend, CtlBindError, CtlServer, Timeouts};
+pub use server::{CtlBindError, CtlServer, Responder, Timeouts};
 
 use api::PortLine;
 use bindings::Bindings;

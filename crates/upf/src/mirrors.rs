@@ -1,8 +1,8 @@
 //! Mirrors as the operator sees them: begun and ended at run time, towards the configuration's targets.
 
 use super::capture::CaptureFile;
-use super::{Upf, convert, describe};
-use api::{CtlError, ErrorCode, MirrorDirection, MirrorLine, MirrorRequest, MirrorSelection};
+use super::{Backend, Upf, convert, describe};
+use api::{Answers, CtlError, ErrorCode, MirrorDirection, MirrorLine, MirrorList, MirrorSelection};
 use config::{Config, MirrorTarget};
 use datapath::Counters;
 use datapath::command::Command;
@@ -82,15 +82,21 @@ impl Mirrors {
     }
 }
 
+impl Answers<api::Mirror> for Backend {
+    fn answer(&self, request: api::Mirror) -> Result<MirrorList, CtlError> {
+        self.ask(move |upf| Ok(MirrorList { mirrors: handle(upf, &request)? }))
+    }
+}
+
 /// Does what was asked for; the mirrors that it was about.
-pub(super) fn handle(upf: &mut Upf, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
+fn handle(upf: &mut Upf, request: &api::Mirror) -> Result<Vec<MirrorLine>, CtlError> {
     match request {
-        MirrorRequest::Add(selection) => Ok(vec![add(upf, selection)?]),
-        MirrorRequest::List => {
+        api::Mirror::Add(selection) => Ok(vec![add(upf, selection)?]),
+        api::Mirror::List => {
             let counters = describe::counters(upf)?;
             Ok(upf.mirrors.active.values().map(|active| line(active, &counters)).collect())
         }
-        MirrorRequest::Remove { id } => {
+        api::Mirror::Remove { id } => {
             if !upf.mirrors.active.contains_key(id) {
                 return Err(not_found(format!("there is no mirror {id}")));
             }

@@ -1,7 +1,7 @@
 //! How many workers own shards: what regulation does is logged, what `ctl scale` asks is carried out.
 
-use super::Upf;
-use api::{CtlError, ErrorCode, ScaleRequest, ScaleStatus};
+use super::{Backend, Upf};
+use api::{Answers, CtlError, ErrorCode, Scale, ScaleStatus};
 use engine::watchdog::Sight;
 use engine::{Change, Engine, Model};
 
@@ -29,8 +29,14 @@ pub(super) fn regulate(engine: &mut Engine) {
     });
 }
 
+impl Answers<Scale> for Backend {
+    fn answer(&self, request: Scale) -> Result<ScaleStatus, CtlError> {
+        self.ask(move |upf| handle(upf, request))
+    }
+}
+
 /// Carries out a request, and tells how things are.
-pub(super) fn handle(upf: &mut Upf, request: ScaleRequest) -> Result<ScaleStatus, CtlError> {
+fn handle(upf: &mut Upf, request: Scale) -> Result<ScaleStatus, CtlError> {
     let engine = &mut upf.engine;
     if request.release {
         engine.release_scale();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::bench::{Established, Smf, measured, threshold, urr};
-use api::{SessionQuery, SessionSelector};
+use api::{Answers, Drops, N4, Nat as AskNat, Neighbours, Session, Sessions, Stages, Workers};
 use config::nat::Nat;
 use config::{self, Config};
 use engine::WorkerReport;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tables::Nanos;
-use upf::{Backend, CtlBackend, Options, Reloaded, Upf, UpfError};
+use upf::{Backend, Options, Reloaded, Upf, UpfError};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const MACS: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 3, 1]), MacAddr([2, 0, 0, 0, 6, 1])];
@@ -165,9 +165,8 @@ impl Rig {
 
     /// From where a session's tunnel is said to be fed.
     fn heard(&self, session: &Established) -> Option<IpAddr> {
-        let named =
-            SessionSelector { seid: Some(api::SeidText(session.seid.0)), ..SessionSelector::default() };
-        let detail = self.backend.session(&named).unwrap();
+        let named = Session { seid: Some(api::SeidText(session.seid.0)), ..Session::default() };
+        let detail = self.backend.answer(named).unwrap();
         let fed: Vec<_> = detail.pdrs.iter().filter(|pdr| pdr.teid.is_some()).map(|pdr| pdr.heard).collect();
         assert_eq!((fed.len(), detail.pdrs.len()), (1, 2));
         fed[0]
@@ -176,7 +175,7 @@ impl Rig {
     /// What is in force, read as a file.
     #[track_caller]
     fn in_force(&self) -> Config {
-        parse(&self.backend.config().unwrap())
+        parse(&self.backend.answer(api::Config {}).unwrap().toml)
     }
 
     /// Carries datagrams once.
@@ -218,7 +217,7 @@ impl Rig {
     /// How many of so many packets for a tunnel that there isn't are answered.
     fn answers_to_strangers(&mut self, packets: u64) -> usize {
         let count = |rig: &Self| {
-            let drops = rig.backend.drops().unwrap();
+            let drops = rig.backend.answer(Drops {}).unwrap().drops;
             drops.iter().find(|line| line.reason == "unknown-teid").map_or(0, |line| line.packets)
         };
         let before = count(self);
@@ -290,7 +289,7 @@ fn what_stages_cost_is_counted_for_who_asks() {
     let session = rig.establish(1);
     let (Rig { backend, n3, n6, .. }, mut sent) = (&mut rig, Vec::new());
     let lines = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| backend.stages().unwrap());
+        let asked = scope.spawn(|| backend.answer(Stages {}).unwrap().stages);
         while !asked.is_finished() {
             n3.offer(&mut vec![from(GNB, &session)]);
             n6.collect(&mut sent, 64);
@@ -351,7 +350,8 @@ fn with_another_worker_the_death_of_one_ends_nothing() {
     rig.n3.offer_to(0, &mut vec![MemFrame::copy_of(&POISON).unwrap()]);
     // What is on its way to the dying one meanwhile is lost with it.
     rig.until("an heir", |rig| {
-        let shards: Vec<_> = rig.backend.workers().unwrap().iter().map(|line| line.shards).collect();
+        let shards: Vec<_> =
+            rig.backend.answer(Workers {}).unwrap().workers.iter().map(|line| line.shards).collect();
         shards == [0, 512]
     });
     for session in &sessions {
@@ -367,7 +367,7 @@ fn neighbours_are_told_as_the_workers_that_know_them_best_do() {
     let mut rig = Rig::start(2, None);
     let session = rig.establish(1);
     rig.up(&session);
-    let lines = rig.backend.neighbours().unwrap();
+    let lines = rig.backend.answer(Neighbours {}).unwrap().neighbours;
     let line = |address: &str| lines.iter().find(|line| line.address.to_string() == address).unwrap();
     for (address, mac) in [("192.0.2.10", "02:09:00:00:00:01"), ("203.0.113.253", "02:09:00:00:00:03")] {
         let line = line(address);
@@ -424,14 +424,16 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     );
     let release = rig.smf.ask(Nanos(0), MessageType::SESSION_DELETION_REQUEST, session.seid, |_| {});
     let refused = |rig: &Rig| {
-        rig.backend.n4().unwrap().counters.iter().any(|c| c.counter == "not-allowed" && c.value > 0)
+        rig.backend
+            .answer(N4::default())
+            .unwrap()
+            .counters
+            .iter()
+            .any(|c| c.counter == "not-allowed" && c.value > 0)
     };
     rig.until("a refusal", |rig| refused(rig));
     assert!(!rig.smf.answers.contains_key(&release), "it is not heard");
-    assert_eq!(
-        rig.backend.sessions(&SessionQuery { limit: 10, ..SessionQuery::default() }).unwrap().total,
-        1
-    );
+    assert_eq!(rig.backend.answer(Sessions { limit: 10, ..Sessions::default() }).unwrap().total, 1);
     // So is what is told last, and what is logged.
     let file = file.replace("peers = ", "last-reports = \"1s\"\npeers = ") + "[log]\nfilter = \"warn\"\n";
     assert_eq!(rig.reload(&file).changed, ["n4.last-reports", "log"]);
@@ -536,8 +538,9 @@ fn tunnels_are_fed_from_where_the_configuration_says() {
     let session = rig.establish(1);
     rig.up(&session);
     rig.offer_from(Ipv4Addr::new(192, 0, 2, 66), &session);
-    let dropped =
-        |rig: &Rig| rig.backend.drops().unwrap().iter().any(|line| line.reason == "foreign-far-end");
+    let dropped = |rig: &Rig| {
+        rig.backend.answer(Drops {}).unwrap().drops.iter().any(|line| line.reason == "foreign-far-end")
+    };
     rig.until("a drop", |rig| dropped(rig));
     rig.up(&session);
     assert_eq!(rig.heard(&session), Some(GNB.into()));
@@ -577,8 +580,14 @@ fn what_is_translated_changes_while_it_runs() {
             rig.public(&session).octets()[..3],
             outside.parse::<ipnet::Ipv4Net>().unwrap().addr().octets()[..3]
         );
-        let pools: Vec<_> =
-            rig.backend.nat().unwrap().pools.into_iter().map(|line| (line.pool, line.mappings)).collect();
+        let pools: Vec<_> = rig
+            .backend
+            .answer(AskNat {})
+            .unwrap()
+            .pools
+            .into_iter()
+            .map(|line| (line.pool, line.mappings))
+            .collect();
         assert_eq!(pools, [(name.to_owned(), 1)]);
     }
     // A policy that SMFs may name now, and the log that needs a restart.
@@ -591,7 +600,7 @@ fn what_is_translated_changes_while_it_runs() {
     assert_eq!(rig.in_force().nat, Nat { log: Some(log.clone()), ..file });
     assert_eq!(rig.public(&session), session.ue);
     rig.until("the end of what the last pool gave", |rig| {
-        rig.backend.nat().unwrap().pools.len() == 1
+        rig.backend.answer(AskNat {}).unwrap().pools.len() == 1
             && std::fs::read_to_string(&log).is_ok_and(|text| text.matches("released").count() == 2)
     });
     let lines: Vec<serde_json::Value> = std::fs::read_to_string(&log)

@@ -18,7 +18,7 @@ pub use flood::Flood;
 use crate::lab::{Lab, Options};
 use crate::topology::{Namespaces, ue_name};
 use crate::{LabError, attack::probe::Probe};
-use api::{Answer, CtlClient, DropLine, Request, SeidText, WorkerLine};
+use api::{CtlClient, DropLine, Drops, Ports, SeidText, Session, WorkerLine, Workers};
 use config::units::TextUnit;
 use flood::Sender;
 use loadgen::facts::SessionFacts;
@@ -197,15 +197,10 @@ impl Siege {
     }
 
     fn count(&mut self) -> Result<Counted, LabError> {
-        let missed = match self.ctl.ask(&Request::Ports)? {
-            Answer::Ports { ports } => ports.iter().map(|port| port.rx_missed).sum(),
-            _ => 0,
-        };
-        let drops = match self.ctl.ask(&Request::Drops)? {
-            Answer::Drops { drops } => drops,
-            _ => Vec::new(),
-        };
-        let own = self.ctl.session(self.innocent)?.drops.iter().map(|line| line.packets).sum();
+        let missed = self.ctl.ask(&Ports {})?.ports.iter().map(|port| port.rx_missed).sum();
+        let drops = self.ctl.ask(&Drops {})?.drops;
+        let innocent = Session { seid: Some(self.innocent), ..Session::default() };
+        let own = self.ctl.ask(&innocent)?.drops.iter().map(|line| line.packets).sum();
         Ok(Counted { missed, own, drops })
     }
 }
@@ -226,18 +221,12 @@ fn difference(before: &[DropLine], after: &[DropLine]) -> Vec<(String, u64)> {
 }
 
 fn workers(ctl: &mut CtlClient) -> Result<Vec<WorkerLine>, LabError> {
-    match ctl.ask(&Request::Workers)? {
-        Answer::Workers { workers } => Ok(workers),
-        _ => Ok(Vec::new()),
-    }
+    Ok(ctl.ask(&Workers {})?.workers)
 }
 
 /// Millrace's MAC address on a port.
 fn mac_of(ctl: &mut CtlClient, name: &str) -> Result<MacAddr, LabError> {
-    let ports = match ctl.ask(&Request::Ports)? {
-        Answer::Ports { ports } => ports,
-        _ => Vec::new(),
-    };
+    let ports = ctl.ask(&Ports {})?.ports;
     let mac = ports.iter().find(|port| port.name == name).and_then(|port| MacAddr::read(&port.mac));
     mac.ok_or_else(|| LabError::Os(std::io::Error::other(format!("the UPF has no port {name}"))))
 }

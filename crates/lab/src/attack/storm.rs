@@ -5,7 +5,7 @@ use crate::LabError;
 use crate::lab::{Lab, Options};
 use crate::smf::{PFCP, config_of, establish, pools};
 use crate::topology::{Namespaces, address};
-use api::{Answer, CtlClient, Request, Version};
+use api::{CtlClient, Program, Version};
 use loadgen::facts::SessionFacts;
 use loadgen::latency::LatencySummary;
 use loadgen::storm::{Storm, StormConfig, StormCounts};
@@ -164,19 +164,12 @@ fn rage(
         let requests = storm.counts().requests;
         tell(requests, weather.requests);
         if requests >= next || requests >= weather.requests {
-            let Version { pid, sessions, .. } = version(ctl)?;
+            let Program { pid, sessions, .. } = ctl.ask(&Version {})?;
             let heartbeats = storm.take_latencies();
             marks.push(Mark { requests, resident: resident(pid)?, sessions, heartbeats });
         }
     }
     Ok(marks)
-}
-
-fn version(ctl: &mut CtlClient) -> Result<Version, LabError> {
-    match ctl.ask(&Request::Version)? {
-        Answer::Version(version) => Ok(version),
-        _ => Err(LabError::Os(std::io::Error::other("the UPF answers another question"))),
-    }
 }
 
 /// Octets of memory that a process takes.
@@ -193,7 +186,7 @@ fn resident(pid: u32) -> Result<u64, LabError> {
 fn await_sessions(ctl: &mut CtlClient, expected: u64) -> Result<u64, LabError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let sessions = version(ctl)?.sessions;
+        let sessions = ctl.ask(&Version {})?.sessions;
         if sessions == expected || Instant::now() > until {
             return Ok(sessions);
         }

@@ -1,15 +1,15 @@
 //! The side of the control socket that answers.
 //!
 //! [`CtlServer`] owns the socket, with a thread of its own and one per connection; what it tells comes from a
-//! [`CtlBackend`], which the owner of the sessions implements. [`api::CtlClient`] is the other side.
+//! [`Responder`], which [`Backend`](crate::Backend) is. [`api::CtlClient`] is the other side.
 //!
 //! **Who may ask.** The socket file belongs to the user that runs the UPF and has mode 0600: whoever can open it may
 //! ask. There is no other authentication, and the socket is not for the network.
 //!
 //! **Bounds.** Those of [`api`]; and a connection that takes longer than its time over a request or an answer
-//! is closed. None of it touches the packet path: a backend asks workers by message.
+//! is closed. None of it touches the packet path: who answers asks workers by message.
 
-use api::*;
+use api::{CtlError, ErrorCode, MAX_CONNECTIONS, MAX_REQUEST_BYTES, Request, Told, distrust};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,57 +19,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What a UPF can tell of itself. Called from the server's threads, several at once; may take a while, for instance to ask
+/// Who answers. Called from the server's threads, several at once; may take a while, for instance to ask
 /// the workers, but has to come back.
-pub trait CtlBackend: Send + Sync + 'static {
-    /// The program.
-    fn version(&self) -> Result<Version, CtlError>;
-    /// Sessions that match, in order of SEID. `limit` is at most [`MAX_PAGE`].
-    fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError>;
-    /// One session; [`ErrorCode::NotFound`] if there is none.
-    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError>;
-    /// All ports.
-    fn ports(&self) -> Result<Vec<PortLine>, CtlError>;
-    /// Reasons that occurred.
-    fn drops(&self) -> Result<Vec<DropLine>, CtlError>;
-    /// All workers.
-    fn workers(&self) -> Result<Vec<WorkerLine>, CtlError>;
-    /// What stages cost, counted for a second.
-    fn stages(&self) -> Result<Vec<StagesLine>, CtlError>;
-    /// All SMFs.
-    fn peers(&self) -> Result<Vec<PeerLine>, CtlError>;
-    /// N4's counters and associations.
-    fn n4(&self) -> Result<N4Status, CtlError>;
-    /// The last requests and refusals.
-    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError>;
-    /// Counters of flows.
-    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError>;
-    /// Sets other watermarks for single flows; then as [`Self::flows`].
-    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError>;
-    /// All slices.
-    fn slices(&self) -> Result<Vec<SliceLine>, CtlError>;
-    /// What waits to be sent, and receive queues ahead of RSS.
-    fn qos(&self) -> Result<QosReport, CtlError>;
-    /// Changes how many workers own shards, if that is asked, and tells how it is.
-    fn scale(&self, request: &ScaleRequest) -> Result<ScaleStatus, CtlError>;
-    /// Begins, tells or ends mirrors.
-    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError>;
-    /// Translation on N6.
-    fn nat(&self) -> Result<NatStatus, CtlError>;
-    /// Flows in NICs.
-    fn offload(&self) -> Result<OffloadStatus, CtlError>;
-    /// All routes.
-    fn routes(&self) -> Result<Vec<RouteLine>, CtlError>;
-    /// Neighbours that are known.
-    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError>;
-    /// Far ends of tunnels.
-    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError>;
-    /// Pools of UE addresses.
-    fn pools(&self) -> Result<Vec<PoolLine>, CtlError>;
-    /// The configuration in force, as TOML.
-    fn config(&self) -> Result<String, CtlError>;
-    /// Begin to stop, and come back at once.
-    fn stop(&self) -> Result<(), CtlError>;
+pub trait Responder: Send + Sync + 'static {
+    /// The answer, or why there is none.
+    fn respond(&self, request: Request) -> Result<Told, CtlError>;
 }
 
 /// How long a connection may take.
@@ -139,7 +93,7 @@ impl CtlServer {
     /// A socket file that nobody answers on is replaced; one that a running UPF answers on is an error.
     pub fn start(
         path: &Path,
-        backend: Arc<dyn CtlBackend>,
+        responder: Arc<dyn Responder>,
         timeouts: Timeouts,
     ) -> Result<Self, CtlBindError> {
         let failed = |source| CtlBindError::Io { path: path.to_owned(), source };
@@ -177,7 +131,7 @@ impl CtlServer {
             failed(error)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
-        let server = Server { backend, timeouts, stop: Arc::clone(&stop), connections: Arc::default() };
+        let server = Server { responder, timeouts, stop: Arc::clone(&stop), connections: Arc::default() };
         let thread = std::thread::Builder::new()
             .name("ctl".into())
             .spawn(move || server.accept(&listener))
@@ -208,7 +162,7 @@ impl Drop for CtlServer {
 
 #[derive(Clone)]
 struct Server {
-    backend: Arc<dyn CtlBackend>,
+    responder: Arc<dyn Responder>,
     timeouts: Timeouts,
     stop: Arc<AtomicBool>,
     connections: Arc<AtomicUsize>,
@@ -256,7 +210,7 @@ impl Server {
         if self.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             let message = format!("{MAX_CONNECTIONS} connections are open already");
             // The client may be gone; then there is nobody to tell. The line fits any socket buffer.
-            let _ = write_answer(&mut stream, &Answer::Error(CtlError::new(ErrorCode::Busy, message)));
+            let _ = stream.write_all(Told::refused(&CtlError::new(ErrorCode::Busy, message)).line());
             return;
         }
         let server = self.clone();
@@ -275,55 +229,16 @@ impl Server {
         loop {
             match self.read_line(stream, &mut pending)? {
                 Line::Request(line) => {
-                    let answer = serde_json::from_slice(&line).map_or_else(
-                        |error| {
-                            let message = format!("this is not a request: {error}");
-                            Answer::Error(CtlError::new(ErrorCode::BadRequest, message))
-                        },
-                        |request| self.answer(request).unwrap_or_else(Answer::Error),
-                    );
-                    write_answer(stream, &answer)?;
+                    let asked = serde_json::from_slice(&line).map_err(|error| {
+                        CtlError::new(ErrorCode::BadRequest, format!("this is not a request: {error}"))
+                    });
+                    let told = asked.and_then(|request| self.responder.respond(request));
+                    stream.write_all(told.unwrap_or_else(|error| Told::refused(&error)).line())?;
                 }
-                Line::Refused(error) => return write_answer(stream, &Answer::Error(error)),
+                Line::Refused(error) => return stream.write_all(Told::refused(&error).line()),
                 Line::End => return Ok(()),
             }
         }
-    }
-
-    fn answer(&self, request: Request) -> Result<Answer, CtlError> {
-        let backend = &self.backend;
-        Ok(match request {
-            Request::Version => Answer::Version(backend.version()?),
-            Request::Sessions(mut query) => {
-                query.limit = query.limit.min(MAX_PAGE);
-                Answer::Sessions(backend.sessions(&query)?)
-            }
-            Request::Session(selector) => Answer::Session(Box::new(backend.session(&selector)?)),
-            Request::Ports => Answer::Ports { ports: backend.ports()? },
-            Request::Drops => Answer::Drops { drops: backend.drops()? },
-            Request::Workers => Answer::Workers { workers: backend.workers()? },
-            Request::Stages => Answer::Stages { stages: backend.stages()? },
-            Request::Peers => Answer::Peers { peers: backend.peers()? },
-            Request::N4 => Answer::N4(backend.n4()?),
-            Request::N4Log(query) => Answer::N4Log(backend.n4_log(&query)?),
-            Request::Flows => Answer::Flows { flows: backend.flows()? },
-            Request::FlowMarks(request) => Answer::Flows { flows: backend.flow_marks(&request)? },
-            Request::Slices => Answer::Slices { slices: backend.slices()? },
-            Request::Qos => Answer::Qos(backend.qos()?),
-            Request::Scale(request) => Answer::Scale(backend.scale(&request)?),
-            Request::Mirror(request) => Answer::Mirrors { mirrors: backend.mirror(&request)? },
-            Request::Nat => Answer::Nat(backend.nat()?),
-            Request::Offload => Answer::Offload(backend.offload()?),
-            Request::Routes => Answer::Routes { routes: backend.routes()? },
-            Request::Neighbours => Answer::Neighbours { neighbours: backend.neighbours()? },
-            Request::Gnbs => Answer::Gnbs { gnbs: backend.gnbs()? },
-            Request::Pools => Answer::Pools { pools: backend.pools()? },
-            Request::Config => Answer::Config { toml: backend.config()? },
-            Request::Stop => {
-                backend.stop()?;
-                Answer::Stopping
-            }
-        })
     }
 
     /// The next line, without its newline. `pending` keeps what came behind it.
@@ -374,12 +289,6 @@ enum Line {
     Request(Vec<u8>),
     Refused(CtlError),
     End,
-}
-
-fn write_answer(stream: &mut UnixStream, answer: &Answer) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(answer)?;
-    line.push(b'\n');
-    stream.write_all(&line)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use api::*;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -18,162 +19,71 @@ fn line(seid: u64) -> SessionLine {
     SessionLine { seid: SeidText(seid), peer: "smf.example.org".into(), shard: 7, ..SessionLine::default() }
 }
 
-impl CtlBackend for Fake {
-    fn version(&self) -> Result<Version, CtlError> {
-        let (version, node_id) = ("0.1.0".into(), "upf".into());
-        Ok(Version { version, pid: 1, uptime_seconds: 2, node_id, sessions: 25_000 })
-    }
-    fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, CtlError> {
-        let sessions =
-            (1..=25_000).skip(query.offset as usize).take(query.limit as usize).map(line).collect();
-        Ok(SessionPage { total: 25_000, offset: query.offset, sessions })
-    }
-    fn session(&self, selector: &SessionSelector) -> Result<SessionDetail, CtlError> {
-        let seid = selector.seid.unwrap_or_default();
-        if !(1..=25_000).contains(&seid.0) {
-            return Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")));
-        }
-        Ok(SessionDetail { session: line(seid.0), ..SessionDetail::default() })
-    }
-    fn ports(&self) -> Result<Vec<PortLine>, CtlError> {
-        Ok(vec![PortLine { name: "p0".into(), ..PortLine::default() }])
-    }
-    fn drops(&self) -> Result<Vec<DropLine>, CtlError> {
-        Ok(vec![crate::convert::dropped((datapath::Reason::Malformed, 3))])
-    }
-    fn workers(&self) -> Result<Vec<WorkerLine>, CtlError> {
-        Err(CtlError::new(ErrorCode::Unavailable, "worker 0 does not answer"))
-    }
-    fn stages(&self) -> Result<Vec<StagesLine>, CtlError> {
-        Ok(Vec::new())
-    }
-    fn peers(&self) -> Result<Vec<PeerLine>, CtlError> {
-        Ok(Vec::new())
-    }
-    fn flows(&self) -> Result<Vec<FlowCounterLine>, CtlError> {
-        let line = FlowCounterLine { counter: "live".into(), meaning: "Flows known now.".into(), value: 3 };
-        Ok(vec![line])
-    }
-    fn flow_marks(&self, request: &FlowMarksRequest) -> Result<Vec<FlowCounterLine>, CtlError> {
-        let value = request.bytes.unwrap_or(0) + u64::from(request.packets.unwrap_or(0));
-        Ok(vec![FlowCounterLine { counter: "marked".into(), meaning: "Reached.".into(), value }])
-    }
-    fn scale(&self, request: &ScaleRequest) -> Result<ScaleStatus, CtlError> {
-        Ok(ScaleStatus { asked: request.workers, active: 2, ..ScaleStatus::default() })
-    }
-
-    fn qos(&self) -> Result<QosReport, CtlError> {
-        let line =
-            ClassLine { port: "p0".into(), class: "voice".into(), dropped_red: 4, ..ClassLine::default() };
-        Ok(QosReport { classes: vec![line], receive: Vec::new() })
-    }
-
-    fn slices(&self) -> Result<Vec<SliceLine>, CtlError> {
-        Ok(vec![SliceLine {
-            name: "video".into(),
-            direction: "uplink".into(),
-            guaranteed: Some(500_000_000),
-            maximum: None,
-            packets: 7,
-            bytes: 900,
-            yellow_packets: 2,
-            yellow_bytes: 300,
-            dropped_packets: 1,
-            dropped_bytes: 100,
-        }])
-    }
-
-    fn nat(&self) -> Result<NatStatus, CtlError> {
-        let pool =
-            NatPoolLine { pool: "internet".into(), blocks: 16128, blocks_used: 2, ..NatPoolLine::default() };
-        Ok(NatStatus { pools: vec![pool], ..NatStatus::default() })
-    }
-
-    fn offload(&self) -> Result<OffloadStatus, CtlError> {
-        Ok(OffloadStatus { flows: 4, ..OffloadStatus::default() })
-    }
-
-    fn routes(&self) -> Result<Vec<RouteLine>, CtlError> {
-        let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
-        Ok(vec![RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None }])
-    }
-    fn neighbours(&self) -> Result<Vec<NeighbourLine>, CtlError> {
-        let (address, mac) = ([192, 0, 2, 10].into(), Some("02:09:00:00:00:01".into()));
-        let (state, heard_seconds, users) = (Some("reachable".into()), Some(3), 2);
-        let interface = "n3".into();
-        Ok(vec![NeighbourLine { interface, address, mac, configured: true, state, heard_seconds, users }])
-    }
-    fn gnbs(&self) -> Result<Vec<GnbLine>, CtlError> {
-        Ok(vec![GnbLine {
-            address: [192, 0, 2, 10].into(),
-            rules: 3,
-            interface: Some("n3".into()),
-            error_indications: 2,
-            last_error: Some("2026-11-22T13:40:17Z".into()),
-        }])
-    }
-    fn pools(&self) -> Result<Vec<PoolLine>, CtlError> {
-        let prefixes = vec!["10.45.0.0/16".into()];
-        let pool = PoolLine { prefixes, ipv4_used: 3, ipv4_size: 65_534, ..PoolLine::default() };
-        Ok(vec![pool])
-    }
-    fn config(&self) -> Result<String, CtlError> {
-        Ok("[limits]\nsessions = 7\n".into())
-    }
-    fn n4_log(&self, query: &N4LogQuery) -> Result<N4Log, CtlError> {
-        let line = |number: u64| N4LogLine {
-            time: "2026-11-22T13:40:17Z".into(),
-            smf: "smf.example.org".into(),
-            message: Some("Session Modification Request".into()),
-            seid: Some(SeidText(0x2_0000_0001)),
-            cause: Some(73),
-            cause_name: Some("Rule creation/modification Failure".into()),
-            offending_ie: Some(108),
-            offending_ie_name: Some("FAR ID".into()),
-            failed_rule: Some(format!("FAR {number}")),
-            why: format!("the session has no FAR {number}"),
-            ..N4LogLine::default()
-        };
-        let all = if query.refused { 0..4u64 } else { 0..0 };
-        let from = query.from.unwrap_or(all.end.saturating_sub(query.limit.into()));
-        let entries: Vec<_> = all.skip(from as usize).take(query.limit as usize).map(line).collect();
-        Ok(N4Log { next: from + entries.len() as u64, missed: u64::from(query.from == Some(0)), entries })
-    }
-    fn n4(&self) -> Result<N4Status, CtlError> {
-        let peers = vec![N4PeerLine {
-            node_id: "smf.example.org".into(),
-            address: ([192, 0, 2, 10], 8805).into(),
-            associated_since: "2026-11-21T23:18:29Z".into(),
-            recovery: "2026-11-21T08:00:00Z".into(),
-            sessions: 5,
-            outstanding: 2,
-        }];
-        let counters = vec![N4CounterLine::new(N4Layer::Node, ("timeouts", " Given up.", 7))];
-        Ok(N4Status { peers, counters })
-    }
-    fn mirror(&self, request: &MirrorRequest) -> Result<Vec<MirrorLine>, CtlError> {
+impl Responder for Fake {
+    fn respond(&self, request: Request) -> Result<Told, CtlError> {
         match request {
-            MirrorRequest::Add(selection) => {
-                let (to, filters, direction) =
-                    (selection.to.clone(), selection.filters.clone(), selection.direction);
-                Ok(vec![MirrorLine {
-                    id: 1,
-                    to,
-                    filters,
-                    direction,
-                    seid: selection.seid,
-                    ..MirrorLine::default()
-                }])
+            Request::Version(_) => {
+                let (version, node_id) = ("0.1.0".into(), "upf".into());
+                let sessions = 25_000;
+                Told::new::<Version>(&Program { version, pid: 1, uptime_seconds: 2, node_id, sessions })
             }
-            MirrorRequest::List => Ok(Vec::new()),
-            MirrorRequest::Remove { id } => {
+            Request::Sessions(Sessions { offset, limit, .. }) => {
+                let sessions = (1..=25_000).skip(offset as usize).take(limit as usize).map(line).collect();
+                Told::new::<Sessions>(&SessionPage { total: 25_000, offset, sessions })
+            }
+            Request::Session(Session { seid, .. }) => {
+                let seid = seid.unwrap_or_default();
+                if !(1..=25_000).contains(&seid.0) {
+                    return Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")));
+                }
+                let detail = SessionDetail { session: line(seid.0), ..SessionDetail::default() };
+                Told::new::<Session>(&detail)
+            }
+            Request::Drops(_) => {
+                let drops = vec![crate::convert::dropped((datapath::Reason::Malformed, 3))];
+                Told::new::<Drops>(&DropList { drops })
+            }
+            Request::N4(_) => {
+                let peers = vec![N4PeerLine {
+                    node_id: "smf.example.org".into(),
+                    address: ([192, 0, 2, 10], 8805).into(),
+                    associated_since: "2026-11-21T23:18:29Z".into(),
+                    recovery: "2026-11-21T08:00:00Z".into(),
+                    sessions: 5,
+                    outstanding: 2,
+                }];
+                let counters = vec![N4CounterLine::new(N4Layer::Node, ("timeouts", " Given up.", 7))];
+                Told::new::<N4>(&N4Status { peers, counters })
+            }
+            Request::N4Log(N4Log { refused: true, limit: 1, .. }) => {
+                let line = N4LogLine {
+                    time: "2026-11-22T13:40:17Z".into(),
+                    smf: "smf.example.org".into(),
+                    message: Some("Session Modification Request".into()),
+                    seid: Some(SeidText(0x2_0000_0001)),
+                    cause: Some(73),
+                    cause_name: Some("Rule creation/modification Failure".into()),
+                    offending_ie: Some(108),
+                    offending_ie_name: Some("FAR ID".into()),
+                    failed_rule: Some("FAR 3".into()),
+                    why: "the session has no FAR 3".into(),
+                    ..N4LogLine::default()
+                };
+                Told::new::<N4Log>(&N4Entries { entries: vec![line], next: 4, missed: 0 })
+            }
+            Request::Mirror(Mirror::Add(MirrorSelection { to, seid, filters, direction, .. })) => {
+                let line = MirrorLine { id: 1, to, filters, direction, seid, ..MirrorLine::default() };
+                Told::new::<Mirror>(&MirrorList { mirrors: vec![line] })
+            }
+            Request::Mirror(Mirror::Remove { id }) => {
                 Err(CtlError::new(ErrorCode::NotFound, format!("there is no mirror {id}")))
             }
+            Request::Stop(_) => {
+                self.stopped.store(true, Ordering::Relaxed);
+                Told::new::<Stop>(&Stopping {})
+            }
+            _ => Err(CtlError::new(ErrorCode::Unavailable, "worker 0 does not answer")),
         }
-    }
-    fn stop(&self) -> Result<(), CtlError> {
-        self.stopped.store(true, Ordering::Relaxed);
-        Ok(())
     }
 }
 
@@ -230,39 +140,24 @@ fn questions_are_answered_in_order() {
     assert_eq!(server.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(directory.0.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let mut client = connect(server.path());
-    let page = client.sessions(SessionQuery { offset: 10, limit: 2, ..SessionQuery::default() }).unwrap();
+    let page = client.ask(&Sessions { offset: 10, limit: 2, ..Sessions::default() }).unwrap();
     assert_eq!((page.total, page.offset, &page.sessions[..]), (25_000, 10, &[line(11), line(12)][..]));
-    assert_eq!(client.session(SeidText(3)).unwrap().session, line(3));
-    let refused = client.session(SeidText(0)).unwrap_err();
+    let session = |seid| Session { seid: Some(SeidText(seid)), ..Session::default() };
+    assert_eq!(client.ask(&session(3)).unwrap().session, line(3));
+    let refused = client.ask(&session(0)).unwrap_err();
     assert_eq!(refused.to_string(), "there is no session 0x0000000000000000");
-    let page = client.sessions(SessionQuery { limit: u32::MAX, ..SessionQuery::default() }).unwrap();
-    assert_eq!(page.sessions.len(), MAX_PAGE as usize);
     assert!(matches!(
-        client.ask(&Request::Workers),
+        client.ask(&Workers {}),
         Err(CtlClientError::Refused(CtlError { code: ErrorCode::Unavailable, .. }))
     ));
-    assert!(matches!(client.ask(&Request::Ports).unwrap(), Answer::Ports { ports } if ports.len() == 1));
-    assert!(matches!(client.ask(&Request::Drops).unwrap(), Answer::Drops { drops } if drops[0].packets == 3));
-    assert!(matches!(client.ask(&Request::Peers).unwrap(), Answer::Peers { peers } if peers.is_empty()));
-    assert!(matches!(client.ask(&Request::Nat).unwrap(), Answer::Nat(nat) if nat.pools[0].blocks_used == 2));
-    assert!(matches!(client.ask(&Request::Flows).unwrap(), Answer::Flows { flows } if flows[0].value == 3));
-    let marks = Request::FlowMarks(FlowMarksRequest { bytes: Some(40), packets: Some(2) });
-    assert!(matches!(client.ask(&marks).unwrap(), Answer::Flows { flows } if flows[0].value == 42));
-    assert!(
-        matches!(client.ask(&Request::Slices).unwrap(), Answer::Slices { slices } if slices[0].bytes == 900)
-    );
-    assert!(
-        matches!(client.ask(&Request::Qos).unwrap(), Answer::Qos(qos) if qos.classes[0].dropped_red == 4)
-    );
-    assert!(matches!(client.ask(&Request::Offload).unwrap(), Answer::Offload(status) if status.flows == 4));
-    assert!(matches!(client.ask(&Request::N4).unwrap(), Answer::N4(n4) if n4.peers[0].outstanding == 2));
-    let query = N4LogQuery { refused: true, from: Some(3), limit: 5 };
-    let answer = client.ask(&Request::N4Log(query)).unwrap();
-    assert!(matches!(answer, Answer::N4Log(log) if (log.entries.len(), log.next) == (1, 4)));
+    assert_eq!(client.ask(&Drops {}).unwrap().drops[0].packets, 3);
+    assert_eq!(client.ask(&N4::default()).unwrap().peers[0].outstanding, 2);
+    let log = client.ask(&N4Log { refused: true, from: Some(3), limit: 1 }).unwrap();
+    assert_eq!((log.entries.len(), log.next), (1, 4));
 }
 
 #[test]
-fn mirrors_are_begun_told_and_ended() {
+fn mirrors_are_begun_and_ended() {
     let directory = Directory::new();
     let server = start(&directory, Timeouts::default());
     let mut client = connect(server.path());
@@ -273,21 +168,18 @@ fn mirrors_are_begun_told_and_ended() {
         direction: MirrorDirection::Up,
         ..MirrorSelection::default()
     };
-    let answer = client.ask(&Request::Mirror(MirrorRequest::Add(selection.clone()))).unwrap();
-    let Answer::Mirrors { mirrors } = answer else { panic!("{answer:?}") };
+    let MirrorList { mirrors } = client.ask(&Mirror::Add(selection.clone())).unwrap();
     assert_eq!((mirrors[0].seid, mirrors[0].direction), (selection.seid, selection.direction));
     assert_eq!(mirrors[0].filters, selection.filters);
-    let answer = client.ask(&Request::Mirror(MirrorRequest::List)).unwrap();
-    assert_eq!(answer, Answer::Mirrors { mirrors: Vec::new() });
     assert!(raw(server.path(), b"{\"ask\":\"mirror\",\"do\":\"remove\",\"id\":3}\n").contains("no mirror 3"));
 }
 
 #[test]
-fn stop_reaches_the_backend() {
+fn stop_reaches_who_answers() {
     let directory = Directory::new();
     let fake = Arc::new(Fake::default());
     let server = CtlServer::start(&directory.socket(), fake.clone(), SHORT).unwrap();
-    assert_eq!(connect(server.path()).ask(&Request::Stop).unwrap(), Answer::Stopping);
+    assert_eq!(connect(server.path()).ask(&Stop {}).unwrap(), Stopping {});
     assert!(fake.stopped.load(Ordering::Relaxed));
 }
 
@@ -349,7 +241,7 @@ fn a_client_that_does_not_read_is_let_go() {
     let result = (0..200_000).try_for_each(|_| deaf.write_all(b"{\"ask\":\"sessions\",\"limit\":10000}\n"));
     let kind = result.unwrap_err().kind();
     assert!(matches!(kind, std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset), "{kind}");
-    assert!(connect(server.path()).ask(&Request::Version).is_ok());
+    assert!(connect(server.path()).ask(&Version {}).is_ok());
 }
 
 #[test]
@@ -358,16 +250,16 @@ fn connections_are_bounded() {
     let server = start(&directory, Timeouts::default());
     let mut held: Vec<CtlClient> = (0..MAX_CONNECTIONS).map(|_| connect(server.path())).collect();
     for client in &mut held {
-        client.ask(&Request::Version).unwrap();
+        client.ask(&Version {}).unwrap();
     }
-    let refused = connect(server.path()).ask(&Request::Version);
+    let refused = connect(server.path()).ask(&Version {});
     assert!(
         matches!(refused, Err(CtlClientError::Refused(CtlError { code: ErrorCode::Busy, .. }))),
         "{refused:?}"
     );
     drop(held);
     let begun = Instant::now();
-    while connect(server.path()).ask(&Request::Version).is_err() {
+    while connect(server.path()).ask(&Version {}).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(3), "the place is not free again");
     }
 }
@@ -386,7 +278,7 @@ fn what_is_at_the_path_already() {
     let second = CtlServer::start(&directory.socket(), Arc::new(Fake::default()), SHORT);
     assert!(matches!(second, Err(CtlBindError::InUse { .. })));
     drop(second);
-    assert!(connect(server.path()).ask(&Request::Version).is_ok());
+    assert!(connect(server.path()).ask(&Version {}).is_ok());
     drop(server);
     assert!(!directory.socket().exists());
     assert!(matches!(
@@ -406,7 +298,7 @@ fn a_path_that_was_taken_over_is_left_alone() {
     std::fs::remove_file(directory.socket()).unwrap();
     let second = start(&directory, SHORT);
     drop(first);
-    assert!(connect(second.path()).ask(&Request::Version).is_ok());
+    assert!(connect(second.path()).ask(&Version {}).is_ok());
 }
 
 #[test]

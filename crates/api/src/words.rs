@@ -1,25 +1,7 @@
-//! How values are written in tables.
+//! How values are written for people.
 
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
-
-/// A peer's text without what could steer a terminal.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
-/// What is not there.
-pub fn or_dash<T: ToString>(value: Option<&T>) -> String {
-    value.map_or_else(|| "-".into(), ToString::to_string)
-}
-
-/// A list, or a dash.
-pub fn joined<T: ToString>(values: &[T]) -> String {
-    if values.is_empty() {
-        return "-".into();
-    }
-    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
 
 /// A span of time in its two greatest units.
 pub fn ago(seconds: u64) -> String {

@@ -1,0 +1,181 @@
+//! Lists of sessions.
+
+use super::Question;
+use crate::table::{Page, columns};
+use crate::{SeidText, TeidText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// List sessions in order of SEID.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default, deny_unknown_fields)]
+pub struct Sessions {
+    /// Pass over so many.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0))]
+    pub offset: u64,
+    /// Show at most so many (up to 10000).
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::MAX_PAGE)))
+    )]
+    pub limit: u32,
+    /// Only those of the UE with this address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "ADDRESS"))]
+    pub ue: Option<IpAddr>,
+    /// Only those of this user: IMSI, MSISDN, NAI, …, with or without `imsi-` and the like before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "ID"))]
+    pub user: Option<String>,
+    /// Only those with this DNN or APN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub dnn: Option<String>,
+    /// Only the one with this tunnel of the UPF.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub teid: Option<TeidText>,
+    /// Only those of the SMF with this Node ID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NODE-ID"))]
+    pub peer: Option<String>,
+    /// Only those with this Network Instance, as their SMF named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub network_instance: Option<String>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            offset: 0,
+            limit: 100,
+            ue: None,
+            user: None,
+            dnn: None,
+            teid: None,
+            peer: None,
+            network_instance: None,
+        }
+    }
+}
+
+impl Question for Sessions {
+    const NAME: &'static str = "sessions";
+    type Answer = SessionPage;
+
+    fn show(&self, told: &SessionPage) -> Page {
+        let SessionPage { total, offset, sessions } = told;
+        if sessions.is_empty() {
+            return Page::text(format!("No session to show; {total} match.\n"));
+        }
+        let mut page = Page::table(sessions);
+        let last = offset + sessions.len() as u64;
+        let more = if last < *total { format!("; --offset {last} goes on") } else { String::new() };
+        page.say(format!("{} to {last} of {total}{more}\n", offset + 1));
+        page
+    }
+}
+
+/// Some sessions, in order of SEID.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SessionPage {
+    /// How many sessions match.
+    pub total: u64,
+    /// How many were passed over.
+    pub offset: u64,
+    /// Those after them.
+    pub sessions: Vec<SessionLine>,
+}
+
+/// A session in brief.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SessionLine {
+    /// UP SEID.
+    pub seid: SeidText,
+    /// CP SEID: the SMF's.
+    pub cp_seid: SeidText,
+    /// The SMF's Node ID.
+    pub peer: String,
+    /// The UE's IPv4 address.
+    pub ue_ipv4: Option<Ipv4Addr>,
+    /// The UE's IPv6 prefix.
+    pub ue_ipv6: Option<String>,
+    /// The user, by the first identity that the SMF gave, such as `imsi-001010000000001`.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// DNN or APN.
+    #[serde(default)]
+    pub dnn: Option<String>,
+    /// The slice, such as `1-00007b`.
+    #[serde(default)]
+    pub s_nssai: Option<String>,
+    /// Network Instance as the SMF named it, whether it is configured or not; several are joined by commas; empty: none was given.
+    pub network_instance: String,
+    /// The shard that owns it.
+    pub shard: u16,
+    /// How many PDRs, FARs, QERs and URRs it has.
+    pub rules: RuleCounts,
+}
+
+/// Numbers of rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RuleCounts {
+    /// Packet Detection Rules.
+    pub pdrs: u16,
+    /// Forwarding Action Rules.
+    pub fars: u16,
+    /// QoS Enforcement Rules.
+    pub qers: u16,
+    /// Usage Reporting Rules.
+    pub urrs: u16,
+}
+
+columns!(SessionLine, |line| {
+    "SEID" Left line.seid,
+    "UE IPV4" Left line.ue_ipv4,
+    "UE IPV6" Left line.ue_ipv6,
+    "USER" Left line.user,
+    "DNN" Left line.dnn,
+    "NETWORK" Left if line.network_instance.is_empty() { "-" } else { &line.network_instance },
+    "SMF" Left line.peer,
+    "CP SEID" Left line.cp_seid,
+    "SHARD" Right line.shard,
+    "PDR" Right line.rules.pdrs,
+    "FAR" Right line.rules.fars,
+    "QER" Right line.rules.qers,
+    "URR" Right line.rules.urrs,
+});
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub fn line() -> SessionLine {
+        SessionLine {
+            seid: SeidText(0x2_0000_0001),
+            cp_seid: SeidText(7),
+            peer: "smf\x1b[2J.example.org".into(),
+            ue_ipv4: Some([10, 45, 0, 2].into()),
+            ue_ipv6: Some("2001:db8:45:2::/64".into()),
+            user: Some("imsi-001010000000001".into()),
+            dnn: Some("internet".into()),
+            s_nssai: Some("1-00007b".into()),
+            network_instance: "internet".into(),
+            shard: 311,
+            rules: RuleCounts { pdrs: 2, fars: 2, qers: 1, urrs: 1 },
+        }
+    }
+
+    #[test]
+    fn a_page_of_sessions() {
+        let page = SessionPage { total: 12, offset: 10, sessions: vec![line()] };
+        insta::assert_snapshot!(Sessions::default().show(&page));
+        assert_eq!(
+            Sessions::default().show(&SessionPage { total: 3, offset: 9, sessions: vec![] }).to_string(),
+            "No session to show; 3 match.\n"
+        );
+    }
+}
