@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Something for the control thread to do.
 pub(super) type Job = Box<dyn FnOnce(&mut Upf) + Send>;
 
-/// A question that is not answered within this time gets an error: longer than [`super::INSPECT_WITHIN`].
+/// A question that is not answered within this time gets an error.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// The control thread's end.

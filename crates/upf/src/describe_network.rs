@@ -5,8 +5,9 @@ use api::{
     Answers, CtlError, GnbLine, GnbList, Gnbs, MAX_PAGE, NeighbourLine, NeighbourList, Neighbours, PoolLine,
     PoolList, Pools, RouteLine, RouteList, Routes,
 };
-use datapath::NeighbourState;
 use datapath::net::Hop;
+use datapath::{NeighbourSight, NeighbourState};
+use n4::FarEndStatus;
 use packet::MacAddr;
 use pfcp::calendar::utc;
 use std::collections::BTreeMap;
@@ -16,6 +17,11 @@ use tables::Nanos;
 fn interface(upf: &Upf, number: u16) -> String {
     let interface = upf.net.interfaces().get(usize::from(number));
     interface.map(|interface| interface.name.clone()).unwrap_or_default()
+}
+
+/// Names of interfaces, in order of their numbers.
+fn names(upf: &Upf) -> Vec<String> {
+    upf.net.interfaces().iter().map(|interface| interface.name.clone()).collect()
 }
 
 fn mac(upf: &Upf, number: u16, address: IpAddr) -> Option<MacAddr> {
@@ -47,15 +53,15 @@ fn routes(upf: &Upf) -> Vec<RouteLine> {
 
 impl Answers<Neighbours> for Backend {
     fn answer(&self, _: Neighbours) -> Result<NeighbourList, CtlError> {
-        let mut lines = self.ask(|upf| Ok(known(upf)))?;
+        let (mut lines, names) = self.ask(|upf| Ok((known(upf), names(upf))))?;
         // In bites, so that SMFs are answered in between.
         let mut from = Some(0);
         while let Some(place) = from {
-            (lines, from) = self.ask(move |upf| {
-                let mut lines = lines;
-                let next = seen(upf, place, &mut lines);
-                Ok((lines, next))
-            })?;
+            let (asked, now) = self.ask(move |upf| Ok((upf.ask_for_neighbours(place), upf.clock.now())))?;
+            from = asked.wait().and_then(|(sights, next)| {
+                sights.iter().for_each(|sight| enter(&mut lines, sight, &names, now));
+                next
+            });
         }
         Ok(NeighbourList { neighbours: lines.into_values().map(|(_, line)| line).collect() })
     }
@@ -66,22 +72,22 @@ type Known = BTreeMap<(u16, IpAddr), (Option<NeighbourState>, NeighbourLine)>;
 
 /// Neighbours that control knows: they are configured, or some worker told of them.
 fn known(upf: &Upf) -> Known {
+    let names = names(upf);
     let configured = |number: u16, address| {
         let given = &upf.config.neighbours;
         given.iter().any(|known| known.interface as u16 == number && known.address == address)
     };
     let entry = |(number, address, mac): (u16, IpAddr, MacAddr)| {
-        let mut line = line(upf, number, address);
+        let mut line = line(&names, number, address);
         (line.mac, line.configured) = (Some(mac.to_string()), configured(number, address));
         ((number, address), (None, line))
     };
     upf.net.neighbours().take(MAX_PAGE as usize).map(entry).collect()
 }
 
-fn line(upf: &Upf, number: u16, address: IpAddr) -> NeighbourLine {
-    let interface = interface(upf, number);
+fn line(names: &[String], number: u16, address: IpAddr) -> NeighbourLine {
     NeighbourLine {
-        interface,
+        interface: names.get(usize::from(number)).cloned().unwrap_or_default(),
         address,
         mac: None,
         configured: false,
@@ -91,57 +97,48 @@ fn line(upf: &Upf, number: u16, address: IpAddr) -> NeighbourLine {
     }
 }
 
-/// What workers know of some neighbours, of their places from `from` on. Where there are more; `None`: nowhere, or they don't answer.
-fn seen(upf: &mut Upf, from: u32, lines: &mut Known) -> Option<u32> {
-    let (sights, next) = upf.neighbours(from)?;
-    let now = upf.clock.now();
-    for sight in sights {
-        let key = (sight.interface, sight.address);
-        if lines.len() >= MAX_PAGE as usize && !lines.contains_key(&key) {
-            continue;
-        }
-        let (best, line) =
-            lines.entry(key).or_insert_with(|| (None, line(upf, sight.interface, sight.address)));
-        line.users = line.users.max(sight.users as u64);
-        let heard = sight.heard.map(|heard| now.since(heard) / Nanos::SECOND);
-        line.heard_seconds = line.heard_seconds.into_iter().chain(heard).min();
-        if best.is_none_or(|known| known < sight.state) {
-            *best = Some(sight.state);
-            line.state = Some(sight.state.name().to_owned());
-            line.mac = sight.mac.map(|mac| mac.to_string()).or(line.mac.take());
-        }
+/// Enters what a worker knows of a neighbour.
+fn enter(lines: &mut Known, sight: &NeighbourSight, names: &[String], now: Nanos) {
+    let key = (sight.interface, sight.address);
+    if lines.len() >= MAX_PAGE as usize && !lines.contains_key(&key) {
+        return;
     }
-    next
+    let (best, line) =
+        lines.entry(key).or_insert_with(|| (None, line(names, sight.interface, sight.address)));
+    line.users = line.users.max(sight.users as u64);
+    let heard = sight.heard.map(|heard| now.since(heard) / Nanos::SECOND);
+    line.heard_seconds = line.heard_seconds.into_iter().chain(heard).min();
+    if best.is_none_or(|known| known < sight.state) {
+        *best = Some(sight.state);
+        line.state = Some(sight.state.name().to_owned());
+        line.mac = sight.mac.map(|mac| mac.to_string()).or(line.mac.take());
+    }
 }
 
 impl Answers<Gnbs> for Backend {
     fn answer(&self, _: Gnbs) -> Result<GnbList, CtlError> {
-        self.ask(|upf| Ok(GnbList { gnbs: gnbs(upf) }))
-    }
-}
-
-fn gnbs(upf: &mut Upf) -> Vec<GnbLine> {
-    let view = upf.net.view();
-    let wall = upf.n4.wall();
-    let leads = |address| match view.hop(view.route(address)) {
-        Hop::OnLink { interface: number } | Hop::Gateway { interface: number, .. } => {
-            Some(interface(upf, number))
-        }
-        _ => None,
-    };
-    let mut lines: Vec<_> = upf
-        .n4
-        .far_ends()
-        .map(|far_end| GnbLine {
+        let known = |upf: &mut Upf| {
+            let far_ends: Vec<_> = upf.n4.far_ends().collect();
+            Ok((far_ends, upf.net.view(), names(upf), upf.n4.wall()))
+        };
+        let (mut far_ends, view, names, wall) = self.ask(known)?;
+        // They may be many, and this thread is the asker's own.
+        far_ends.sort_unstable_by_key(|far_end| far_end.address);
+        let leads = |address| match view.hop(view.route(address)) {
+            Hop::OnLink { interface } | Hop::Gateway { interface, .. } => {
+                names.get(usize::from(interface)).cloned()
+            }
+            _ => None,
+        };
+        let line = |far_end: FarEndStatus| GnbLine {
             address: far_end.address,
             rules: far_end.rules.into(),
             interface: leads(far_end.address),
             error_indications: far_end.error_indications,
             last_error: far_end.last_error.map(|at| utc(wall.ntp(at).0)),
-        })
-        .collect();
-    lines.sort_unstable_by_key(|line| line.address);
-    lines
+        };
+        Ok(GnbList { gnbs: far_ends.into_iter().map(line).collect() })
+    }
 }
 
 impl Answers<Pools> for Backend {

@@ -4,19 +4,22 @@
 //! thread each, so that SMFs are answered in between.
 
 use super::convert::{self, dropped, teid};
+use super::inspections::OfSession;
 use super::{Backend, Upf};
 use api::{
     Answers, CtlError, ErrorCode, FarLine, MAX_PAGE, PdrLine, QerLine, RuleCounts, SessionDetail,
     SessionLine, SessionPage, Sessions, TunnelEnd, UrrLine,
 };
+use datapath::SessionSnapshot;
 use pfcp::ie::NodeId;
 use pfcp::{Seid, UrrId};
-use session::model::{self, find};
-use session::rules::{Action, Destination, Prefix, SdfFilter, Source, Urr};
+use session::model::{self, Model, find};
+use session::rules::{Action, Destination, Prefix, Rules, SdfFilter, Source, Urr};
 use session::store::Session;
 use session::usage::Volume;
 use session::{SessionRef, ShardId};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Places that are looked at in one bite: about a millisecond.
 const BITE: usize = 2_048;
@@ -37,7 +40,7 @@ impl Answers<Sessions> for Backend {
 impl Answers<api::Session> for Backend {
     fn answer(&self, named: api::Session) -> Result<SessionDetail, CtlError> {
         let seid = self.named(named)?;
-        self.ask(move |upf| session(upf, seid))
+        self.ask(move |upf| Sight::of(upf, seid))?.detail()
     }
 }
 
@@ -190,15 +193,42 @@ fn line(upf: &Upf, session: &Session) -> SessionLine {
     }
 }
 
-fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlError> {
-    let not_found = || CtlError::new(ErrorCode::NotFound, format!("no session has the SEID {seid}"));
-    let session = upf.n4.store().get(seid).ok_or_else(not_found)?;
-    let (rules, brief) = (session.rules().clone(), line(upf, session));
-    let model = session.model().unwrap_or_default();
-    let identities = session.about().user().map(|user| user.texts().collect()).unwrap_or_default();
-    let snapshot = upf.inspect(rules.place);
-    let snapshot = snapshot
-        .ok_or_else(|| CtlError::new(ErrorCode::Unavailable, "the session's worker does not answer"))?;
+/// What the control thread knows of a session, and the question to its worker.
+struct Sight {
+    rules: Arc<Rules>,
+    brief: SessionLine,
+    model: Model,
+    identities: Vec<String>,
+    snapshot: OfSession,
+}
+
+impl Sight {
+    fn of(upf: &mut Upf, seid: Seid) -> Result<Self, CtlError> {
+        let not_found = || CtlError::new(ErrorCode::NotFound, format!("no session has the SEID {seid}"));
+        let session = upf.n4.store().get(seid).ok_or_else(not_found)?;
+        let (rules, brief) = (session.rules().clone(), line(upf, session));
+        let model = session.model().unwrap_or_default();
+        let identities = session.about().user().map(|user| user.texts().collect()).unwrap_or_default();
+        let snapshot = upf.inspect(rules.place);
+        Ok(Self { rules, brief, model, identities, snapshot })
+    }
+
+    /// With what the worker says: on the thread of whoever asks.
+    fn detail(self) -> Result<SessionDetail, CtlError> {
+        let silent = || CtlError::new(ErrorCode::Unavailable, "the session's worker does not answer");
+        let Self { rules, brief, model, identities, snapshot } = self;
+        let snapshot = snapshot.wait().ok_or_else(silent)?;
+        Ok(detail(&rules, brief, &model, identities, &snapshot))
+    }
+}
+
+fn detail(
+    rules: &Rules,
+    brief: SessionLine,
+    model: &Model,
+    identities: Vec<String>,
+    snapshot: &SessionSnapshot,
+) -> SessionDetail {
     let counted =
         |id| snapshot.pdrs.iter().find(|(pdr, _, _)| *pdr == id).map_or((0, 0), |&(_, p, b)| (p, b));
     let volume = |list: &[(UrrId, Volume)], id| {
@@ -250,7 +280,7 @@ fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlError> {
         let used = volume(&snapshot.consumed, urr.id);
         urr_line(urr, find(&model.urrs, urr.id), volume(&snapshot.urrs, urr.id), used)
     });
-    Ok(SessionDetail {
+    SessionDetail {
         session: brief,
         identities,
         inactivity_timer: model.inactivity_timer,
@@ -260,7 +290,7 @@ fn session(upf: &mut Upf, seid: Seid) -> Result<SessionDetail, CtlError> {
         urrs: urrs.collect(),
         drops: snapshot.drops.iter().copied().map(dropped).collect(),
         buffered: snapshot.buffered,
-    })
+    }
 }
 
 /// `measured`: since the last report; `used`: since the quota was given.

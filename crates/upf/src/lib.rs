@@ -19,6 +19,7 @@ mod describe_network;
 mod describe_qos;
 mod describe_sessions;
 mod flow_log;
+mod inspections;
 mod journal;
 pub mod kernel;
 mod leaving;
@@ -28,6 +29,7 @@ mod offload;
 mod reload;
 mod scale;
 mod server;
+mod turns;
 
 pub use assemble::{BYTES_PER_FLOW, HELD_SHARE};
 pub use backend::Backend;
@@ -37,18 +39,18 @@ pub use server::{CtlBindError, CtlServer, Responder, Timeouts};
 use api::PortLine;
 use bindings::Bindings;
 use config::Config;
-use datapath::NeighbourSight;
-use datapath::command::{Command, Event, SessionSnapshot, Token};
+use datapath::command::{Command, Event, Token};
 use datapath::net::{Net, NetError};
 use engine::topology::{NotEnoughCores, SYSFS};
 use engine::{Engine, EngineError, Fence, IdlePolicy, OnThreadStart, WorkerReport};
 use flow_log::FlowLog;
+use inspections::Inspections;
 use io::Port;
 use n4::{N4, Order};
 use n4_socket::Sockets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use session::pool::PoolError;
 use session::store::DirectoryChange;
-use session::{SessionRef, pool::PoolError};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -56,6 +58,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tables::Nanos;
 use tables::clock::Tsc;
+use turns::Turns;
 
 /// Datagrams taken in one round, so that workers' events are not kept waiting.
 const DATAGRAMS_PER_ROUND: usize = 64;
@@ -67,10 +70,6 @@ const ROUNDS_BEFORE_SLEEP: u32 = 64;
 const SOCKET_BUFFER: usize = 8 << 20;
 /// A UDP datagram can't be longer.
 const LONGEST_DATAGRAM: usize = 65_535;
-/// `ctl session` waits so long for the worker.
-const INSPECT_WITHIN: Duration = Duration::from_secs(1);
-/// Tokens from here on are inspections'; N4's count from 1.
-const INSPECTIONS: u64 = 1 << 63;
 
 /// Why a UPF did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -176,10 +175,8 @@ pub struct Upf {
     /// The log of the translation on N6.
     bindings: Option<Bindings>,
     flow_log: Option<FlowLog>,
-    snapshot: Option<(Token, Option<Box<SessionSnapshot>>)>,
-    /// What workers told of their neighbours, and where each goes on.
-    sights: Vec<(Token, Box<[NeighbourSight]>, Option<u32>)>,
-    inspections: u64,
+    inspections: Inspections,
+    turns: Turns,
     /// Requests whose answer waits until all workers have passed a fence, in order.
     fenced: VecDeque<(Fence, Token)>,
     mirrors: mirrors::Mirrors,
@@ -260,9 +257,8 @@ impl Upf {
             started: Instant::now(),
             bindings,
             flow_log,
-            snapshot: None,
-            sights: Vec::new(),
-            inspections: 0,
+            inspections: Inspections::default(),
+            turns: Turns::default(),
             fenced: VecDeque::new(),
             mirrors: mirrors::Mirrors::new(macs),
             stopping: false,
@@ -323,13 +319,21 @@ impl Upf {
 
     /// One round of everything; says how much there was to do.
     fn round(&mut self) -> usize {
-        let mut work = self.serve();
+        let work = self.serve();
         scale::regulate(&mut self.engine);
-        while let Some(job) = self.jobs.next() {
-            job(self);
-            work += 1;
+        work + self.answer_one(work > 0)
+    }
+
+    /// Does one job of those who ask, if it is their turn: N4 comes between any two.
+    fn answer_one(&mut self, busy: bool) -> usize {
+        let begun = self.clock.now();
+        if !self.turns.may(begun, busy) {
+            return 0;
         }
-        work
+        let Some(job) = self.jobs.next() else { return 0 };
+        job(self);
+        self.turns.spent(begun, self.clock.now());
+        1
     }
 
     /// One round of N4 and workers.
@@ -373,8 +377,7 @@ impl Upf {
         let mut events = 0;
         let mut learned = Vec::new();
         let mut ended = Vec::new();
-        let (n4, net, snapshot) = (&mut self.n4, &mut self.net, &mut self.snapshot);
-        let sights = &mut self.sights;
+        let (n4, net, inspections) = (&mut self.n4, &mut self.net, &mut self.inspections);
         let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
         self.engine.drain(|_, event| {
             events += 1;
@@ -404,10 +407,10 @@ impl Upf {
                         log.tell((wall, records));
                     }
                 }
-                Event::Snapshot { token, session } if token.0 & INSPECTIONS != 0 => {
-                    *snapshot = Some((token, session))
+                Event::Snapshot { token, session } if Inspections::has(token) => {
+                    inspections.session(token, session);
                 }
-                Event::Neighbours { token, seen, next } => sights.push((token, seen, next)),
+                Event::Neighbours { token, seen, next } => inspections.neighbours(token, seen, next),
                 Event::OffloadFailed { port, failure } => {
                     tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");
                 }
@@ -477,45 +480,6 @@ impl Upf {
         self.engine.waker().awake();
         self.jobs.awake();
         Ok(())
-    }
-
-    /// Asks the shard about a session and waits for the answer; everything else goes on meanwhile.
-    fn inspect(&mut self, session: SessionRef) -> Option<Box<SessionSnapshot>> {
-        self.inspections += 1;
-        let token = Token(INSPECTIONS | self.inspections);
-        self.engine.post(session.shard, Command::Inspect { token, session });
-        let deadline = Instant::now() + INSPECT_WITHIN;
-        while Instant::now() < deadline {
-            self.engine.flush();
-            self.take_events(self.clock.now());
-            match self.snapshot.take() {
-                Some((answered, snapshot)) if answered == token => return snapshot,
-                _ => std::thread::yield_now(),
-            }
-        }
-        None
-    }
-
-    /// Some of the neighbours that workers know, from these places of theirs on, and where to go on. `None`: a worker doesn't answer.
-    fn neighbours(&mut self, from: u32) -> Option<(Vec<NeighbourSight>, Option<u32>)> {
-        self.inspections += 1;
-        let token = Token(INSPECTIONS | self.inspections);
-        let workers = (0..self.engine.workers()).filter(|worker| self.engine.is_alive(*worker)).count();
-        self.engine.broadcast(|| Command::Neighbours { token, from });
-        let deadline = Instant::now() + INSPECT_WITHIN;
-        while Instant::now() < deadline {
-            self.engine.flush();
-            self.take_events(self.clock.now());
-            self.sights.retain(|(answered, ..)| *answered == token);
-            if self.sights.len() >= workers {
-                let sights = std::mem::take(&mut self.sights);
-                let next = sights.iter().filter_map(|(_, _, next)| *next).min();
-                return Some((sights.into_iter().flat_map(|(_, seen, _)| seen).collect(), next));
-            }
-            std::thread::yield_now();
-        }
-        self.sights.clear();
-        None
     }
 }
 
