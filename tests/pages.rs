@@ -148,6 +148,35 @@ fn files_that_pages_name_exist() {
     }
 }
 
+/// A module is named by its path from the crate's name on, a test or a function by its own name behind that.
+#[test]
+fn modules_that_pages_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("crates"), &mut files);
+    let code: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let modules: HashSet<_> = files
+        .iter()
+        .map(|file| without_src(file.strip_prefix(root.join("crates")).unwrap()).with_extension(""))
+        .map(|path| if path.ends_with("mod") { path.parent().unwrap().to_owned() } else { path })
+        .collect();
+    for page in pages() {
+        let is_path = |span: &&String| {
+            span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | ':'))
+        };
+        for span in spans(&page).iter().filter(is_path) {
+            let (first, rest) = span.split_once("::").unwrap_or((span, ""));
+            let last = span.rsplit("::").next().unwrap();
+            if first.is_empty() || rest.is_empty() || !root.join("crates").join(first).exists() {
+                continue;
+            }
+            let found = modules.contains(&span.split("::").collect::<PathBuf>())
+                || code.contains(&format!("fn {last}("));
+            assert!(found, "{}: there is no {span}", page.display());
+        }
+    }
+}
+
 /// What a line of a page has the reader type, from the program's name on.
 #[cfg(feature = "dpdk")]
 fn commands(page: &Path) -> Vec<String> {
