@@ -12,10 +12,15 @@ use session::store::Store;
 use tables::Nanos;
 
 fuzz_target!(|data: &[u8]| {
-    // Half of all inputs meet translation on N6, and half a check of tunnels' sources.
+    // Half of all inputs meet translation on N6, half a check of tunnels' sources, and half somebody who looks into packets.
     let kind = data.last().copied().unwrap_or_default();
     let check = user_plane::check_source(kind >> 1);
-    let mut plane = if kind & 1 == 1 { UserPlane::translating(check) } else { UserPlane::new(check) };
+    let inspected = kind & 8 != 0;
+    let mut plane = if kind & 1 == 1 {
+        UserPlane::translating(check, inspected)
+    } else {
+        UserPlane::new(check, inspected)
+    };
     let mut store = Store::new(requests::config()).expect("the configuration is right");
     sessions(&mut plane, &mut store);
     let mut input = Input::new(data);

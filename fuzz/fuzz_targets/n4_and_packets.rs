@@ -2,12 +2,12 @@
 //! is translated, and time in any order, through `n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
 #![no_main]
 
-use n4::{N4, Order, WallClock};
 use datapath::{CheckSource, Event};
 use fuzz::user_plane::{self, FAR_ENDS, UserPlane};
 use fuzz::{Input, requests, traffic};
 use libfuzzer_sys::fuzz_target;
 use loadgen::mutate::mutate;
+use n4::{N4, Order, WallClock};
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::*;
 use pfcp::node::{NodeConfig, Role};
@@ -21,7 +21,8 @@ use tables::Nanos;
 const SMFS: usize = 3;
 
 fuzz_target!(|data: &[u8]| {
-    let mut world = World::new(user_plane::check_source(data.last().copied().unwrap_or_default()));
+    let kind = data.last().copied().unwrap_or_default();
+    let mut world = World::new(user_plane::check_source(kind), kind & 4 != 0);
     let mut input = Input::new(data);
     // So that no script has to find out that association comes first.
     world.associate(0, 1);
@@ -52,14 +53,14 @@ fn address(smf: usize) -> SocketAddr {
 }
 
 impl World {
-    fn new(check_source: CheckSource) -> Self {
+    fn new(check_source: CheckSource, inspected: bool) -> Self {
         let own = IpAddr::V4(user_plane::N4);
         let mut node = NodeConfig::new(Role::Up, NodeId::Ip(own), RecoveryTimeStamp(0xe000_0000));
         node.bounds.peers = 2;
         node.bounds.outstanding = 6;
         node.bounds.reply_octets = 4_096;
         let store = Store::new(requests::config()).expect("the configuration is right");
-        let plane = UserPlane::new(check_source);
+        let plane = UserPlane::new(check_source, inspected);
         let wall = WallClock::new(plane.now, Duration::from_secs(1_700_000_000));
         let n4 = N4::new(plane.now, node, store, own, &[], FAR_ENDS.into(), wall);
         Self { n4, plane, smfs: Default::default() }

@@ -7,6 +7,7 @@
 
 pub mod frames;
 pub mod input;
+pub mod inspected;
 pub mod requests;
 pub mod sent;
 pub mod traffic;

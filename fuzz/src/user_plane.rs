@@ -4,7 +4,7 @@ use crate::frames::{GNB_MAC, N3_MAC, N6_MAC, ROUTER_MAC};
 use crate::requests::{GNB, GNB_IPV6};
 use crate::sent::{self, Judge};
 use crate::translation::{Bindings, Scheme};
-use crate::{Input, witness};
+use crate::{Input, inspected, witness};
 use datapath::nat::{Plan, PoolCounters, Protocol};
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{
@@ -120,6 +120,8 @@ pub struct UserPlane {
     served: [u64; 2],
     /// From where tunnels' packets may come.
     check_source: CheckSource,
+    /// Whether somebody looks into packets.
+    inspected: bool,
 }
 
 /// One of the ways to check from where tunnels' packets come: as often one of them as none.
@@ -135,17 +137,17 @@ pub fn check_source(octet: u8) -> CheckSource {
 const REMEMBERED: usize = 8;
 
 impl UserPlane {
-    /// Nothing has happened yet.
-    pub fn new(check_source: CheckSource) -> Self {
-        Self::with(check_source, Scheme::default())
+    /// Nothing has happened yet. `inspected`: somebody looks into packets, and rules ask for that.
+    pub fn new(check_source: CheckSource, inspected: bool) -> Self {
+        Self::with(check_source, Scheme::default(), inspected)
     }
 
     /// The same, with translation on N6.
-    pub fn translating(check_source: CheckSource) -> Self {
-        Self::with(check_source, Scheme::first())
+    pub fn translating(check_source: CheckSource, inspected: bool) -> Self {
+        Self::with(check_source, Scheme::first(), inspected)
     }
 
-    fn with(check_source: CheckSource, scheme: Scheme) -> Self {
+    fn with(check_source: CheckSource, scheme: Scheme, inspected: bool) -> Self {
         let mut net = Net::new();
         let interface = |port, mac, addresses: [&str; 2], roles| Interface {
             name: format!("if{port}"),
@@ -186,7 +188,8 @@ impl UserPlane {
         let meter = |rate_bps| MeterConfig { rate_bps, burst_bytes: 3_000 };
         let marker = Arc::new(SharedMarker::new(meter(8_000), meter(64_000)));
         let slice = Slice { uplink: Some(Arc::clone(&marker)), downlink: Some(marker) };
-        let shared = Config { buffered: Places::new(BUFFERED), ..Config::new(view) };
+        let inspection = inspected.then(inspected::inspection);
+        let shared = Config { buffered: Places::new(BUFFERED), inspection, ..Config::new(view) };
         let worker = |_| {
             let config = Config {
                 check_source,
@@ -224,6 +227,7 @@ impl UserPlane {
             moved: false,
             served: [0; 2],
             check_source,
+            inspected,
         };
         let (rules, query) = (Arc::new(witness::rules()), Box::default());
         let install = Command::Install { token: WITNESS, rules, transition: Transition::default(), query };
@@ -252,8 +256,14 @@ impl UserPlane {
     }
 
     /// For the owner of a shard.
-    pub fn post(&mut self, shard: ShardId, command: Command) {
+    pub fn post(&mut self, shard: ShardId, mut command: Command) {
         let at = self.owner(shard);
+        if let Command::Install { token, rules, .. } = &mut command
+            && self.inspected
+            && *token != WITNESS
+        {
+            *rules = inspected::asking(rules);
+        }
         self.from_outside = Some(false);
         self.supersede(&command);
         let Worker { datapath, out, .. } = &mut self.workers[at];
@@ -562,6 +572,8 @@ impl UserPlane {
         assert_eq!(self.all_sessions(), 0);
         let counters = self.counters();
         assert_eq!((counters.buffered, counters.held), (0, 0));
+        // What is known of conversations goes with their flows.
+        assert!(self.workers.iter().all(|worker| worker.datapath.conversations() == (0, 0)));
         assert!(self.passed_on || self.bindings.counts() == (0, 0), "{:?}", self.bindings);
         assert_eq!(self.pool.in_use(), 0);
     }

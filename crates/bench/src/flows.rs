@@ -437,7 +437,7 @@ fn prepare(
 /// as many would configure. All else is as shipped: limits of a session, and what protects known flows from new ones.
 pub fn room_for(flows: usize, config: &mut Config) {
     config.flows = config.flows.max(flows as u32);
-    config.flow_idle = u16::MAX;
+    config.flow_idle = 32_767;
 }
 
 /// So many [`filtered`] sessions.

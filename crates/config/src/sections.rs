@@ -502,7 +502,7 @@ pub struct Limits {
     #[schemars(range(min = 0, max = 16_777_216))]
     pub flows_per_session: u32,
     /// Seconds without a packet after which a flow entry is forgotten.
-    #[schemars(range(min = 1, max = 65_535))]
+    #[schemars(range(min = 1, max = 32_767))]
     pub flow_idle_seconds: u16,
     /// Packets of unknown flows that one burst of 64 may bring to their rules however full its port's receive queue is. While less than a
     /// quarter of the queue is full any number may, then 32, from a half on 8, from three quarters on this; the rest are dropped, so that

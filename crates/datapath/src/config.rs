@@ -32,8 +32,10 @@ pub struct Config {
     pub flows_per_session: u32,
     /// Packets of unknown flows that one burst may bring to their rules however full its port's queue is.
     pub new_flows_in_overload: u32,
-    /// Seconds without a packet after which a flow is forgotten.
+    /// Seconds without a packet after which a flow is forgotten, at most 32,767.
     pub flow_idle: u16,
+    /// Who looks into packets, for rules that ask for applications; `None`: nobody, and such rules match nothing.
+    pub inspection: Option<crate::inspect::Inspection>,
     /// What is told of single flows; `None`: nothing.
     pub export: Option<crate::state::export::Policy>,
     /// Mappings of NAT in each shard.
@@ -89,6 +91,7 @@ impl Config {
             flows_per_session: 4096,
             new_flows_in_overload: 1,
             flow_idle: 30,
+            inspection: None,
             export: None,
             mappings_per_shard: 1 << 13,
             peers: 8192,

@@ -189,12 +189,68 @@ pub struct Counters {
     pub yellow: u64,
     /// Flow entries.
     pub flows: FlowCounters,
+    /// What became of conversations under question.
+    pub inspection: InspectionCounters,
     /// By mirror.
     pub mirrors: Vec<MirrorCounters>,
     /// Translation on N6, by pool.
     pub nat: Vec<PoolCounters>,
     /// By interface of the current view; interfaces beyond the last view's keep what they had.
     pub interfaces: Vec<InterfaceCounters>,
+}
+
+/// What became of conversations that an inspector was shown (see [`crate::inspect`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InspectionCounters {
+    /// Packets that it was shown.
+    pub shown: u64,
+    /// Conversations of which it knew the application.
+    pub recognised: u64,
+    /// Conversations of which it said that they are no known application's.
+    pub unknown: u64,
+    /// Conversations of which it did not know it when all had been shown that may be.
+    pub exhausted: u64,
+    /// Conversations that made room for others before it knew.
+    pub given_up: u64,
+    /// Packets that it was not shown: too many conversations are under question.
+    pub refused: u64,
+}
+
+impl InspectionCounters {
+    /// Label, meaning and value of each, for whoever shows them.
+    pub const fn each(&self) -> [(&'static str, &'static str, u64); 6] {
+        [
+            ("shown", "Packets that the inspector was shown.", self.shown),
+            ("recognised", "Conversations whose application the inspector recognised.", self.recognised),
+            ("unknown", "Conversations that the inspector said are no known application's.", self.unknown),
+            (
+                "exhausted",
+                "Conversations not recognised within the budget of packets and bytes.",
+                self.exhausted,
+            ),
+            (
+                "given-up",
+                "Conversations that made room for others before they were recognised.",
+                self.given_up,
+            ),
+            (
+                "refused",
+                "Packets not shown, because too many conversations are under question.",
+                self.refused,
+            ),
+        ]
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            shown: self.shown + other.shown,
+            recognised: self.recognised + other.recognised,
+            unknown: self.unknown + other.unknown,
+            exhausted: self.exhausted + other.exhausted,
+            given_up: self.given_up + other.given_up,
+            refused: self.refused + other.refused,
+        }
+    }
 }
 
 impl Default for Counters {
@@ -213,6 +269,7 @@ impl Default for Counters {
             downlink: Traffic::default(),
             yellow: 0,
             flows: FlowCounters::default(),
+            inspection: InspectionCounters::default(),
             mirrors: Vec::new(),
             nat: Vec::new(),
             interfaces: Vec::new(),
@@ -346,6 +403,7 @@ impl Counters {
         self.downlink = self.downlink.plus(other.downlink);
         self.yellow += other.yellow;
         self.flows = self.flows.plus(other.flows);
+        self.inspection = self.inspection.plus(other.inspection);
         if self.nat.len() < other.nat.len() {
             self.nat.resize(other.nat.len(), PoolCounters::default());
         }

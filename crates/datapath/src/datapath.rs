@@ -12,9 +12,10 @@ use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::stages::burst::Burst;
 use crate::stages::parse::{self, Arrival};
+use crate::state::conversation::Conversations;
 use crate::state::directory::Directory;
 use crate::state::export::{Export, Ledger};
-use crate::state::flow::{Flow, Key, Lookup, NO_RULE};
+use crate::state::flow::{Flow, Key, Lookup};
 use crate::state::fragment::{FirstFragments, FragmentFlows, Reassembly};
 use crate::state::limits::Rates;
 use crate::state::load::ShardLoads;
@@ -161,6 +162,9 @@ impl<F: Frame> Datapath<F> {
             (Some(_), Some(_)) => self.newcomers.push(shard.id()),
             (None, _) => {}
         }
+        if shard.conversations.is_none() {
+            shard.conversations = Self::conversations_of(&self.config, shard.id());
+        }
         let before = self.release(shard.id());
         self.counters.buffered += shard.buffered() as u64;
         // The frames come with the shard.
@@ -201,7 +205,20 @@ impl<F: Frame> Datapath<F> {
         let mut shard = Shard::new(id, sessions_per_shard, flows, meter_burst, seed);
         shard.flows.reserve(self.config.flows_reserved_per_shard);
         shard.nat = self.nat.as_ref().map(|plan| Self::translations(&self.config, plan, id));
+        shard.conversations = Self::conversations_of(&self.config, id);
         Box::new(shard)
+    }
+
+    fn conversations_of(config: &Config, id: ShardId) -> Option<Box<Conversations>> {
+        let seed = config.seed.rotate_left(24) ^ (id.index() as u64) << 48;
+        config.inspection.as_ref().map(|inspection| Box::new(Conversations::new(inspection, seed)))
+    }
+
+    /// Conversations that are inspected, and how many of them are under question.
+    pub fn conversations(&self) -> (usize, usize) {
+        let each = self.shards.iter().flatten().filter_map(|shard| shard.conversations.as_ref());
+        each.map(|conversations| conversations.len())
+            .fold((0, 0), |sum, (all, open)| (sum.0 + all, sum.1 + open))
     }
 
     /// Whether this worker owns the shard.
@@ -436,7 +453,7 @@ impl<F: Frame> Datapath<F> {
                 self.serve_one(cx, meta, lookup, frame)
             };
             if let Err(frame) = unserved {
-                if lookup.is_some_and(|lookup| lookup.rule == NO_RULE) && !cx.admits_stranger() {
+                if lookup.is_some_and(|lookup| !lookup.is_settled()) && !cx.admits_stranger() {
                     self.counters.drop(Reason::NewFlowInOverload);
                 } else {
                     self.dispatch(cx, meta, lookup, frame);

@@ -69,13 +69,14 @@
 //!
 //! # The floors
 //!
-//! - What is spoken with the outside, in types of all floors: [`command`], `config`, [`counters`], [`Reason`], `outbox`, [`StageCosts`].
+//! - What is spoken with the outside, in types of all floors: [`command`], [`inspect`] (who looks into packets), `config`, [`counters`], [`Reason`], `outbox`, [`StageCosts`].
 //! - Ground: `meta`, what is known of a frame by its bytes.
 //! - `network`: [`net`] (what control knows of it), `ingress`, `sources` (who can't have sent a packet), `egress`, `neighbour`, `near`, `peer`.
-//! - `state`: `shard` (sessions), [`record`] and `compile` (how rules become records), `rules`, `flow`, `feeder` (a tunnel's other end),
+//! - `state`: `shard` (sessions), [`record`] and `compile` (how rules become records), `treatment` (what a rule does), `rules`, `flow`,
+//!   `conversation` (flows under question), `feeder` (a tunnel's other end),
 //!   [`account`] (volumes), `police` (meters), [`marking`], `directory`, [`export`] (what is told of flows), `fragment`, `room`, `overload`, `limits`.
 //! - `stages`, in a packet's order: [`Burst`] (what is worked on), `parse`, `locate`, `check_source`, `look_closer`, `serve` (the fast
-//!   path), `judge` (by rules, packet by packet; `classify` says by which), `ecn`.
+//!   path), `judge` (by rules, packet by packet; `classify` says by which, `inquire` asks what it is), `ecn`.
 //! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
 //! - `beside`: `orders`, `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `pieces` (fragments), `flow_life`,
 //!   `held` (how many frames may wait).
@@ -99,6 +100,7 @@ mod config;
 mod costs;
 pub mod counters;
 mod datapath;
+pub mod inspect;
 mod meta;
 pub mod mirror;
 pub mod nat;
@@ -112,7 +114,7 @@ mod state;
 pub use command::{Command, Event, Refusal, SessionSnapshot, Token, Transition};
 pub use config::{CheckSource, Config};
 pub use costs::{Stage, StageCosts};
-pub use counters::{Counters, FlowCounters, InterfaceCounters, Traffic};
+pub use counters::{Counters, FlowCounters, InspectionCounters, InterfaceCounters, Traffic};
 pub use datapath::{Datapath, FlowMemory};
 pub use network::asked::Asked;
 pub use network::neighbour::{Sight as NeighbourSight, State as NeighbourState};

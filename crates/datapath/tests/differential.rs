@@ -4,10 +4,12 @@
 
 mod random;
 
-use crate::reference::{Reference, Said, World};
+use crate::reference::{Reference, Said, World, inspect};
+use crate::rig::ThirdOctet;
 use datapath::command::{Command, Event, Token, Transition};
+use datapath::inspect::{Budget, Inspection};
 use datapath::net::{Interface, Net, Roles};
-use datapath::{Burst, CheckSource, Config, Datapath, Outbox, Places, Reason, Slice};
+use datapath::{Burst, CheckSource, Config, Counters, Datapath, Outbox, Places, Reason, Slice};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::{Dscp, MacAddr, Qfi};
@@ -83,7 +85,7 @@ struct Ue {
 
 impl Bench {
     /// `flows`: how many a session may have.
-    fn new(seed: u64, flows: u32) -> Self {
+    fn new(seed: u64, flows: u32, inspected: bool) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut net = Net::new();
         let interface = |port, mac, addresses: [&str; 2], mtu, roles| Interface {
@@ -142,6 +144,13 @@ impl Bench {
             teids,
             ..Config::new(view)
         };
+        if inspected {
+            // No flow is lost: conversations last as long as their flows, of which the naive one knows nothing.
+            let (packets, bytes) = inspect::BUDGET;
+            let budget = Budget { packets, bytes };
+            config.inspection = Some(Inspection::new(ThirdOctet, budget, Places::new(1000)));
+            (config.flows, config.flows_per_session, config.flow_idle) = (1 << 20, 1 << 20, 32_767);
+        }
         // Half of the runs have tables for QFI and DSCP; assured forwarding among it, so that yellow shows.
         let (mut dscp_by_qfi, mut qfi_by_dscp) = (HashMap::new(), HashMap::new());
         let mark_inner = rng.random();
@@ -184,6 +193,7 @@ impl Bench {
             isolated,
             links: ["192.0.2.0/24", "203.0.113.0/24"].map(|net| net.parse().unwrap()).into(),
             check_source,
+            inspected,
             buffered_packets: 20,
             meter_burst: config.meter_burst,
             dscp_by_qfi,
@@ -387,6 +397,7 @@ impl Bench {
             }
         }
         assert_eq!(counters.buffered as usize, self.slow.buffered());
+        assert_eq!(self.fast.conversations(), self.slow.conversations.count());
         assert_eq!(counters.balance(), 0);
     }
 
@@ -423,7 +434,7 @@ fn normal(frame: &[u8]) -> Vec<u8> {
 #[test]
 fn what_flows_serve_is_what_the_slow_path_would_have_done() {
     let transcript = |seed: u64, flows: u32| {
-        let mut bench = Bench::new(seed, flows);
+        let mut bench = Bench::new(seed, flows, false);
         for _ in 0..2 * SESSIONS {
             bench.modify();
         }
@@ -445,9 +456,13 @@ fn what_flows_serve_is_what_the_slow_path_would_have_done() {
     assert!(served > 500, "{served} packets were served by flows");
 }
 
-fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeMap<Reason, u64>) {
+fn run(
+    seed: u64,
+    steps: usize,
+    inspected: bool,
+) -> (usize, BTreeMap<&'static str, usize>, BTreeMap<Reason, u64>) {
     // Fewer than its packets make: some are refused.
-    let mut bench = Bench::new(seed, FLOWS / 2);
+    let mut bench = Bench::new(seed, FLOWS / 2, inspected);
     for _ in 0..2 * SESSIONS {
         bench.modify();
     }
@@ -458,13 +473,17 @@ fn run(seed: u64, steps: usize) -> (usize, BTreeMap<&'static str, usize>, BTreeM
         bench.step();
     }
     bench.inspect();
-    let flows = bench.fast.counters().flows;
+    let Counters { flows, inspection, .. } = *bench.fast.counters();
     let what = [
         ("flows served", flows.served),
         ("flows revised", flows.revised),
         ("flows expired", flows.expired),
         ("flows evicted", flows.evicted),
         ("flows refused", flows.refused),
+        ("shown", inspection.shown),
+        ("recognised", inspection.recognised),
+        ("unknown", inspection.unknown),
+        ("exhausted", inspection.exhausted),
         ("yellow", bench.fast.counters().yellow),
         ("beyond the slice's maximum", bench.fast.slices()[0][0].red.packets),
         ("beyond what the slice is promised", bench.fast.slices()[0][0].yellow.packets),
@@ -483,7 +502,7 @@ fn the_fast_datapath_equals_the_naive_one() {
     let mut reasons: BTreeMap<Reason, u64> = BTreeMap::new();
     let mut seed = base;
     while packets < 110_000 {
-        let caught = std::panic::catch_unwind(|| run(seed, 400));
+        let caught = std::panic::catch_unwind(|| run(seed, 400, false));
         let (p, kinds, drops) = caught.unwrap_or_else(|panic| {
             eprintln!("MILLRACE_SEED={seed} reproduces this");
             std::panic::resume_unwind(panic)
@@ -500,11 +519,35 @@ fn the_fast_datapath_equals_the_naive_one() {
     eprintln!("{packets} packets, {happened:?}, drops: {reasons:?}");
     assert!(happened["sent"] > packets / 4, "too little was forwarded to mean anything");
     assert!(happened["flows served"] > packets / 100, "too little was served by flows: {happened:?}");
-    assert!(happened.values().all(|n| *n > 0), "something never happened: {happened:?}");
+    let inspection = ["shown", "recognised", "unknown", "exhausted"];
+    let idle = |what: &str| happened[what] == 0 && !inspection.contains(&what);
+    assert!(!happened.keys().any(|what| idle(what)), "something never happened: {happened:?}");
     assert!(reasons.len() > 20, "too few reasons occurred: {reasons:?}");
     let walls =
         [Reason::MartianSource, Reason::UeSourceOutside, Reason::MartianFarEnd, Reason::ForeignFarEnd];
     for reason in walls.into_iter().chain([Reason::MartianDestination, Reason::UeToUe]) {
         assert!(reasons.contains_key(&reason), "{reason} never occurred");
+    }
+}
+
+/// Rules that ask for applications, against the naive one's own idea of what each conversation is: rules change in the midst of questions, sessions
+/// come and go, packets wait for their UEs.
+#[test]
+fn what_is_found_out_about_conversations_decides_over_both_alike() {
+    let base: u64 = std::env::var("MILLRACE_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let mut happened: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in base..base + 40 {
+        let caught = std::panic::catch_unwind(|| run(seed, 400, true));
+        let (_, kinds, _) = caught.unwrap_or_else(|panic| {
+            eprintln!("MILLRACE_SEED={seed} reproduces this");
+            std::panic::resume_unwind(panic)
+        });
+        for (what, n) in kinds {
+            *happened.entry(what).or_default() += n;
+        }
+    }
+    eprintln!("{happened:?}");
+    for what in ["flows served", "flows revised", "shown", "recognised", "unknown", "exhausted"] {
+        assert!(happened[what] > 10, "{what} hardly ever happened: {happened:?}");
     }
 }

@@ -7,6 +7,7 @@ mod export;
 mod feeder;
 mod flows;
 mod held;
+mod inspected;
 mod limits;
 mod neighbours;
 mod room;

@@ -160,6 +160,8 @@ fn compile_pdr(pdr: &Pdr, model: &Model, assigned: &[Prefix], framed: bool) -> R
         tunnel,
         qfis: pdr.qfis.as_slice().into(),
         filters: filters.into(),
+        // No SMF can name one yet: see `change`.
+        application: None,
         outer_header_removal: pdr.outer_header_removal,
         far,
         qers: qers.into(),

@@ -168,6 +168,8 @@ pub struct Pdr {
     pub qfis: Box<[Qfi]>,
     /// Its packets match one of these; empty: all packets.
     pub filters: Box<[SdfFilter]>,
+    /// Its packets are of conversations that were found to be this application's; `None`: of any.
+    pub application: Option<Application>,
     /// Remove Ethernet-to-GTP-U headers before forwarding (all descriptions alike, docs/interop.md rule i).
     pub outer_header_removal: bool,
     /// Index into [`Rules::fars`].
@@ -189,6 +191,7 @@ impl Pdr {
             tunnel,
             qfis: Box::default(),
             filters: Box::default(),
+            application: None,
             outer_header_removal: tunnel.is_some(),
             far,
             qers: Box::default(),
@@ -196,6 +199,11 @@ impl Pdr {
         }
     }
 }
+
+/// What packets can be found to be of, by looking into them (Application ID, §8.2.6): a number that whoever looks and whoever makes rules
+/// have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct Application(pub u16);
 
 /// A local tunnel endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

@@ -2,6 +2,7 @@
 
 use crate::command::Event;
 use crate::datapath::Datapath;
+use crate::state::conversation::Inquiry;
 use crate::state::directory::upper_half;
 use crate::state::export::{End, Ledger, Marks, Owner, Told, WAITING};
 use crate::state::flow::{Flow, Key, Lookup, Reached};
@@ -21,7 +22,7 @@ impl<F> Shard<F> {
     fn owner(&self, key: &Key, flow: &Flow) -> Option<Owner> {
         if let Some(session) = self.session_of(key)
             && session.versions.1 == flow.version
-            && let Some(at) = flow.rule.checked_sub(session.rule_records.start())
+            && let Some(at) = self.rule_of(flow).checked_sub(session.rule_records.start())
             && let Some(pdr) = session.rules.pdrs.get(at as usize)
         {
             let prefix = session.rules.ue_ipv6.map_or(0, |prefix| upper_half(prefix.network()));
@@ -29,7 +30,7 @@ impl<F> Shard<F> {
             return Some(Owner { seid, pdr: pdr.id, uplink, prefix, in_force: true });
         }
         let former = self.formers.get(&flow.version)?;
-        let &(pdr, uplink) = former.rules.get(flow.rule.checked_sub(former.start)? as usize)?;
+        let &(pdr, uplink) = former.rules.get(self.rule_of(flow).checked_sub(former.start)? as usize)?;
         Some(Owner { seid: former.seid, pdr, uplink, prefix: former.prefix, in_force: false })
     }
 
@@ -40,7 +41,9 @@ impl<F> Shard<F> {
         let end = if silence { End::ForcedEnd } else { end };
         ledger.tell(Told::Ended(end), key, flow, owner);
         ledger.room.left(self.id());
+        let seid = self.inspected_for(key, flow);
         self.discount(key, flow);
+        self.leave_conversation(key, flow, seid);
     }
 
     /// Ends flows of sessions that are gone, some at a time, as long as there are any.
@@ -104,15 +107,19 @@ impl<F> Shard<F> {
 
     /// A packet of a flow that is known was classified: what was found, with this packet counted, is in `found`. If the
     /// flow's rule is another one now, its counts are told and begin anew. False: the flow isn't known.
-    pub(crate) fn revise(&mut self, lookup: &Lookup, found: &Flow, ledger: &mut Ledger<'_>) -> bool {
+    pub(crate) fn revise(
+        &mut self,
+        lookup: &Lookup,
+        found: &Flow,
+        inquiry: Option<Inquiry>,
+        ledger: &mut Ledger<'_>,
+    ) -> bool {
         let key = &lookup.key;
         let marks = ledger.export.marks;
         let Some(known) = self.flows.confirm(lookup.probe, lookup.found, key) else { return false };
         let before = *known;
-        let is_due;
-        if (before.version, before.rule) == (found.version, found.rule) {
-            known.count(found.bytes() as u16, ledger.now);
-            is_due = known.is_due(&marks);
+        let goes_on = if (before.version, self.rule_of(&before)) == (found.version, found.rule) {
+            true
         } else {
             ledger.counters.revised += 1;
             let (owner, next) = (self.owner(key, &before), self.owner(key, found));
@@ -121,20 +128,33 @@ impl<F> Shard<F> {
             if !goes_on {
                 ledger.tell(Told::Ended(End::ForcedEnd), key, &before, owner);
             }
+            goes_on
+        };
+        let mut next = if goes_on {
+            let mut next = before;
+            (next.rule, next.version) = (found.rule, found.version);
+            next.count(found.bytes() as u16, ledger.now);
+            next
+        } else {
+            *found
+        };
+        next.set_inspected(false);
+        // It joins before it leaves, lest its conversation be forgotten between.
+        let seid = self.inspected_for(key, &before);
+        if let (Some(inquiry), Some(conversations)) = (inquiry, &mut self.conversations) {
+            conversations.join(&mut next, inquiry);
+        }
+        if before.version != found.version {
             self.discount(key, &before);
             if let Some(session) = self.session_of_mut(key) {
                 session.flows += 1;
                 session.current += 1;
             }
-            let Some(known) = self.flows.get_mut(key) else { return false };
-            if goes_on {
-                (known.rule, known.version) = (found.rule, found.version);
-                known.count(found.bytes() as u16, ledger.now);
-            } else {
-                *known = *found;
-            }
-            is_due = known.is_due(&marks);
         }
+        self.leave_conversation(key, &before, seid);
+        let Some(known) = self.flows.get_mut(key) else { return false };
+        *known = next;
+        let is_due = next.is_due(&marks);
         if is_due {
             self.flow_due(key, (1, found.bytes()), ledger);
         }

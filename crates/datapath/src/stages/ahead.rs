@@ -11,7 +11,7 @@
 //! **When not to use it.** For packets of known flows, of which there are more: they don't come here.
 
 use crate::meta::{Kind, Meta};
-use crate::state::flow::{Lookup, NO_RULE};
+use crate::state::flow::Lookup;
 use crate::state::rules;
 use crate::state::shard::Shard;
 use session::rules::{Pdr, Rules};
@@ -25,12 +25,12 @@ const LINES: usize = 4;
 /// Lines of a PDR, of its filters, and of each other small table of a session.
 const FEW: usize = 2;
 
-/// Asks for what the first `most` packets need whose flow was looked up and not found. `shards` are the worker's.
+/// Asks for what the first `most` packets need whose flow was looked up and not found, or is under question. `shards` are the worker's.
 #[inline(never)]
 pub fn fetch<F>(shards: &[Option<Box<Shard<F>>>], metas: &[Meta], lookups: &[Option<Lookup>], most: usize) {
     let unknown = || {
         let pairs = zip(metas, lookups).filter_map(|(meta, lookup)| {
-            let lookup = lookup.as_ref().filter(|lookup| lookup.rule == NO_RULE)?;
+            let lookup = lookup.as_ref().filter(|lookup| !lookup.is_settled())?;
             let shard = shards.get(usize::from(meta.shard))?.as_deref()?;
             Some((shard, meta, lookup, u32::from(shard.record(meta)?.session)))
         });

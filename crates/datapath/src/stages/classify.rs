@@ -2,27 +2,52 @@
 
 use crate::Reason;
 use crate::meta::{Meta, NO_QFI};
+use crate::state::conversation::Known;
 use crate::state::fragment::FragmentFlows;
-use crate::state::rules::{candidates, may_match};
+use crate::state::rules::{candidates, may_match, may_stay_on_link, only_link_local};
 use packet::{Fragment, IpPacket, IpProtocol};
 use session::rules::{Pdr, Rules, SdfFilter};
 use tables::Nanos;
 
 /// What a filter says of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Match {
+enum Taken {
     Yes,
     No,
     /// The filter asks for ports, or a security parameter index, that only the first fragment has.
     Unknown,
 }
 
-/// Index of the rule that matches `packet` (the UE's, whole). `tunnel`: the TEID that it came with.
-pub fn classify(
+/// What classification says of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Match {
+    /// Index of the rule that matches, or why none does.
+    pub rule: Result<u16, Reason>,
+    /// It is this one so far: when more is known of the packet's application, it may be another one.
+    pub open: bool,
+}
+
+/// The rule that matches `packet` (the UE's, whole). `tunnel`: the TEID that it came with. `known`: of its application.
+pub(crate) fn classify(
     rules: &Rules,
     tunnel: Option<u32>,
     meta: &Meta,
     packet: &[u8],
+    known: Known,
+    flows: &mut FragmentFlows,
+    now: Nanos,
+) -> Match {
+    let mut open = false;
+    let rule = find(rules, tunnel, meta, packet, (known, &mut open), flows, now);
+    Match { rule, open }
+}
+
+fn find(
+    rules: &Rules,
+    tunnel: Option<u32>,
+    meta: &Meta,
+    packet: &[u8],
+    asks: (Known, &mut bool),
     flows: &mut FragmentFlows,
     now: Nanos,
 ) -> Result<u16, Reason> {
@@ -33,25 +58,32 @@ pub fn classify(
     {
         let narrowed = classifier.candidates(&rules.pdrs, &ip);
         let possible = narrowed.filter(|(_, pdr, _)| may_match(pdr, tunnel));
-        return first_match(rules, possible, Some(ip), meta, packet, flows, now);
+        return first_match(rules, possible, Some(ip), meta, packet, asks, flows, now);
     }
     let all = candidates(rules, tunnel).map(|(index, pdr)| (index, pdr, &*pdr.filters));
-    first_match(rules, all, None, meta, packet, flows, now)
+    first_match(rules, all, None, meta, packet, asks, flows, now)
 }
 
-/// The first of these rules that matches, by these of its filters. `parsed`: the packet's headers, if they were read already.
+/// The first of these rules that matches, by these of its filters. `parsed`: the packet's headers, if they were read already. `open`: see
+/// [`Match::open`].
+#[expect(clippy::too_many_arguments, reason = "the rules, the packet, and what is known of it")]
 fn first_match<'r>(
     rules: &Rules,
     possible: impl Iterator<Item = (u16, &'r Pdr, &'r [SdfFilter])>,
     mut parsed: Option<IpPacket>,
     meta: &Meta,
     packet: &[u8],
+    (known, open): (Known, &mut bool),
     flows: &mut FragmentFlows,
     now: Nanos,
 ) -> Result<u16, Reason> {
     let mut remembered = None;
     for (index, pdr, filters) in possible {
         if !pdr.qfis.is_empty() && (meta.qfi == NO_QFI || !pdr.qfis.iter().any(|qfi| qfi.get() == meta.qfi)) {
+            continue;
+        }
+        // As records have it: what may leave the link is not read for the sake of a rule that is about the link.
+        if only_link_local(pdr) && !may_stay_on_link(meta, packet) {
             continue;
         }
         if !pdr.filters.is_empty() {
@@ -74,12 +106,18 @@ fn first_match<'r>(
                 continue;
             }
             match matches(filters, &ip, packet) {
-                Match::Yes => {}
-                Match::No => continue,
-                Match::Unknown => return Err(Reason::FragmentWithoutFirst),
+                Taken::Yes => {}
+                Taken::No => continue,
+                Taken::Unknown => return Err(Reason::FragmentWithoutFirst),
             }
         } else if remembered.is_some_and(|id| id != pdr.id) {
             continue;
+        }
+        if let Some(application) = pdr.application {
+            *open |= known.open;
+            if known.application != Some(application) {
+                continue;
+            }
         }
         if let Some(ip) = parsed
             && ip.fragment.is_some_and(|fragment| fragment.is_first() && fragment.more)
@@ -93,37 +131,37 @@ fn first_match<'r>(
 
 /// Whether any of these filters takes a packet. A later fragment, which has no ports, is taken by the rest of a filter.
 pub fn selects(filters: &[SdfFilter], ip: &IpPacket, packet: &[u8]) -> bool {
-    filters.iter().any(|filter| matches_filter(filter, ip, packet) != Match::No)
+    filters.iter().any(|filter| matches_filter(filter, ip, packet) != Taken::No)
 }
 
 /// Any filter is enough.
-fn matches(filters: &[SdfFilter], ip: &IpPacket, packet: &[u8]) -> Match {
-    let mut best = Match::No;
+fn matches(filters: &[SdfFilter], ip: &IpPacket, packet: &[u8]) -> Taken {
+    let mut best = Taken::No;
     for filter in filters {
         match matches_filter(filter, ip, packet) {
-            Match::Yes => return Match::Yes,
-            Match::Unknown => best = Match::Unknown,
-            Match::No => {}
+            Taken::Yes => return Taken::Yes,
+            Taken::Unknown => best = Taken::Unknown,
+            Taken::No => {}
         }
     }
     best
 }
 
-fn matches_filter(filter: &SdfFilter, ip: &IpPacket, packet: &[u8]) -> Match {
+fn matches_filter(filter: &SdfFilter, ip: &IpPacket, packet: &[u8]) -> Taken {
     let plain = filter.protocol.is_none_or(|protocol| protocol == ip.key.protocol.0)
         && filter.source.is_none_or(|prefix| prefix.contains(ip.key.source))
         && filter.destination.is_none_or(|prefix| prefix.contains(ip.key.destination))
         && filter.tos.is_none_or(|(value, mask)| ip.tos & mask == value & mask)
         && filter.flow_label.is_none_or(|label| ip.key.source.is_ipv6() && label == ip.flow_label);
     if !plain {
-        return Match::No;
+        return Taken::No;
     }
     let ports = !filter.source_ports.is_empty() || !filter.destination_ports.is_empty();
     if !ports && filter.spi.is_none() {
-        return Match::Yes;
+        return Taken::Yes;
     }
     if ip.fragment.is_some_and(|fragment| !fragment.is_first()) {
-        return Match::Unknown;
+        return Taken::Unknown;
     }
     let in_ranges = |ranges: &[(u16, u16)], port: u16| {
         ranges.is_empty() || ranges.iter().any(|(low, high)| (*low..=*high).contains(&port))
@@ -133,7 +171,7 @@ fn matches_filter(filter: &SdfFilter, ip: &IpPacket, packet: &[u8]) -> Match {
             in_ranges(&filter.source_ports, p.source) && in_ranges(&filter.destination_ports, p.destination)
         });
     let spi_matches = filter.spi.is_none_or(|spi| security_parameter_index(ip, packet) == Some(spi));
-    if ports_match && spi_matches { Match::Yes } else { Match::No }
+    if ports_match && spi_matches { Taken::Yes } else { Taken::No }
 }
 
 /// The SPI of ESP (RFC 4303 §2) or AH (RFC 4302 §2).
@@ -154,7 +192,7 @@ mod tests {
     use packet::PacketBuilder;
     use session::rules::Prefix;
 
-    fn check(filter: &SdfFilter, packet: &[u8]) -> Match {
+    fn check(filter: &SdfFilter, packet: &[u8]) -> Taken {
         matches_filter(filter, &IpPacket::parse(packet).unwrap(), packet)
     }
 
@@ -165,28 +203,28 @@ mod tests {
             .udp(53, 40000)
             .build(b"answer");
         let prefix = |text: &str| Some(Prefix::V4(text.parse().unwrap()));
-        assert_eq!(check(&SdfFilter::default(), &udp), Match::Yes);
-        assert_eq!(check(&SdfFilter { protocol: Some(17), ..SdfFilter::default() }, &udp), Match::Yes);
-        assert_eq!(check(&SdfFilter { protocol: Some(6), ..SdfFilter::default() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter::default(), &udp), Taken::Yes);
+        assert_eq!(check(&SdfFilter { protocol: Some(17), ..SdfFilter::default() }, &udp), Taken::Yes);
+        assert_eq!(check(&SdfFilter { protocol: Some(6), ..SdfFilter::default() }, &udp), Taken::No);
         assert_eq!(
             check(&SdfFilter { source: prefix("198.51.100.0/24"), ..SdfFilter::default() }, &udp),
-            Match::Yes
+            Taken::Yes
         );
         assert_eq!(
             check(&SdfFilter { destination: prefix("198.51.100.0/24"), ..SdfFilter::default() }, &udp),
-            Match::No
+            Taken::No
         );
         let v6 = Prefix::V6("::/0".parse().unwrap());
-        assert_eq!(check(&SdfFilter { source: Some(v6), ..SdfFilter::default() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { source: Some(v6), ..SdfFilter::default() }, &udp), Taken::No);
         let ports = SdfFilter { source_ports: [(1, 52), (53, 60)].into(), ..SdfFilter::default() };
-        assert_eq!(check(&ports, &udp), Match::Yes);
+        assert_eq!(check(&ports, &udp), Taken::Yes);
         assert_eq!(
             check(&SdfFilter { destination_ports: [(1, 52)].into(), ..SdfFilter::default() }, &udp),
-            Match::No
+            Taken::No
         );
-        assert_eq!(check(&SdfFilter { tos: Some((0xb8, 0xfc)), ..SdfFilter::default() }, &udp), Match::No);
-        assert_eq!(check(&SdfFilter { flow_label: Some(0), ..SdfFilter::default() }, &udp), Match::No);
-        assert_eq!(check(&SdfFilter { spi: Some(1), ..SdfFilter::default() }, &udp), Match::No);
+        assert_eq!(check(&SdfFilter { tos: Some((0xb8, 0xfc)), ..SdfFilter::default() }, &udp), Taken::No);
+        assert_eq!(check(&SdfFilter { flow_label: Some(0), ..SdfFilter::default() }, &udp), Taken::No);
+        assert_eq!(check(&SdfFilter { spi: Some(1), ..SdfFilter::default() }, &udp), Taken::No);
     }
 
     #[test]
@@ -198,11 +236,11 @@ mod tests {
             ..Default::default()
         };
         let esp = PacketBuilder::new().ipv4_header(header).build(&[0, 0, 0x12, 0x34, 0, 0, 0, 1]);
-        assert_eq!(check(&SdfFilter { spi: Some(0x1234), ..SdfFilter::default() }, &esp), Match::Yes);
-        assert_eq!(check(&SdfFilter { spi: Some(0x1235), ..SdfFilter::default() }, &esp), Match::No);
+        assert_eq!(check(&SdfFilter { spi: Some(0x1234), ..SdfFilter::default() }, &esp), Taken::Yes);
+        assert_eq!(check(&SdfFilter { spi: Some(0x1235), ..SdfFilter::default() }, &esp), Taken::No);
         assert_eq!(
             check(&SdfFilter { source_ports: [(0, 65535)].into(), ..SdfFilter::default() }, &esp),
-            Match::No
+            Taken::No
         );
     }
 }

@@ -15,6 +15,7 @@ use crate::network::peer::NO_PEER;
 use crate::stages::classify::classify;
 use crate::stages::ecn::Ecn;
 use crate::stages::serve::{self, Encapsulation, Routed};
+use crate::state::conversation::{Inquiry, Known};
 use crate::state::export::Ledger;
 use crate::state::flow::Lookup;
 use crate::state::origin::{SourceOf, are_all_uplink, source_of};
@@ -35,8 +36,8 @@ struct Case<'a> {
     /// Shard and slot of its session.
     place: (u16, u32),
     rules: Arc<Rules>,
-    /// Its flow, if it was looked for.
-    lookup: Option<&'a Lookup>,
+    /// Its flow, if packets like it make one.
+    lookup: Option<Lookup>,
     /// The SMF is told of it if it has to wait.
     notify: bool,
 }
@@ -48,6 +49,8 @@ struct Found<'r> {
     pdr: &'r Pdr,
     /// Whose address the packet comes from.
     source: SourceOf,
+    /// Its conversation, if the rule was found by what is known of that.
+    inquiry: Option<Inquiry>,
 }
 
 /// Where a judged packet goes.
@@ -108,11 +111,17 @@ impl<F: Frame> Datapath<F> {
             self.counters.drop(Reason::NoRule);
             return;
         };
+        // A packet that waited was not looked up.
+        let shard = self.shards.get(usize::from(meta.shard)).and_then(Option::as_deref);
+        let lookup = lookup.copied().or_else(|| shard?.prepare(meta, frame.bytes()));
         let case = Case { meta, place, rules, lookup, notify };
-        let verdict =
-            self.rule_for(cx.now, &case, &frame).and_then(|found| self.treat(cx, &case, found, frame));
-        if let Err(reason) = verdict {
+        let mut asked = None;
+        let found = self.rule_for(cx.now, &case, &frame, &mut asked);
+        if let Err(reason) = found.and_then(|found| self.treat(cx, &case, found, frame)) {
             self.refuse(meta, reason);
+        }
+        if let Some(conversation) = asked {
+            self.conclude(meta, conversation);
         }
     }
 
@@ -120,9 +129,15 @@ impl<F: Frame> Datapath<F> {
         self.shards.get(shard as usize)?.as_deref()?.session(slot)
     }
 
-    /// The rule that a packet matches, if its source may send such a packet.
-    fn rule_for<'c>(&mut self, now: Nanos, case: &'c Case<'_>, frame: &F) -> Result<Found<'c>, Reason> {
-        let Case { meta, rules, .. } = case;
+    /// The rule that a packet matches, if its source may send such a packet. `asked`: the conversation that was shown, if one was.
+    fn rule_for<'c>(
+        &mut self,
+        now: Nanos,
+        case: &'c Case<'_>,
+        frame: &F,
+        asked: &mut Option<u32>,
+    ) -> Result<Found<'c>, Reason> {
+        let Case { meta, rules, lookup, .. } = case;
         let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
         let source = match tunnel {
             Some(_) => source_of(rules, meta::inner_source(frame.bytes(), meta)),
@@ -132,14 +147,27 @@ impl<F: Frame> Datapath<F> {
         if source == SourceOf::Stranger && are_all_uplink(rules, tunnel) {
             return Err(Reason::SpoofedSource);
         }
-        let index = classify(rules, tunnel, meta, packet_of(frame.bytes(), meta), &mut self.flows, now)?;
+        let packet = packet_of(frame.bytes(), meta);
+        let known = self.known_unasked(lookup.as_ref());
+        let mut found = classify(rules, tunnel, meta, packet, known, &mut self.flows, now);
+        let (mut inquiry, of_all) = (None, self.inspects_all());
+        if known.open && (found.open || of_all) {
+            // The answer matters: now somebody is asked.
+            let answer = self.inquire(now, meta, lookup.as_ref(), rules, packet);
+            *asked = answer.map(|(conversation, _)| conversation);
+            let known = answer.map_or(Known::NONE, |(_, known)| known);
+            found = classify(rules, tunnel, meta, packet, known, &mut self.flows, now);
+            let open = found.open || (of_all && known.open);
+            inquiry = asked.map(|conversation| Inquiry { conversation, open });
+        }
+        let index = found.rule?;
         let pdr = rules.pdrs.get(usize::from(index)).ok_or(Reason::NoRule)?;
         // A tunnel may serve rules of both directions: then it is the rule that says whose packet this claims to be.
         let source = if pdr.source.is_uplink() { source } else { SourceOf::Ue };
         if source == SourceOf::Stranger {
             return Err(Reason::SpoofedSource);
         }
-        Ok(Found { index, pdr, source })
+        Ok(Found { index, pdr, source, inquiry })
     }
 
     /// Does with a packet what its rule says.
@@ -150,8 +178,8 @@ impl<F: Frame> Datapath<F> {
         found: Found<'_>,
         mut frame: F,
     ) -> Result<(), Reason> {
-        let Case { meta, place, ref rules, lookup, .. } = *case;
-        let Found { index, pdr, source } = found;
+        let Case { meta, place, ref rules, ref lookup, .. } = *case;
+        let Found { index, pdr, source, inquiry } = found;
         let treatment = treatment(rules, pdr);
         match treatment {
             Treatment::Drop => return Err(Reason::FarDrop),
@@ -187,7 +215,7 @@ impl<F: Frame> Datapath<F> {
             return Err(Reason::PacketTooBig);
         }
         let colour = self.account(cx, meta, place, rules, index)?;
-        self.learn(cx.now, meta, lookup, &frame, index);
+        self.learn(cx.now, meta, lookup.as_ref(), index, inquiry);
         ecn.enter(frame.bytes_mut(), meta);
         let marking = &self.config.marking;
         match &mut exit {
@@ -316,20 +344,24 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Enters the flow of a packet that passed, so that those that follow are spared all this.
-    fn learn(&mut self, now: Nanos, meta: &Meta, lookup: Option<&Lookup>, frame: &F, pdr: u16) {
+    fn learn(
+        &mut self,
+        now: Nanos,
+        meta: &Meta,
+        lookup: Option<&Lookup>,
+        pdr: u16,
+        inquiry: Option<Inquiry>,
+    ) {
+        let Some(lookup) = lookup else { return };
         let Some(Some(shard)) = self.shards.get_mut(meta.shard as usize) else { return };
-        let lookup = match lookup {
-            Some(lookup) => *lookup,
-            // A packet that waited.
-            None => match shard.prepare(meta, frame.bytes()) {
-                Some(lookup) => lookup,
-                None => return,
-            },
-        };
         let Some(flow) = shard.flow_of(meta, pdr, self.config.flow_idle, now) else { return };
         let (export, counters) = (&mut self.export, &mut self.counters.flows);
         let mut ledger = Ledger { now, export, counters, room: &mut self.room };
-        if shard.revise(&lookup, &flow, &mut ledger) {
+        if shard.revise(lookup, &flow, inquiry, &mut ledger) {
+            return;
+        }
+        // A conversation is remembered as long as it has flows, also by a rule whose record can't serve them.
+        if inquiry.is_none() && !shard.serves(flow.rule) {
             return;
         }
         if !shard.may_have_more(&lookup.key, self.config.flows_per_session) {
@@ -343,7 +375,7 @@ impl<F: Frame> Datapath<F> {
         let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard)) else { return };
         let (export, counters) = (&mut self.export, &mut self.counters.flows);
         let mut ledger = Ledger { now, export, counters, room: &mut self.room };
-        shard.add_flow(&lookup, flow, &mut self.supply, &mut ledger);
+        shard.add_flow(lookup, flow, inquiry, &mut self.supply, &mut ledger);
     }
 
     /// Makes room for a flow of a shard. False: there is none.

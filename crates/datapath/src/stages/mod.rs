@@ -5,6 +5,7 @@ pub(crate) mod burst;
 pub(crate) mod check_source;
 pub(crate) mod classify;
 pub(crate) mod ecn;
+pub(crate) mod inquire;
 pub(crate) mod judge;
 pub(crate) mod locate;
 pub(crate) mod look_closer;

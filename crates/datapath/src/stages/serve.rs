@@ -20,6 +20,7 @@ use crate::state::export::Ledger;
 use crate::state::flow::Lookup;
 use crate::state::police::{Policers, enforce};
 use crate::state::record::{Record, flag};
+use crate::state::rules::may_stay_on_link;
 use io::{Frame, FramePool};
 use packet::IpProtocol;
 use packet::checksum::{self, Sum};
@@ -500,13 +501,8 @@ pub(crate) fn admits(record: &Record, meta: &Meta, frame: &[u8]) -> bool {
             return false;
         }
     }
-    if flags & flag::LINK_LOCAL != 0 && meta.v6 {
-        let first = frame.get(meta.inner as usize + 24).copied().unwrap_or(0xff);
-        if first >= 0xfe {
-            return false;
-        }
-    }
-    true
+    flags & flag::LINK_LOCAL == 0
+        || !may_stay_on_link(meta, frame.get(meta.inner as usize..).unwrap_or_default())
 }
 
 /// The longest packet that fits.

@@ -36,7 +36,8 @@ pub(crate) fn compile<F>(
         !skip
     });
     let Some((index, pdr)) = found else { return (complex, false) };
-    if !pdr.filters.is_empty() || pdr.qfis.len() > 1 {
+    let may_ask = session.of_all || candidates(rules, teid).any(|(_, pdr)| pdr.application.is_some());
+    if !pdr.filters.is_empty() || pdr.qfis.len() > 1 || may_ask {
         let mut record = complex;
         if session.rule_records.len() > 0 && flow::has_flows(rules) {
             record.set_flows(session.versions.1, flow::tos_mask(rules));

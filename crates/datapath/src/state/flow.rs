@@ -85,6 +85,22 @@ impl Key {
         Some(key)
     }
 
+    /// The ends of the conversation that the flow is a part of: the same for both directions, and for any QFI and ToS.
+    pub fn ends(&self) -> Self {
+        let (Self { remote, ue, .. }, [remote_first, ue_first]) = (*self, [self.remote[0], self.ue[0]]);
+        let ports = if self.rest & TUNNEL != 0 { self.ports } else { self.ports.rotate_left(16) };
+        // What comes out of another UPF's tunnel for the UE has its addresses the wrong way round (IPv6 has no flow there).
+        let swapped =
+            self.rest & IPV6 == 0 && (remote_first, ports as u16) < (ue_first, (ports >> 16) as u16);
+        let (remote, ue, ports) = if swapped {
+            ([ue_first, 0, 0, 0], [remote_first, 0], ports.rotate_left(16))
+        } else {
+            (remote, ue, ports)
+        };
+        // Of the place, the slot is left out, which differs.
+        Self { remote, ue, ports, place: self.place >> 16 << 16, rest: self.rest & (0xff << 24 | IPV6) }
+    }
+
     /// Where the flow's record is: a slot, and whether it is a tunnel's (or else a session's).
     pub const fn place(&self) -> (u32, bool) {
         (self.place, self.rest & TUNNEL != 0)
@@ -167,20 +183,30 @@ pub struct Lookup {
     pub rule: u32,
 }
 
+impl Lookup {
+    /// The flow is known, and so is its rule.
+    #[inline(always)]
+    pub const fn is_settled(&self) -> bool {
+        self.rule < QUESTION
+    }
+}
+
 /// The flow isn't found yet, or isn't known.
 pub const NO_RULE: u32 = u32::MAX;
+/// From here on, numbers in place of a rule's are handles (see [`crate::state::conversation`]): no shard has so many rules.
+pub const QUESTION: u32 = 1 << 31;
 
 /// What is known of a flow, in 28 octets: with its key it fills a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flow {
-    /// Number of its rule's record in the shard.
+    /// Number of its rule's record in the shard; or, while there is a question, a handle (see [`crate::state::conversation`]).
     pub rule: u32,
     /// The classification that found it.
     pub version: u32,
     /// Packets forwarded since `first`.
     packets: u32,
     /// One number, lower word first so that the line has no gap: the bytes of these packets (the UE's own), [`TOLD_BYTES`],
-    /// [`TOLD_PACKETS`], and the seconds without a packet after which the flow is forgotten.
+    /// [`TOLD_PACKETS`], the seconds without a packet after which the flow is forgotten (15 bits), and [`INSPECTED`].
     sums: [u32; 2],
     /// When the first of them passed, see [`coarse`].
     first: u32,
@@ -190,6 +216,8 @@ pub struct Flow {
 
 /// Bits of [`Flow::sums`] that count bytes: 70 TB.
 const BYTES: u64 = (1 << 46) - 1;
+/// The flow counts on a conversation, see [`crate::state::conversation`].
+const INSPECTED: u64 = 1 << 63;
 /// The flow was told to have reached its watermark in bytes.
 const TOLD_BYTES: u64 = 1 << 46;
 /// The same in packets.
@@ -229,11 +257,25 @@ pub struct Reached {
 }
 
 impl Flow {
-    /// A flow whose first packet passes now.
+    /// A flow whose first packet passes now. `idle`: at most [`Flow::LONGEST_IDLE`].
     pub fn new(rule: u32, version: u32, idle: u16, now: Nanos) -> Self {
-        let sums = u64::from(idle) << IDLE_SHIFT;
+        let sums = u64::from(idle.min(Self::LONGEST_IDLE)) << IDLE_SHIFT;
         let now = coarse(now);
         Self { rule, version, packets: 0, sums: words(sums), first: now, last: now }
+    }
+
+    /// Seconds without a packet after which a flow is forgotten, at most.
+    pub const LONGEST_IDLE: u16 = 0x7fff;
+
+    /// Whether it counts on a conversation.
+    pub const fn is_inspected(&self) -> bool {
+        self.sums() & INSPECTED != 0
+    }
+
+    /// It counts on a conversation from now on, or does no longer.
+    pub const fn set_inspected(&mut self, is_inspected: bool) {
+        let others = self.sums() & !INSPECTED;
+        self.sums = words(if is_inspected { others | INSPECTED } else { others });
     }
 
     /// One more packet.
@@ -313,7 +355,7 @@ const fn words(number: u64) -> [u32; 2] {
 
 impl FlowValue for Flow {
     fn deadline(&self) -> Nanos {
-        from_coarse(self.last + 1).plus((self.sums() >> IDLE_SHIFT) * Nanos::SECOND)
+        from_coarse(self.last + 1).plus(((self.sums() & !INSPECTED) >> IDLE_SHIFT) * Nanos::SECOND)
     }
 }
 
@@ -328,6 +370,7 @@ pub fn needs_rule_records(rules: &Rules) -> bool {
             let qers = || limited_qers(rules, index, uplink);
             let shares = |other: &Pdr| qers().any(|qer| other.qers.contains(&qer));
             !pdr.filters.is_empty() && !only_link_local(pdr)
+                || pdr.application.is_some()
                 || pdr.qfis.len() > 1
                 || qers().nth(1).is_some()
                 || qers().any(|qer| guarantees(rules, qer, uplink))
@@ -357,8 +400,8 @@ fn filters(rules: &Rules) -> impl Iterator<Item = &SdfFilter> {
 /// Whether packets are classified after a change as before: then the flows stay in force, whatever the rules now do.
 pub fn same_classification(before: &Rules, after: &Rules) -> bool {
     let looks_at = |pdr: &Pdr| {
-        let Pdr { id, source, tunnel, .. } = *pdr;
-        (id, source, tunnel)
+        let Pdr { id, source, tunnel, application, .. } = *pdr;
+        (id, source, tunnel, application)
     };
     let same =
         |(a, b): (&Pdr, &Pdr)| looks_at(a) == looks_at(b) && a.qfis == b.qfis && a.filters == b.filters;
@@ -434,7 +477,7 @@ mod tests {
             packets in prop::collection::vec(20..=u16::MAX, 1..200),
             bytes in prop::option::of(1_u64..4_000_000),
             count in prop::option::of(1_u32..150),
-            idle: u16,
+            idle in 0..=Flow::LONGEST_IDLE,
         ) {
             let marks = Marks {
                 bytes: bytes.unwrap_or(Marks::NONE.bytes),

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub(crate) mod compile;
+pub(crate) mod conversation;
 pub(crate) mod directory;
 pub mod export;
 pub(crate) mod feeder;

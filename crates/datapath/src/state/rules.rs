@@ -1,5 +1,6 @@
 //! What a session's rules say, before any packet is looked at.
 
+use crate::meta::Meta;
 use session::rules::{Action, Forward, Pdr, Prefix, Rules, Source};
 use std::net::IpAddr;
 
@@ -42,4 +43,10 @@ pub(crate) fn only_link_local(pdr: &Pdr) -> bool {
             }
             _ => false,
         })
+}
+
+/// Whether the UE's packet is to a link-local address or a group, by its first octet.
+#[inline(always)]
+pub(crate) fn may_stay_on_link(meta: &Meta, packet: &[u8]) -> bool {
+    meta.v6 && packet.get(24).is_none_or(|first| *first >= 0xfe)
 }

@@ -7,6 +7,7 @@ use crate::meta::{Kind, Meta};
 use crate::network::peer::{Luggage, NO_PEER};
 use crate::state::account::{self, Books};
 use crate::state::compile::{compile, rule_record};
+use crate::state::conversation::{Conversations, Inquiry};
 use crate::state::directory::upper_half;
 use crate::state::export::{End, Ledger};
 use crate::state::feeder::Feeder;
@@ -18,6 +19,7 @@ use crate::state::rules::remote;
 use crate::state::runs::{Run, Runs};
 use crate::state::slice::Share;
 use crate::state::waiting::Waiting;
+use pfcp::Seid;
 use session::ShardId;
 use session::rules::{Action, Destination, Forward, Rules, Tunnel};
 use session::usage::Usage;
@@ -44,6 +46,8 @@ pub struct Session<F> {
     pub shared_meter: bool,
     /// Slots of its tunnels.
     pub(crate) tunnels: Box<[u16]>,
+    /// All its flows are inspected.
+    pub(crate) of_all: bool,
     /// Its QERs' meters, among the shard's.
     pub(crate) meters: Run,
     /// Its QERs' markers, among the shard's.
@@ -125,6 +129,8 @@ pub struct Shard<F> {
     pub(crate) nat: Option<Box<crate::nat::State>>,
     /// What is known of single flows.
     pub(crate) flows: FlowTable<Key, Flow>,
+    /// Conversations that are inspected, if any are.
+    pub(crate) conversations: Option<Box<Conversations>>,
     /// Whose flows of former versions are.
     pub(crate) formers: Formers,
     /// When its flows were last looked over.
@@ -172,6 +178,7 @@ impl<F> Shard<F> {
             markers: Runs::new(),
             nat: None,
             flows: FlowTable::new(seed.rotate_left(16), max_flows, Nanos(0)),
+            conversations: None,
             formers: Formers::new(),
             swept: Nanos(0),
             next_version: 0,
@@ -280,13 +287,13 @@ impl<F> Shard<F> {
         }
     }
 
-    /// Third phase: fetches the rule's record. False: the flow is not known.
+    /// Third phase: fetches the rule's record. False: the flow is not known, or its rule isn't yet.
     #[inline(always)]
     pub(crate) fn prefetch_rule(&mut self, lookup: &mut Lookup) -> bool {
         let Some(flow) = self.flows.confirm(lookup.probe, lookup.found, &lookup.key) else { return false };
         lookup.rule = flow.rule;
         prefetch_slice_at(self.rules.elements(), flow.rule as usize);
-        true
+        lookup.is_settled()
     }
 
     /// Fourth phase: fetches the meters.
@@ -306,9 +313,12 @@ impl<F> Shard<F> {
 
     /// The number of the record of a session's PDR, if it has one that can serve packets.
     pub(crate) fn rule_record(&self, slot: u32, pdr: u16) -> Option<u32> {
-        let number = self.session(slot)?.rule_records.element(pdr)?;
-        let record = self.rules.elements().get(number as usize)?;
-        (record.flags & flag::COMPLEX == 0).then_some(number)
+        self.session(slot)?.rule_records.element(pdr).filter(|number| self.serves(*number))
+    }
+
+    /// Whether the rule's record of this number can serve packets.
+    pub(crate) fn serves(&self, rule: u32) -> bool {
+        self.rules.elements().get(rule as usize).is_some_and(|record| record.flags & flag::COMPLEX == 0)
     }
 
     /// Accounts a packet in its rule's record. `None`, and nothing done: the books have to be opened.
@@ -330,10 +340,10 @@ impl<F> Shard<F> {
         enforce(record, &mut policers, length, now)
     }
 
-    /// The flow that a packet begins which was found to be this PDR's. `None`: packets like it are classified one by one.
+    /// The flow of a packet that was found to be this PDR's, with this packet counted. `None`: packets like it make none.
     pub(crate) fn flow_of(&self, meta: &Meta, pdr: u16, idle: u16, now: Nanos) -> Option<Flow> {
         let record = self.leading(meta).filter(|record| record.has(flag::FLOWS))?;
-        let rule = self.rule_record(u32::from(record.session), pdr)?;
+        let rule = self.session(u32::from(record.session))?.rule_records.element(pdr)?;
         let mut flow = Flow::new(rule, record.flow_version(), idle, now);
         flow.count(meta.len, now);
         Some(flow)
@@ -348,7 +358,8 @@ impl<F> Shard<F> {
     pub(crate) fn add_flow(
         &mut self,
         lookup: &Lookup,
-        flow: Flow,
+        mut flow: Flow,
+        inquiry: Option<Inquiry>,
         supply: &mut Supply<Key, Flow>,
         ledger: &mut Ledger<'_>,
     ) {
@@ -356,9 +367,14 @@ impl<F> Shard<F> {
         let Some(session) = self.session_of_mut(&key) else { return };
         session.flows += 1;
         session.current += 1;
+        let seid = session.rules.seid;
+        if let (Some(inquiry), Some(conversations)) = (inquiry, &mut self.conversations) {
+            conversations.join(&mut flow, inquiry);
+        }
         let Ok(evicted) = self.flows.enter_from(supply, lookup.probe, key, flow) else {
             ledger.counters.refused += 1;
             self.discount(&key, &flow);
+            self.leave_conversation(&key, &flow, Some(seid));
             return;
         };
         ledger.counters.learned += 1;
@@ -369,6 +385,29 @@ impl<F> Shard<F> {
         }
         if flow.is_due(&ledger.export.marks) {
             self.flow_due(&key, (flow.packets(), flow.bytes()), ledger);
+        }
+    }
+
+    /// Number of the record of the rule that a flow goes by.
+    pub(crate) fn rule_of(&self, flow: &Flow) -> u32 {
+        self.conversations.as_ref().map_or(flow.rule, |conversations| conversations.rule(flow.rule))
+    }
+
+    /// The session that a flow is or was of, if it counts on a conversation.
+    pub(crate) fn inspected_for(&self, key: &Key, flow: &Flow) -> Option<Seid> {
+        match self.session_of(key) {
+            _ if !flow.is_inspected() => None,
+            Some(session) if session.versions.1 == flow.version => Some(session.rules.seid),
+            _ => self.formers.get(&flow.version).map(|former| former.seid),
+        }
+    }
+
+    /// A flow, of that session, counts on its conversation no longer, if it did.
+    pub(crate) fn leave_conversation(&mut self, key: &Key, flow: &Flow, seid: Option<Seid>) {
+        if flow.is_inspected()
+            && let Some(conversations) = &mut self.conversations
+        {
+            conversations.leave(&key.ends(), seid, flow.rule);
         }
     }
 
@@ -529,7 +568,8 @@ impl<F> Shard<F> {
         police::set_meters(self.meters.get_mut(meters), rules);
         let markers = self.markers.allocate(police::markers_needed(rules));
         police::set_markers(self.markers.get_mut(markers), rules, &[], None, now, self.depth);
-        let per_rule = flow::needs_rule_records(rules);
+        let of_all = self.conversations.as_ref().is_some_and(|conversations| conversations.of_all);
+        let per_rule = of_all || flow::needs_rule_records(rules);
         let mut rule_records = Run::default();
         let version = self.next_version;
         let (mut versions, mut flows, mut current, mut mirrors) = ((version, version), 0, 0, Vec::new());
@@ -592,6 +632,7 @@ impl<F> Shard<F> {
             waiting,
             shared_meter: false,
             tunnels: slots.iter().map(|(slot, _)| *slot).collect(),
+            of_all,
             meters,
             markers,
             rule_records,

@@ -151,8 +151,11 @@ impl Bench {
                 };
                 far = fars.iter().position(|f| wanted(f.action)).map_or(far, |i| i as u16);
             }
+            let asks = self.slow.world.inspected && !simple && self.chance(50);
+            let application = asks.then(|| Application(self.rng.random_range(0..3)));
             pdrs.push(Pdr {
                 precedence: self.rng.random_range(0..4),
+                application,
                 qfis: qfis.into(),
                 filters: filters.into(),
                 qers: chosen(self, qer_count),
@@ -224,7 +227,12 @@ impl Bench {
     pub(super) fn inner(&mut self, source: IpAddr, destination: IpAddr) -> Vec<u8> {
         let size =
             if self.chance(8) { self.rng.random_range(1300..1500) } else { self.rng.random_range(0..200) };
-        let payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
+        let mut payload: Vec<u8> = (0..size).map(|i| i as u8).collect();
+        if self.slow.world.inspected
+            && let Some(third) = payload.get_mut(2)
+        {
+            *third = self.rng.random();
+        }
         let ttl = self.pick(&[64, 64, 64, 64, 2, 1]);
         // AF11 and AF41 among it, and every ECN field.
         let tos = self.pick(&[0, 0, 0x20, 0xb8, 10 << 2, 34 << 2]) | self.pick(&[0, 0, 0, 1, 2, 3]);

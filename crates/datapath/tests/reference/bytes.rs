@@ -40,6 +40,17 @@ pub(super) fn filter_matches(filter: &SdfFilter, ip: &Five) -> bool {
         && filter.tos.is_none_or(|(value, mask)| ip.tos & mask == value & mask)
 }
 
+/// Whether a rule is about nothing but groups.
+pub(super) fn is_for_link(pdr: &Pdr) -> bool {
+    let multicast = |prefix: Prefix| matches!(prefix, Prefix::V6(net) if net.network().is_multicast());
+    !pdr.filters.is_empty() && pdr.filters.iter().all(|filter| filter.destination.is_some_and(multicast))
+}
+
+/// Whether a destination begins as those do that never leave a link.
+pub(super) fn may_stay_on_link(destination: IpAddr) -> bool {
+    matches!(destination, IpAddr::V6(address) if address.octets()[0] >= 0xfe)
+}
+
 pub(super) fn addresses(packet: &[u8]) -> (IpAddr, IpAddr) {
     if packet[0] >> 4 == 4 {
         let ip = Ipv4View::parse(packet).unwrap();

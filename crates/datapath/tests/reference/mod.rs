@@ -4,13 +4,18 @@
 mod books;
 pub mod bucket;
 mod bytes;
+pub mod inspect;
 mod mouths;
 mod orders;
 
 use books::Measured;
 use bucket::{Maximum, Slice, TwoRate, burst};
-use bytes::{Five, addresses, cut, filter_matches, is_no_host, lesser, tos, ttl, whole};
+use bytes::{
+    Five, addresses, cut, filter_matches, is_for_link, is_no_host, lesser, may_stay_on_link, tos, ttl, whole,
+};
 use datapath::{CheckSource, Reason};
+use inspect::{Conversations, Talk};
+use ipnet::IpNet;
 use mouths::Mouths;
 use packet::gtpu_message::{self, ErrorIndication};
 use packet::icmpv4::{self, Icmpv4Error};
@@ -52,6 +57,8 @@ pub struct World {
     pub links: Vec<ipnet::Ipv4Net>,
     /// Who may send into tunnels.
     pub check_source: CheckSource,
+    /// Whether anybody looks into packets.
+    pub inspected: bool,
     pub buffered_packets: usize,
     pub meter_burst: u64,
     /// The operator's tables: ToS octet by QFI, QFI by DSCP, and whether the UE's own packets are marked.
@@ -109,6 +116,7 @@ pub struct Reference {
     pub slices: BTreeMap<(u16, bool), (Option<Slice>, [u64; 3])>,
     arisen: VecDeque<Arrival>,
     mouths: Mouths,
+    pub conversations: Conversations,
 }
 
 enum Way {
@@ -139,6 +147,7 @@ impl Reference {
             yellow: 0,
             slices,
             arisen: VecDeque::new(),
+            conversations: Conversations::default(),
         }
     }
 
@@ -296,6 +305,11 @@ impl Reference {
     }
 
     fn user_packet(&mut self, arrival: Arrival, key: Option<(usize, u32)>, notify: bool) {
+        self.judge(arrival, key, notify);
+        self.conversations.forget();
+    }
+
+    fn judge(&mut self, arrival: Arrival, key: Option<(usize, u32)>, notify: bool) {
         let Some(id) = key else { return };
         let rules = Arc::clone(&self.subscribers[&id].rules);
         let packet = &arrival.packet;
@@ -335,21 +349,44 @@ impl Reference {
         // The rule.
         let container = arrival.tunnel.as_ref().and_then(|(_, c)| *c);
         let qfi = container.as_ref().map(PduSession::qfi);
-        let mut found = None;
-        for pdr in possible {
-            if !pdr.qfis.is_empty() && !qfi.is_some_and(|q| pdr.qfis.contains(&q)) {
-                continue;
-            }
-            if !pdr.filters.is_empty() {
-                let Some(ip) = Five::of(packet) else { return self.drop(key, Reason::Malformed) };
-                if !pdr.filters.iter().any(|f| filter_matches(f, &ip)) {
+        let possible: Vec<&Pdr> = possible.collect();
+        let looks = |application: Option<u16>| {
+            let mut passed_over = false;
+            for pdr in &possible {
+                // Not read for the sake of a rule that is about the link.
+                if is_for_link(pdr) && !may_stay_on_link(destination) {
                     continue;
                 }
+                if !pdr.qfis.is_empty() && !qfi.is_some_and(|q| pdr.qfis.contains(&q)) {
+                    continue;
+                }
+                if !pdr.filters.is_empty() {
+                    let Some(ip) = Five::of(packet) else { return (Err(Reason::Malformed), passed_over) };
+                    if !pdr.filters.iter().any(|f| filter_matches(f, &ip)) {
+                        continue;
+                    }
+                }
+                passed_over |= pdr.application.is_some();
+                if pdr.application.is_none_or(|wanted| Some(wanted.0) == application) {
+                    return (Ok(*pdr), passed_over);
+                }
             }
-            found = Some(pdr);
-            break;
+            (Err(Reason::NoRule), passed_over)
+        };
+        let talk = if self.world.inspected && inspect::makes_flows(&possible) {
+            Talk::of(id, &rules, teid, qfi, packet)
+        } else {
+            None
+        };
+        let (mut found, depends) = looks(None);
+        if depends && let Some(talk) = &talk {
+            let (application, _) = self.conversations.show(talk);
+            (found, _) = looks(application);
         }
-        let Some(pdr) = found else { return self.drop(key, Reason::NoRule) };
+        let pdr = match found {
+            Ok(pdr) => pdr,
+            Err(reason) => return self.drop(key, reason),
+        };
         // What its FAR says.
         let forward = match rules.fars[pdr.far as usize].action {
             Action::Drop => return self.drop(key, Reason::FarDrop),
@@ -475,6 +512,9 @@ impl Reference {
             Ok(colour) => colour,
             Err(reason) => return self.drop(key, reason),
         };
+        if let Some(talk) = &talk {
+            self.conversations.passed(talk, depends);
+        }
         let direction = if pdr.source == Source::Access { &mut self.uplink } else { &mut self.downlink };
         direction.0 += 1;
         direction.1 += packet.len() as u64;

@@ -127,6 +127,7 @@ impl Reference {
     pub fn remove(&mut self, place: SessionRef) -> Option<Vec<Usage>> {
         let mut s = self.subscribers.remove(&(place.shard.index(), place.slot))?;
         self.mouths.forget(&s.rules);
+        self.conversations.remove((place.shard.index(), place.slot));
         for _ in &s.waiting {
             *self.drops.entry(Reason::BufferDiscarded).or_default() += 1;
         }

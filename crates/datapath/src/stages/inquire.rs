@@ -1,0 +1,59 @@
+//! What is it? Where a rule asks for an application, whoever inspects is shown the packet.
+
+use crate::datapath::Datapath;
+use crate::inspect::{Direction, Payload};
+use crate::meta::{Kind, Meta};
+use crate::state::conversation::Known;
+use crate::state::flow::Lookup;
+use crate::state::rules::candidates;
+use io::Frame;
+use packet::IpPacket;
+use session::rules::Rules;
+use tables::Nanos;
+
+impl<F: Frame> Datapath<F> {
+    /// Whether all flows are inspected.
+    pub(crate) fn inspects_all(&self) -> bool {
+        self.config.inspection.as_ref().is_some_and(|inspection| inspection.of_all)
+    }
+
+    /// What is known before anybody is asked of a packet whose flow is `lookup`.
+    pub(crate) const fn known_unasked(&self, lookup: Option<&Lookup>) -> Known {
+        match (&self.config.inspection, lookup) {
+            (Some(_), Some(_)) => Known::NOTHING,
+            _ => Known::NONE,
+        }
+    }
+
+    /// Shows a packet of a session with these rules to whoever inspects, if its conversation is under question: which one it is, and
+    /// what is known of it now. `None`: nobody can be asked.
+    pub(crate) fn inquire(
+        &mut self,
+        now: Nanos,
+        meta: &Meta,
+        lookup: Option<&Lookup>,
+        rules: &Rules,
+        packet: &[u8],
+    ) -> Option<(u32, Known)> {
+        let inspection = self.config.inspection.as_ref()?;
+        let shard = self.shards.get_mut(usize::from(meta.shard))?.as_deref_mut()?;
+        let payload = Payload { packet, ip: IpPacket::parse(packet).ok()? };
+        let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
+        // A tunnel's rules are of one direction, but for odd SMFs': then the first of them says it.
+        let first = candidates(rules, tunnel).next();
+        let is_uplink = first.is_some_and(|(_, pdr)| pdr.source.is_uplink());
+        let direction = if is_uplink { Direction::Uplink } else { Direction::Downlink };
+        let whose = (&lookup?.key.ends(), rules.seid);
+        let counters = &mut self.counters.inspection;
+        shard.conversations.as_deref_mut()?.consult(whose, (&payload, direction), now, inspection, counters)
+    }
+
+    /// A packet was judged: its conversation is forgotten, unless a flow counts on it.
+    pub(crate) fn conclude(&mut self, meta: &Meta, conversation: u32) {
+        if let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard))
+            && let Some(conversations) = &mut shard.conversations
+        {
+            conversations.forget_unused(conversation);
+        }
+    }
+}

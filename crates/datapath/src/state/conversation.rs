@@ -1,0 +1,263 @@
+//! Conversations that an inspector is shown, and the flows that hang on them.
+//!
+//! A conversation is found in two ways: by its ends, when a flow begins, changes or has ended; and while it is under question, by the handle that stands
+//! in the flow's line where the number of its rule's record would be ([`QUESTION`]). No record has such a number, so that the packets of a flow
+//! under question fall off the fast path by the bounds check that is there anyhow, and those of other flows pay nothing.
+//!
+//! Nothing here waits for a clock: a conversation goes when the last flow that counts on it has ended, and its question with it.
+
+use crate::counters::InspectionCounters;
+use crate::inspect::{Direction, Inspection, Payload, Questions, Verdict};
+use crate::state::flow::{Flow, Key, QUESTION};
+use crate::state::permit::Permit;
+use pfcp::Seid;
+use session::rules::Application;
+use std::collections::VecDeque;
+use tables::flow::FlowKey;
+use tables::hash::mix;
+use tables::{BulkMap, Nanos, Slab};
+
+/// Bits of a handle's number among [`Conversations::hung`]; above it stands the generation, and [`QUESTION`].
+const NUMBER: u32 = 20;
+/// Flows of one shard that are under question at a time.
+const MOST: u32 = (1 << NUMBER) - 1;
+
+/// What is known of a packet's application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Known {
+    pub application: Option<Application>,
+    /// More may be known later.
+    pub open: bool,
+}
+
+impl Known {
+    /// It has none.
+    pub const NONE: Self = Self { application: None, open: false };
+    /// Nobody was asked yet.
+    pub const NOTHING: Self = Self { application: None, open: true };
+}
+
+/// A conversation that a packet belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Inquiry {
+    pub conversation: u32,
+    /// The packet's rule may be another one when more is known.
+    pub open: bool,
+}
+
+#[derive(Debug)]
+struct Conversation {
+    ends: Key,
+    seid: Seid,
+    /// By the verdict, or so far.
+    application: Option<Application>,
+    question: Option<Question>,
+    /// Flows that count on it.
+    flows: u32,
+}
+
+#[derive(Debug)]
+struct Question {
+    /// The inspector's state, by number.
+    state: u32,
+    /// What was shown.
+    packets: u32,
+    bytes: u32,
+    _place: Permit,
+}
+
+/// A flow under question.
+#[derive(Clone, Copy, Debug)]
+struct Hung {
+    conversation: u32,
+    /// Number of the record of the rule that it goes by so far.
+    rule: u32,
+}
+
+/// A shard's conversations; see the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Conversations {
+    /// Numbers of conversations, by the hash of ends and session.
+    index: BulkMap<u64, u32>,
+    all: Slab<Conversation>,
+    hung: Slab<Hung>,
+    questions: Box<dyn Questions>,
+    /// Those under question, number and generation, by age; and some that no longer are.
+    waiting: VecDeque<(u32, u32)>,
+    seed: u64,
+    /// See [`Inspection::of_all`].
+    pub of_all: bool,
+}
+
+impl Conversations {
+    pub fn new(inspection: &Inspection, seed: u64) -> Self {
+        Self {
+            index: BulkMap::new(seed.rotate_left(8)),
+            all: Slab::new(u32::MAX),
+            hung: Slab::new(MOST),
+            questions: inspection.open(),
+            waiting: VecDeque::new(),
+            seed,
+            of_all: inspection.of_all,
+        }
+    }
+
+    /// Conversations, and how many of them are under question.
+    pub fn len(&self) -> (usize, usize) {
+        (self.all.len(), self.questions.len())
+    }
+
+    fn hash(&self, ends: &Key, seid: Seid) -> u64 {
+        mix(ends.hash(self.seed), seid.0 ^ self.seed.rotate_left(32))
+    }
+
+    fn find(&self, ends: &Key, seid: Seid) -> Option<u32> {
+        let number = self.index.get(&self.hash(ends, seid))?;
+        self.all.get(number).is_some_and(|it| (&it.ends, it.seid) == (ends, seid)).then_some(number)
+    }
+
+    /// Shows one more packet, if its conversation is under question or new. `None`: there is no room for it.
+    pub fn consult(
+        &mut self,
+        (ends, seid): (&Key, Seid),
+        (payload, direction): (&Payload<'_>, Direction),
+        now: Nanos,
+        inspection: &Inspection,
+        counters: &mut InspectionCounters,
+    ) -> Option<(u32, Known)> {
+        let known = self.find(ends, seid).or_else(|| self.begin(ends, seid, inspection, counters));
+        let Some(number) = known else {
+            counters.refused += 1;
+            return None;
+        };
+        let conversation = self.all.get_mut(number)?;
+        if let Some(question) = &mut conversation.question {
+            counters.shown += 1;
+            question.packets += 1;
+            question.bytes = question.bytes.saturating_add(payload.packet.len() as u32);
+            let budget = &inspection.budget;
+            let is_all = question.packets >= budget.packets || question.bytes >= budget.bytes;
+            let counter = match self.questions.step(question.state, payload, direction, now) {
+                Verdict::Is(application) => {
+                    conversation.application = Some(application);
+                    Some(&mut counters.recognised)
+                }
+                Verdict::None => {
+                    conversation.application = None;
+                    Some(&mut counters.unknown)
+                }
+                Verdict::SoFar(application) => {
+                    conversation.application = application;
+                    is_all.then_some(&mut counters.exhausted)
+                }
+            };
+            if let Some(counter) = counter {
+                *counter += 1;
+                self.questions.end(question.state);
+                conversation.question = None;
+            }
+        }
+        let known = Known { application: conversation.application, open: conversation.question.is_some() };
+        Some((number, known))
+    }
+
+    fn begin(
+        &mut self,
+        ends: &Key,
+        seid: Seid,
+        inspection: &Inspection,
+        counters: &mut InspectionCounters,
+    ) -> Option<u32> {
+        let hash = self.hash(ends, seid);
+        // Of two with the same hash the first one keeps it.
+        if self.index.get(&hash).is_some() {
+            return None;
+        }
+        let place = inspection.places.take().or_else(|| {
+            counters.given_up += u64::from(self.give_up());
+            inspection.places.take()
+        })?;
+        let state = self.questions.begin()?;
+        let question = Some(Question { state, packets: 0, bytes: 0, _place: place });
+        let conversation = Conversation { ends: *ends, seid, application: None, question, flows: 0 };
+        let Ok(number) = self.all.insert(conversation) else {
+            self.questions.end(state);
+            return None;
+        };
+        if self.index.insert(hash, number).is_err() {
+            self.all.remove(number);
+            self.questions.end(state);
+            return None;
+        }
+        if self.waiting.len() > 2 * self.questions.len() {
+            let (waiting, all) = (&mut self.waiting, &self.all);
+            waiting.retain(|(number, generation)| {
+                all.get_if(*number, *generation).is_some_and(|it| it.question.is_some())
+            });
+        }
+        self.waiting.push_back((number, self.all.generation(number)));
+        Some(number)
+    }
+
+    /// The question that has been open for longest is closed. False: there is none.
+    fn give_up(&mut self) -> bool {
+        while let Some((number, generation)) = self.waiting.pop_front() {
+            if let Some(conversation) = self.all.get_mut_if(number, generation)
+                && let Some(question) = conversation.question.take()
+            {
+                self.questions.end(question.state);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A conversation that no flow counts on is forgotten.
+    pub fn forget_unused(&mut self, number: u32) {
+        if self.all.get(number).is_some_and(|it| it.flows == 0)
+            && let Some(conversation) = self.all.remove(number)
+        {
+            self.index.remove(&self.hash(&conversation.ends, conversation.seid));
+            if let Some(question) = conversation.question {
+                self.questions.end(question.state);
+            }
+        }
+    }
+
+    /// A flow counts on a conversation from now on. Its line says its rule; while that may change, a handle takes the rule's place.
+    pub fn join(&mut self, flow: &mut Flow, inquiry: Inquiry) {
+        let Inquiry { conversation, open } = inquiry;
+        if let Some(joined) = self.all.get_mut(conversation) {
+            joined.flows += 1;
+            flow.set_inspected(true);
+            // If too many are under question, this one keeps the rule that it has.
+            if open && let Ok(number) = self.hung.insert(Hung { conversation, rule: flow.rule }) {
+                flow.rule = QUESTION | (self.hung.generation(number) << NUMBER) & !QUESTION | number;
+            }
+        }
+    }
+
+    /// A flow between these ends, of that session, that counted on its conversation does no longer. `rule`: what its line says.
+    pub fn leave(&mut self, ends: &Key, seid: Option<Seid>, rule: u32) {
+        let hung = self.number_of(rule).and_then(|number| self.hung.remove(number));
+        let found = hung.map(|hung| hung.conversation).or_else(|| self.find(ends, seid?));
+        if let Some(number) = found
+            && let Some(conversation) = self.all.get_mut(number)
+        {
+            conversation.flows = conversation.flows.saturating_sub(1);
+            self.forget_unused(number);
+        }
+    }
+
+    /// The number of the record of the rule that a flow goes by, whose line says `rule`.
+    pub fn rule(&self, rule: u32) -> u32 {
+        let hung = self.number_of(rule).and_then(|number| self.hung.get(number));
+        hung.map_or(rule, |hung| hung.rule)
+    }
+
+    fn number_of(&self, handle: u32) -> Option<u32> {
+        let number = handle & MOST;
+        let generation = (self.hung.generation(number) << NUMBER) & !QUESTION;
+        (handle & QUESTION != 0 && handle & !QUESTION & !MOST == generation).then_some(number)
+    }
+}
