@@ -16,7 +16,7 @@ pub struct Args {
     /// Messages to send: right and wrong ones, of two SMFs.
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
-    /// Look at memory, sessions and heartbeats every so many.
+    /// Look at memory, sessions and heartbeats every N messages.
     #[arg(long, default_value_t = 100_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
     /// What is sent depends on it, and on what is answered.

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "clap")]
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct FlowsCommand {
-    /// Tell of flows that have carried so many bytes. A watermark that isn't named is taken back.
+    /// Log flows when they have carried this many bytes. A watermark that isn't named is removed.
     #[arg(long, value_name = "BYTES")]
     watermark_bytes: Option<u64>,
-    /// Tell of flows that have carried so many packets.
+    /// Log flows when they have carried this many packets.
     #[arg(long, value_name = "PACKETS")]
     watermark_packets: Option<u32>,
     /// Take both watermarks back.

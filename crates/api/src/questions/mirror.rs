@@ -148,7 +148,7 @@ pub struct MirrorLine {
     pub filters: Vec<String>,
     /// As given.
     pub direction: MirrorDirection,
-    /// One in so many packets.
+    /// One in this many packets.
     pub sample: u32,
     /// Bytes of each, at most.
     pub truncate: u16,

@@ -78,7 +78,7 @@ pub struct N4Command {
     /// Go on with what comes, until interrupted; without --refused everything.
     #[arg(long)]
     follow: bool,
-    /// Show at most so many of the last ones (up to 1024).
+    /// How many of the last ones to show (up to 1024).
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(N4Log::MOST)))]
     limit: u32,
     /// Also counters that are 0.

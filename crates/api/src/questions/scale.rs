@@ -12,7 +12,7 @@ use std::fmt::Write;
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct Scale {
-    /// So many workers, until they are released.
+    /// How many workers, until they are released.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(value_parser = clap::value_parser!(u16).range(1..)))]
     pub workers: Option<u16>,

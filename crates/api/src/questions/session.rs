@@ -242,16 +242,16 @@ pub struct UrrLine {
     /// Seconds between two reports.
     #[serde(default)]
     pub period: Option<u32>,
-    /// Report after so many seconds.
+    /// Report after this many seconds.
     #[serde(default)]
     pub time_threshold: Option<u32>,
-    /// Stop after so many seconds.
+    /// Stop after this many seconds.
     #[serde(default)]
     pub time_quota: Option<u32>,
-    /// The quota lapses after so many seconds.
+    /// The quota lapses after this many seconds.
     #[serde(default)]
     pub quota_validity: Option<u32>,
-    /// The quota lapses when it was not used for so many seconds.
+    /// The quota lapses when it was not used for this many seconds.
     #[serde(default)]
     pub quota_holding: Option<u32>,
 }

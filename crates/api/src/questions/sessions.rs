@@ -12,10 +12,10 @@ use std::net::{IpAddr, Ipv4Addr};
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct Sessions {
-    /// Pass over so many.
+    /// Skip this many.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 0))]
     pub offset: u64,
-    /// Show at most so many (up to 10000).
+    /// The most to show (up to 10000).
     #[cfg_attr(
         feature = "clap",
         arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::MAX_PAGE)))

@@ -73,7 +73,7 @@ pub struct WorkerLine {
     /// Packets held back now: for other fragments, or for a neighbour's address.
     #[serde(default)]
     pub held: u64,
-    /// So many may be.
+    /// The most that may be.
     #[serde(default)]
     pub held_limit: u64,
     /// Share of its time since it started spent in rounds that found something to do, 0 to 1.
