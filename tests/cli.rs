@@ -181,7 +181,7 @@ impl Responder for Fake {
             Request::Sessions(query) => {
                 assert_eq!(query.ue, Some([10, 0, 0, 1].into()));
                 let sessions = vec![SessionLine { seid: SeidText(0x1234), ..SessionLine::default() }];
-                Told::new::<Sessions>(&SessionPage { total: 1, offset: 0, sessions })
+                Told::new::<Sessions>(&SessionPage { total: Some(1), sessions, ..SessionPage::default() })
             }
             Request::Session(named) => {
                 let seid = named.seid.unwrap_or_default();

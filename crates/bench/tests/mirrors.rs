@@ -198,7 +198,7 @@ fn a_session_is_found_by_what_its_smf_said() {
     let rig = Rig::start("found", 1);
     let by = |query: Sessions| rig.backend.answer(query).unwrap();
     let all = by(Sessions::default());
-    assert_eq!((all.total, all.sessions.len()), (1, 1));
+    assert_eq!((all.total, all.next, all.sessions.len()), (Some(1), None, 1));
     let line = all.sessions[0].clone();
     assert_eq!((line.network_instance.as_str(), line.ue_ipv4), ("internet", Some(rig.ue())));
     let teid = api::TeidText(rig.session.ul_teid.0);
@@ -219,7 +219,7 @@ fn a_session_is_found_by_what_its_smf_said() {
         Sessions { peer: Some("smf.example.org".into()), ..Sessions::default() },
     ];
     for query in not_found {
-        assert_eq!(by(query.clone()).total, 0, "{query:?}");
+        assert_eq!(by(query.clone()).total, Some(0), "{query:?}");
     }
     // And what is around it.
     let backend = &rig.backend;

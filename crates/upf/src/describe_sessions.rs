@@ -7,7 +7,7 @@ use super::convert::{self, dropped, teid};
 use super::inspections::OfSession;
 use super::{Backend, Upf};
 use api::{
-    Answers, CtlError, ErrorCode, FarLine, MAX_PAGE, PdrLine, QerLine, RuleCounts, SessionDetail,
+    Answers, CtlError, ErrorCode, FarLine, MAX_PAGE, PdrLine, QerLine, RuleCounts, SeidText, SessionDetail,
     SessionLine, SessionPage, Sessions, TunnelEnd, UrrLine,
 };
 use datapath::SessionSnapshot;
@@ -60,8 +60,7 @@ impl Backend {
             [] => Err(CtlError::new(ErrorCode::NotFound, "there is no such session")),
             [one] => Ok(Seid(one.seid.0)),
             [..] => {
-                let message =
-                    format!("{} sessions are like that: list them, and choose one by its SEID", page.total);
+                let message = "several sessions are like that: list them, and choose one by its SEID";
                 Err(CtlError::new(ErrorCode::BadRequest, message))
             }
         }
@@ -73,17 +72,21 @@ struct Search {
     query: Sessions,
     /// Where to go on; `None`: it is done.
     at: Option<SessionRef>,
-    /// Sessions to pass over before those on the page.
-    pass: u64,
+    /// Sessions that match, so far.
+    matching: u64,
     page: SessionPage,
 }
 
 impl Search {
     fn new(mut query: Sessions) -> Self {
         query.limit = query.limit.min(MAX_PAGE);
-        let page = SessionPage { total: 0, offset: query.offset, sessions: Vec::new() };
-        let at = Some(SessionRef { shard: ShardId::from_hash(0), slot: 0 });
-        Self { at, pass: query.offset, query, page }
+        let page = SessionPage { offset: query.offset, ..SessionPage::default() };
+        let behind = |seid: SeidText| {
+            let SessionRef { shard, slot } = SessionRef::of(Seid(seid.0));
+            SessionRef { shard, slot: slot + 1 }
+        };
+        let first = SessionRef { shard: ShardId::from_hash(0), slot: 0 };
+        Self { at: Some(query.after.map_or(first, behind)), matching: 0, query, page }
     }
 
     const fn is_done(&self) -> bool {
@@ -92,7 +95,7 @@ impl Search {
 
     /// Looks at some more.
     fn go_on(&mut self, upf: &Upf) {
-        let Some(at) = self.at else { return };
+        let Some(at) = self.at.take() else { return };
         let store = upf.n4.store();
         // An address or a tunnel is one session's, and says where that is.
         let named = match (self.query.ue, self.query.teid) {
@@ -101,24 +104,26 @@ impl Search {
             (None, None) => None,
         };
         if let Some(session) = named {
-            self.at = None;
-            if let Some(session) = session.filter(|session| self.matches(upf, session)) {
-                self.found(upf, session);
-            }
+            session.into_iter().for_each(|session| self.look_at(upf, session));
+            self.page.total = Some(self.matching);
             return;
         }
-        self.at = store.look(at, BITE, |session| {
-            if self.matches(upf, session) {
-                self.found(upf, session);
-            }
-        });
-        if self.takes_all() {
-            // How many they are is known: those on the page are enough.
-            self.page.total = store.counts().sessions as u64;
-            if self.is_full() {
-                self.at = None;
-            }
+        let rest = store.look(at, BITE, |session| self.look_at(upf, session));
+        // Who asks for none wants them counted.
+        let is_enough = self.is_full() && (self.query.limit > 0 || self.takes_all());
+        if rest.is_some() && !is_enough {
+            self.at = rest;
+            return;
         }
+        let told = self.page.sessions.len() as u64;
+        if self.is_full() && (rest.is_some() || self.matching > self.query.offset + told) {
+            self.page.next = self.page.sessions.last().map(|line| line.seid);
+        }
+        self.page.total = if self.takes_all() {
+            Some(store.counts().sessions as u64)
+        } else {
+            (rest.is_none() && self.query.after.is_none()).then_some(self.matching)
+        };
     }
 
     const fn takes_all(&self) -> bool {
@@ -135,11 +140,12 @@ impl Search {
         self.page.sessions.len() >= self.query.limit as usize
     }
 
-    fn found(&mut self, upf: &Upf, session: &Session) {
-        self.page.total += 1;
-        if self.pass > 0 {
-            self.pass -= 1;
-        } else if !self.is_full() {
+    fn look_at(&mut self, upf: &Upf, session: &Session) {
+        if !self.matches(upf, session) {
+            return;
+        }
+        self.matching += 1;
+        if self.matching > self.query.offset && !self.is_full() {
             self.page.sessions.push(line(upf, session));
         }
     }

@@ -362,6 +362,48 @@ fn with_another_worker_the_death_of_one_ends_nothing() {
     assert!(ended.is_ok() && usage.len() == 20, "{ended:?}");
 }
 
+/// A page at a time, behind the last SEID of the page before: each session once, whatever ends in between.
+#[test]
+fn sessions_are_listed_by_a_cursor() {
+    let mut rig = Rig::start(2, None);
+    let mut all: Vec<_> = (1..=7).map(|cp| api::SeidText(rig.establish(cp).seid.0)).collect();
+    let page = |rig: &Rig, query: Sessions| rig.backend.answer(query).unwrap();
+    let every = page(&rig, Sessions::default());
+    let in_order: Vec<_> = every.sessions.iter().map(|line| line.seid).collect();
+    assert_eq!((every.total, every.next), (Some(7), None));
+    all.sort_unstable();
+    assert_eq!(in_order, all);
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let told = page(&rig, Sessions { limit: 3, after, ..Sessions::default() });
+        seen.extend(told.sessions.iter().map(|line| line.seid));
+        if seen.len() == 3 {
+            // The cursor's own session goes.
+            let seid = Seid(seen[2].0);
+            let token = rig.smf.ask(Nanos(0), MessageType::SESSION_DELETION_REQUEST, seid, |_| {});
+            rig.until("the deletion", |rig| rig.smf.answers.contains_key(&token));
+        }
+        after = told.next;
+        if after.is_none() {
+            assert_eq!(told.total, Some(6));
+            break;
+        }
+    }
+    assert_eq!(seen, all);
+    // A search goes on, too; how many there are it says only if it has looked at all of them.
+    let peer = every.sessions.first().map(|line| line.peer.clone());
+    let of_peer =
+        |limit, after| page(&rig, Sessions { peer: peer.clone(), limit, after, ..Sessions::default() });
+    let first = of_peer(4, None);
+    assert_eq!((first.sessions.len(), first.next), (4, Some(all[4])));
+    let rest = of_peer(4, first.next);
+    assert_eq!((rest.sessions.len(), rest.total, rest.next), (2, None, None));
+    assert_eq!((of_peer(6, None).total, of_peer(6, None).next), (Some(6), None));
+    let counted = of_peer(0, None);
+    assert_eq!((counted.sessions.len(), counted.total, counted.next), (0, Some(6), None));
+    rig.stop.store(true, Ordering::Relaxed);
+}
+
 #[test]
 fn neighbours_are_told_as_the_workers_that_know_them_best_do() {
     let mut rig = Rig::start(2, None);
@@ -433,7 +475,7 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
     };
     rig.until("a refusal", |rig| refused(rig));
     assert!(!rig.smf.answers.contains_key(&release), "it is not heard");
-    assert_eq!(rig.backend.answer(Sessions { limit: 10, ..Sessions::default() }).unwrap().total, 1);
+    assert_eq!(rig.backend.answer(Sessions { limit: 10, ..Sessions::default() }).unwrap().total, Some(1));
     // So is what is told last, and what is logged.
     let file = file.replace("peers = ", "last-reports = \"1s\"\npeers = ") + "[log]\nfilter = \"warn\"\n";
     assert_eq!(rig.reload(&file).changed, ["n4.last-reports", "log"]);

@@ -12,10 +12,14 @@ use std::net::{IpAddr, Ipv4Addr};
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct Sessions {
-    /// Skip this many.
+    /// Continue behind the session with this SEID, whether it is still there or not: the last answer's `next`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SEID"))]
+    pub after: Option<SeidText>,
+    /// Skip this many. To go through many sessions, `after` is faster.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 0))]
     pub offset: u64,
-    /// The most to show (up to 10000).
+    /// The most to show (up to 10000). In JSON 0 only counts.
     #[cfg_attr(
         feature = "clap",
         arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::MAX_PAGE)))
@@ -50,6 +54,7 @@ pub struct Sessions {
 impl Default for Sessions {
     fn default() -> Self {
         Self {
+            after: None,
             offset: 0,
             limit: 100,
             ue: None,
@@ -67,14 +72,22 @@ impl Question for Sessions {
     type Answer = SessionPage;
 
     fn show(&self, told: &SessionPage) -> Page {
-        let SessionPage { total, offset, sessions } = told;
+        let SessionPage { total, offset, next, sessions } = told;
         if sessions.is_empty() {
-            return Page::text(format!("No session to show; {total} match.\n"));
+            let matching = total.map_or_else(String::new, |total| format!("; {total} match"));
+            return Page::text(format!("No session to show{matching}.\n"));
         }
+        let shown = sessions.len() as u64;
+        // Behind a SEID nobody knows how many were before.
+        let which = match (self.after, total) {
+            (None, Some(total)) => format!("{} to {} of {total}", offset + 1, offset + shown),
+            (None, None) => format!("{} to {}", offset + 1, offset + shown),
+            (Some(_), Some(total)) => format!("{shown} of {total}"),
+            (Some(_), None) => format!("{shown} more"),
+        };
+        let more = next.map_or_else(String::new, |seid| format!("; --after {seid} goes on"));
         let mut page = Page::table(sessions);
-        let last = offset + sessions.len() as u64;
-        let more = if last < *total { format!("; --offset {last} goes on") } else { String::new() };
-        page.say(format!("{} to {last} of {total}{more}\n", offset + 1));
+        page.say(format!("{which}{more}\n"));
         page
     }
 }
@@ -82,10 +95,14 @@ impl Question for Sessions {
 /// Some sessions, in order of SEID.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SessionPage {
-    /// How many sessions match.
-    pub total: u64,
+    /// How many sessions match; none: there may be more than those that were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
     /// How many were passed over.
     pub offset: u64,
+    /// For the next question's `after`; none: these were the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<SeidText>,
     /// Those after them.
     pub sessions: Vec<SessionLine>,
 }
@@ -171,11 +188,19 @@ pub(super) mod tests {
 
     #[test]
     fn a_page_of_sessions() {
-        let page = SessionPage { total: 12, offset: 10, sessions: vec![line()] };
+        let next = Some(line().seid);
+        let page = SessionPage { total: Some(12), offset: 10, next, sessions: vec![line()] };
         insta::assert_snapshot!(Sessions::default().show(&page));
-        assert_eq!(
-            Sessions::default().show(&SessionPage { total: 3, offset: 9, sessions: vec![] }).to_string(),
-            "No session to show; 3 match.\n"
-        );
+        let ends = |asked: &Sessions, told: &SessionPage, end: &str| {
+            let shown = asked.show(told).to_string();
+            assert!(shown.ends_with(&format!("\n{end}\n")), "{shown}");
+        };
+        let on = Sessions { after: next, ..Sessions::default() };
+        ends(&on, &page, "1 of 12; --after 0x0000000200000001 goes on");
+        let searched = SessionPage { total: None, offset: 0, ..page.clone() };
+        ends(&Sessions::default(), &searched, "1 to 1; --after 0x0000000200000001 goes on");
+        ends(&on, &SessionPage { next: None, ..searched }, "1 more");
+        let none = SessionPage { sessions: vec![], ..page };
+        assert_eq!(on.show(&none).to_string(), "No session to show; 12 match.\n");
     }
 }

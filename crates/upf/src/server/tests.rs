@@ -29,7 +29,7 @@ impl Responder for Fake {
             }
             Request::Sessions(Sessions { offset, limit, .. }) => {
                 let sessions = (1..=25_000).skip(offset as usize).take(limit as usize).map(line).collect();
-                Told::new::<Sessions>(&SessionPage { total: 25_000, offset, sessions })
+                Told::new::<Sessions>(&SessionPage { total: Some(25_000), offset, sessions, next: None })
             }
             Request::Session(Session { seid, .. }) => {
                 let seid = seid.unwrap_or_default();
@@ -141,7 +141,7 @@ fn questions_are_answered_in_order() {
     assert_eq!(directory.0.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let mut client = connect(server.path());
     let page = client.ask(&Sessions { offset: 10, limit: 2, ..Sessions::default() }).unwrap();
-    assert_eq!((page.total, page.offset, &page.sessions[..]), (25_000, 10, &[line(11), line(12)][..]));
+    assert_eq!((page.total, page.offset, &page.sessions[..]), (Some(25_000), 10, &[line(11), line(12)][..]));
     let session = |seid| Session { seid: Some(SeidText(seid)), ..Session::default() };
     assert_eq!(client.ask(&session(3)).unwrap().session, line(3));
     let refused = client.ask(&session(0)).unwrap_err();
