@@ -14,11 +14,15 @@
 
 use crate::time::Nanos;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+#[cfg(target_arch = "x86_64")]
+use std::time::Duration;
+use std::time::Instant;
 
 /// How long calibration watches the counter.
+#[cfg(target_arch = "x86_64")]
 const CALIBRATION: Duration = Duration::from_millis(20);
 /// Fraction bits of the nanoseconds in a tick: enough for 1 ppb at 4 GHz.
+#[cfg(target_arch = "x86_64")]
 const FRACTION: u32 = 32;
 
 /// A calibrated time-stamp counter; see the module's documentation.
@@ -162,6 +166,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn agrees_with_the_system(clock: Tsc) {
         let began = Instant::now();

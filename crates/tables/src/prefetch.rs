@@ -39,13 +39,14 @@ pub fn prefetch_headers(first: *const u8) {
 #[inline(always)]
 pub fn prefetch_lines_to_write<T>(values: &[T], most: usize) {
     for line in lines(values, most) {
-        #[cfg(target_arch = "x86_64")]
+        // Miri knows no assembler.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: PREFETCHW is a hint: it reads and changes nothing architecturally and raises no fault for any address; a processor that
         // doesn't know it takes it for a no-operation (Intel SDM volume 2, PREFETCHW).
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(any(not(target_arch = "x86_64"), miri))]
         let _ = line;
     }
 }

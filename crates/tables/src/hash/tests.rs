@@ -119,32 +119,38 @@ where
     assert_eq!(map.iter().collect::<HashMap<_, _>>(), model);
 }
 
+/// Miri takes about a thousand times as long.
+const fn at_most(ops: usize) -> usize {
+    if cfg!(miri) { 20 } else { ops }
+}
+
 proptest! {
     #[test]
-    fn equals_a_hash_map(seed: u64, ops in ops(0_u32..600, 1500)) {
+    fn equals_a_hash_map(seed: u64, ops in ops(0_u32..600, at_most(1500))) {
         run::<u32, 7>(seed, ops, false);
     }
 
     #[test]
-    fn equals_a_hash_map_in_narrow_buckets(seed: u64, ops in ops(0_u64..300, 600)) {
+    fn equals_a_hash_map_in_narrow_buckets(seed: u64, ops in ops(0_u64..300, at_most(600))) {
         run::<u64, 5>(seed, ops.clone(), false);
         run::<u64, 1>(seed, ops, true);
     }
 
     #[test]
-    fn equals_a_hash_map_with_wide_keys(seed: u64, ops in ops(any::<u8>().prop_map(|k| (k as u128) << 60), 400)) {
+    fn equals_a_hash_map_with_wide_keys(seed: u64, ops in ops(any::<u8>().prop_map(|k| (k as u128) << 60), at_most(400))) {
         run::<u128, 3>(seed, ops, false);
     }
 
     #[test]
     fn survives_keys_that_collide_on_purpose(
-        ops in ops((0_u64..4, 0_u64..4, 0_u32..40).prop_map(|(a, b, id)| Chosen { hash: a << 62 | b << 30, id }), 500),
+        ops in ops((0_u64..4, 0_u64..4, 0_u32..40).prop_map(|(a, b, id)| Chosen { hash: a << 62 | b << 30, id }), at_most(500)),
     ) {
         run::<Chosen, 3>(0, ops, true);
     }
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for Miri")]
 fn grows_through_every_stage_with_exact_counts() {
     // Larger than SMALL buckets, so that growth is spread over insertions; checked in every phase of it.
     let mut map: BulkMap<u32, u32> = BulkMap::new(42);
@@ -177,6 +183,7 @@ fn too_many_equal_hashes_are_refused_and_cost_no_memory() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for Miri")]
 fn regular_keys_spread_under_every_seed() {
     for round in 0..300_u64 {
         // Seeds that differ little, and seeds that differ much.
@@ -195,6 +202,7 @@ fn regular_keys_spread_under_every_seed() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for Miri")]
 fn sizes_are_as_documented() {
     assert_eq!(size_of::<BulkMap<u32, u32>>(), 64);
     assert_eq!(BulkMap::<u32, u32>::new(1).memory(), 64);
@@ -218,6 +226,7 @@ fn sizes_are_as_documented() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too long for Miri")]
 fn a_table_with_capacity_does_not_grow_and_rarely_displaces() {
     let mut map: BulkMap<u32, u32> = BulkMap::with_capacity(3, 5000);
     let memory = map.memory();
@@ -240,6 +249,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
 
 /// Whatever the size: what an insertion moves doesn't grow with the table.
 #[test]
+#[cfg_attr(miri, ignore = "too long for Miri")]
 fn no_insertion_moves_more_than_a_few_buckets() {
     // Written out, so that they are looked at again when the constants change.
     const AT_ONCE: usize = 64;
