@@ -196,13 +196,14 @@ impl Responder for Fake {
                 Told::new::<Stages>(&StagesList { stages: vec![line] })
             }
             Request::Flows(_) => {
-                let (counter, meaning) = ("live".into(), "Flows known now.".into());
-                let flows = vec![FlowCounterLine { counter, meaning, value: 3 }];
+                let (counter, kind, meaning) = ("live".into(), "gauge".into(), "Flows known now.".into());
+                let flows = vec![CounterLine { counter, kind, meaning, value: 3, ..CounterLine::default() }];
                 Told::new::<Flows>(&FlowCounterList { flows })
             }
             Request::FlowMarks(FlowMarks { bytes, .. }) => {
                 let (counter, meaning) = ("marked".into(), "Reached.".into());
-                let flows = vec![FlowCounterLine { counter, meaning, value: bytes.unwrap_or(0) }];
+                let value = bytes.unwrap_or(0);
+                let flows = vec![CounterLine { counter, meaning, value, ..CounterLine::default() }];
                 Told::new::<FlowMarks>(&FlowCounterList { flows })
             }
             Request::Slices(_) => {
@@ -294,8 +295,9 @@ impl Responder for Fake {
                     sessions: 5,
                     outstanding: 2,
                 }];
-                let sent = ("reports-sent", "Session reports sent.", 7);
-                let counters = vec![N4CounterLine::new(N4Layer::Sessions, sent)];
+                let (counter, kind) = ("reports-sent".into(), "counter".into());
+                let sent = CounterLine { counter, kind, value: 7, ..CounterLine::default() };
+                let counters = vec![N4CounterLine { layer: N4Layer::Sessions, line: sent }];
                 Told::new::<N4>(&N4Status { peers, counters })
             }
             Request::Mirror(Mirror::Add(MirrorSelection { to, seid, filters, direction, .. })) => {

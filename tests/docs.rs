@@ -4,12 +4,19 @@
 #![allow(clippy::unwrap_used)]
 
 use api::{Each, Question, Request};
-use datapath::Reason;
+use counters::Count;
+use datapath::mirror::MirrorCounters;
+use datapath::nat::PoolCounters;
+use datapath::offload::OffloadCounters;
+use datapath::{Counters, FlowCounters, InterfaceCounters, Reason, SliceTraffic, StageCosts};
+use engine::Load;
+use engine::egress::ClassCounters;
 use n4::N4Counters;
 use pfcp::node::NodeCounters;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
+use upf::FlowLogCounters;
 
 const HOW: &str = "UPDATE_DOCS=1 cargo test --test docs";
 
@@ -53,62 +60,50 @@ fn drop_reasons() {
     page("drop-reasons.md", &text);
 }
 
-#[test]
-fn offload_counters() {
-    let rows = datapath::offload::OffloadCounters::default().each();
-    let mut text = String::from("| counter | meaning |\n|---|---|\n");
-    for (name, meaning, _) in rows {
-        writeln!(text, "| `{name}` | {meaning} |").unwrap();
+/// A table of all counters of a struct.
+fn counted(counters: &impl Count) -> String {
+    let mut text = String::from("| counter | kind | unit | meaning |\n|---|---|---|---|\n");
+    for line in counters.lines() {
+        let (name, kind) = (line.full_name(), line.about.kind.label());
+        let (unit, meaning) = (line.about.unit.label().unwrap_or_default(), line.meaning);
+        assert!(!meaning.contains('|'), "`{name}` would break the table");
+        writeln!(text, "| `{name}` | {kind} | {unit} | {meaning} |").unwrap();
     }
-    let text = format!(
-        "# What became of flows in NICs\n\n\
-         `millrace ctl offload` shows these, all workers together; they begin at 0 when the process starts. What they are about is in\n\
-         [offload.md](offload.md).\n\n\
-         {text}\n\
-         This page is written from `datapath::offload::OffloadCounters` by `{HOW}`.\n"
-    );
-    page("offload-counters.md", &text);
-}
-
-/// The end of a page that is written by hand otherwise.
-#[test]
-fn flow_counters() {
-    const HEADING: &str = "## Counters\n\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/flows.md");
-    let written = std::fs::read_to_string(path).unwrap();
-    let by_hand = written.split(HEADING).next().unwrap();
-    let rows = datapath::FlowCounters::default().each();
-    let text = format!(
-        "{by_hand}{HEADING}\
-         `millrace ctl flows` shows these, all workers together, and with a flow log `log-lines` and `log-lines-lost`: lines that were\n\
-         written and lines that were not.\n\n\
-         {}\n\
-         This list is written from `datapath::FlowCounters` by `{HOW}`.\n",
-        table("counter", rows.map(|(name, meaning, _)| (name, meaning)))
-    );
-    page("flows.md", &text);
+    text
 }
 
 #[test]
 fn counters() {
-    let (node, n4) = (NodeCounters::default(), N4Counters::default());
-    let rows = |each: Vec<(&'static str, &'static str, u64)>| {
-        each.into_iter().map(|(name, meaning, _)| (name, meaning))
-    };
-    let text = format!(
-        "# What N4 counts\n\n\
-         `millrace ctl n4` shows all of them; they begin at 0 when the process starts. `millrace ctl peers` says for each SMF how\n\
-         many requests came and how many were refused. What happens to packets is in [drop-reasons.md](drop-reasons.md).\n\n\
-         ## The PFCP node\n\n\
-         Messages and associations (`pfcp::node::NodeCounters`).\n\n\
-         {}\n\
-         ## Sessions and reports\n\n\
-         What session requests led to (`n4::N4Counters`).\n\n\
-         {}\n\
-         This page is written from the two structures by `{HOW}`.\n",
-        table("counter", rows(node.each().collect())),
-        table("counter", rows(n4.each().collect()))
+    // Flows have a table of their own, and reasons a page.
+    let is_here = |line: &&str| !line.starts_with("| `flows-") && !line.starts_with("| `dropped-");
+    let packets = counted(&Counters::default());
+    let packets = packets.split_inclusive('\n').filter(is_here).collect::<String>()
+        + "| `dropped-…` | counter | packets | Dropped frames, by [reason](drop-reasons.md). |\n";
+    let sections = [
+        ("The PFCP node", "`ctl n4`", counted(&NodeCounters::default())),
+        ("Sessions and reports", "`ctl n4`", counted(&N4Counters::default())),
+        ("Packets, by worker", "`ctl workers`, `ctl drops`", packets),
+        ("Flows", "`ctl flows`", counted(&FlowCounters::default())),
+        ("A worker's time", "`ctl workers`", counted(&Load::default())),
+        ("The stages of a burst", "`ctl workers --stages`", counted(&StageCosts::default())),
+        ("The flow log", "`ctl flows`", counted(&FlowLogCounters::default())),
+        ("Interfaces", "", counted(&InterfaceCounters::default())),
+        ("Queues, by port and class", "`ctl qos`", counted(&ClassCounters::default())),
+        ("Slices, by direction", "`ctl slices`", counted(&SliceTraffic::default())),
+        ("Translation on N6, by pool", "`ctl nat`", counted(&PoolCounters::default())),
+        ("Mirrors", "`ctl mirror`", counted(&MirrorCounters::default())),
+        ("Flows in NICs", "`ctl offload`", counted(&OffloadCounters::default())),
+    ];
+    let mut text = String::from(
+        "# What is counted\n\n\
+         A `counter` only grows, and begins at 0 when the process starts; a `gauge` is a state. Each worker counts by itself, and what is\n\
+         shown of all of them together are sums. `millrace ctl peers` says for each SMF how many requests came and how many were refused.\n\n",
     );
+    for (heading, shown, table) in sections {
+        let shown = if shown.is_empty() { String::new() } else { format!("Shown by {shown}.\n\n") };
+        writeln!(text, "## {heading}\n\n{shown}{table}").unwrap();
+    }
+    writeln!(text, "This page is written from what `counters!` declares, by `{HOW}`.").unwrap();
     page("counters.md", &text);
 }
 

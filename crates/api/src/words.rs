@@ -1,5 +1,6 @@
 //! How values are written for people.
 
+use crate::CounterLine;
 use crate::table::Side::{Left, Right};
 use crate::table::Table;
 
@@ -25,16 +26,16 @@ pub fn rate(bits: Option<u64>) -> String {
 }
 
 /// Counters, each with its name and meaning: those that counted something, or all.
-pub fn counters<'a>(lines: impl Iterator<Item = (u64, &'a str, &'a str)>, all: bool) -> String {
+pub fn counters<'a>(lines: impl Iterator<Item = &'a CounterLine>, all: bool) -> String {
     let mut table = Table::new(&[("COUNT", Right), ("COUNTER", Left), ("MEANING", Left)]);
     let (mut shown, mut zero) = (0, 0);
-    for (value, counter, meaning) in lines {
-        if value == 0 && !all {
+    for line in lines {
+        if line.value == 0 && !all {
             zero += 1;
             continue;
         }
         shown += 1;
-        table.row([value.to_string(), counter.into(), meaning.into()]);
+        table.row([line.value.to_string(), line.counter.clone(), line.meaning.clone()]);
     }
     let table = if shown == 0 { String::new() } else { table.to_string() };
     if zero == 0 { table } else { format!("{table}{zero} counters are 0 (--all shows them).\n") }
@@ -46,7 +47,14 @@ mod tests {
 
     #[test]
     fn counters_that_are_zero_are_shown_only_if_asked_for() {
-        let lines = || [(0, "a", "A."), (7, "b", "B."), (0, "c", "C.")].into_iter();
+        let line = |(value, counter, meaning): (u64, &str, &str)| CounterLine {
+            value,
+            counter: counter.into(),
+            meaning: meaning.into(),
+            ..CounterLine::default()
+        };
+        let lines = [(0, "a", "A."), (7, "b", "B."), (0, "c", "C.")].map(line);
+        let lines = || lines.iter();
         assert_eq!(
             counters(lines(), false),
             "COUNT  COUNTER  MEANING\n    7  b        B.\n2 counters are 0 (--all shows them).\n"

@@ -4,67 +4,35 @@
 //! behind each stage of each burst. Otherwise a stage's end costs a branch a burst. The datapath has no clock of its own: whoever
 //! asks lends one.
 
+use counters::By;
 use tables::Nanos;
 use tables::clock::Tsc;
 
-/// A stage, in the packet's order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
-    /// Headers are read.
-    Parse,
-    /// Public destinations become UEs'.
-    TranslateIn,
-    /// The session's record is found and fetched.
-    Locate,
-    /// The tunnel's sender is compared with who is known.
-    CheckSource,
-    /// The flow and its rule's record are found and fetched.
-    LookCloser,
-    /// Mappings of what leaves are fetched.
-    TranslateOut,
-    /// Records serve: checks, meters, counts, headers.
-    Serve,
-    /// What no record serves: judged by rules, answered, handed on or dropped.
-    Judge,
-}
-
-impl Stage {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Parse,
-        Self::TranslateIn,
-        Self::Locate,
-        Self::CheckSource,
-        Self::LookCloser,
-        Self::TranslateOut,
-        Self::Serve,
-        Self::Judge,
-    ];
-
-    /// The name in reports.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Parse => "parse",
-            Self::TranslateIn => "translate in",
-            Self::Locate => "locate",
-            Self::CheckSource => "check source",
-            Self::LookCloser => "look closer",
-            Self::TranslateOut => "translate out",
-            Self::Serve => "serve",
-            Self::Judge => "judge",
-        }
+counters::labels! {
+    /// A stage, in the packet's order.
+    pub enum Stage: "stage" {
+        Parse = "parse", "Headers are read.";
+        TranslateIn = "translate in", "Public destinations become UEs'.";
+        Locate = "locate", "The session's record is found and fetched.";
+        CheckSource = "check source", "The tunnel's sender is compared with who is known.";
+        LookCloser = "look closer", "The flow and its rule's record are found and fetched.";
+        TranslateOut = "translate out", "Mappings of what leaves are fetched.";
+        Serve = "serve", "Records serve: checks, meters, counts, headers.";
+        Judge = "judge", "What no record serves: judged by rules, answered, handed on or dropped.";
     }
 }
 
-/// What was counted of the stages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct StageCosts {
-    /// Packets that were received or handed over. What those of our own making cost, which arise from them, is theirs.
-    pub packets: u64,
-    /// Their bursts.
-    pub bursts: u64,
-    /// Ticks of the clock, by stage in the order of [`Stage::ALL`].
-    pub ticks: [u64; Stage::ALL.len()],
+counters::counters! {
+    /// What was counted of the stages.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct StageCosts {
+        /// Packets that were received or handed over. What those of our own making cost, which arise from them, is theirs.
+        pub packets: u64 = "packets", Counter of Packets;
+        /// Their bursts.
+        pub bursts: u64 = "bursts", Counter;
+        /// Ticks of the clock that a stage took.
+        pub ticks: By<Stage, { Stage::COUNT }> = "ticks", Counter of Ticks;
+    }
 }
 
 /// Counts while somebody asks.
@@ -112,9 +80,7 @@ impl Laps {
     /// A stage has ended.
     pub fn end(&mut self, stage: Stage) {
         let now = self.clock.ticks();
-        if let Some(ticks) = self.costs.ticks.get_mut(stage as usize) {
-            *ticks += now.saturating_sub(self.last);
-        }
+        self.costs.ticks.add(stage, now.saturating_sub(self.last));
         self.last = now;
     }
 }

@@ -3,15 +3,18 @@
 use crate::Reason;
 use crate::mirror::MirrorCounters;
 use crate::nat::PoolCounters;
+use counters::{By, Count};
 use tables::{Colour, SupplyCounters};
 
-/// Packets and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes; of whole frames at interfaces, of the UE's own packets per direction.
-    pub bytes: u64,
+counters::counters! {
+    /// Packets and bytes: of whole frames at ports and interfaces, else of the UE's own packets.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Traffic {
+        /// In packets.
+        pub packets: u64 = "packets", Counter of Packets;
+        /// In bytes.
+        pub bytes: u64 = "bytes", Counter of Bytes;
+    }
 }
 
 impl Traffic {
@@ -27,58 +30,60 @@ impl Traffic {
     pub(crate) const fn of(bytes: usize) -> Self {
         Self { packets: 1, bytes: bytes as u64 }
     }
+}
 
-    /// The sum of both.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+counters::counters! {
+    /// One interface's frames, by its index in the [`crate::network::net::NetView`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct InterfaceCounters {
+        /// Frames that arrived.
+        pub received: Traffic = "received";
+        /// Frames put into the outbox.
+        pub sent: Traffic = "sent";
     }
 }
 
-/// One interface's frames, by its index in the [`crate::network::net::NetView`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterfaceCounters {
-    /// Frames that arrived.
-    pub received: Traffic,
-    /// Frames put into the outbox.
-    pub sent: Traffic,
-}
-
-/// What became of flow entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowCounters {
-    /// Packets that a known flow served.
-    pub served: u64,
-    /// Entered in a flow table after the first packet was classified.
-    pub learned: u64,
-    /// Classified again, because the session's filters had changed.
-    pub revised: u64,
-    /// Forgotten after a silence.
-    pub expired: u64,
-    /// Forgotten to make room for another.
-    pub evicted: u64,
-    /// Ended with their session.
-    pub deleted: u64,
-    /// Live when their worker stopped.
-    pub closed: u64,
-    /// Not entered: the session's limit was reached, or no place was found.
-    pub refused: u64,
-    /// Records handed to control.
-    pub exported: u64,
-    /// Records that were due while the rate was exceeded, or for which there was no room.
-    pub unexported: u64,
-    /// Records of flows that are not in the sample.
-    pub unsampled: u64,
-    /// Records due of flows that go on.
-    pub interim: u64,
-    /// Watermarks that flows have reached.
-    pub marked: u64,
-    /// Of these, watermarks that were set when the flow was beyond them.
-    pub marked_late: u64,
-    /// Flows whose counters began anew because they were full.
-    pub full: u64,
-    /// Where growing tables' memory came from.
-    pub memory: SupplyCounters,
+counters::counters! {
+    /// What became of flow entries.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct FlowCounters {
+        /// Packets that a known flow served.
+        pub served: u64 = "served", Counter of Packets;
+        /// Flows entered after their first packet was classified.
+        pub learned: u64 = "learned", Counter;
+        /// Flows classified again, because their session's filters had changed.
+        pub revised: u64 = "revised", Counter;
+        /// Flows forgotten after a silence.
+        pub expired: u64 = "expired", Counter;
+        /// Flows forgotten to make room for others: the limit is too low.
+        pub evicted: u64 = "evicted", Counter;
+        /// Flows that ended because their session did.
+        pub deleted: u64 = "deleted", Counter;
+        /// Flows that were live when their worker stopped.
+        pub closed: u64 = "closed", Counter;
+        /// Packets whose flow was not entered: their session has too many flows.
+        pub refused: u64 = "refused", Counter of Packets;
+        /// Records of flows given to the flow log.
+        pub exported: u64 = "exported", Counter;
+        /// Records of flows not given to the flow log: its rate was exceeded, or it doesn't keep up.
+        pub unexported: u64 = "unexported", Counter;
+        /// Records of flows that are not in the flow log's sample.
+        pub unsampled: u64 = "unsampled", Counter;
+        /// Records due of flows that go on after the active timeout.
+        pub interim: u64 = "interim", Counter;
+        /// Watermarks that flows have reached.
+        pub marked: u64 = "marked", Counter;
+        /// Of these, watermarks that were set when the flow was beyond them.
+        pub marked_late: u64 = "marked-late", Counter;
+        /// Flows told as ended and begun anew because their counters were full.
+        pub full: u64 = "full", Counter;
+        /// What flow tables grew into.
+        pub memory: SupplyCounters = "memory";
+    }
+    also {
+        /// Flows known now.
+        live = "live", Gauge;
+    }
 }
 
 impl FlowCounters {
@@ -86,211 +91,86 @@ impl FlowCounters {
     pub const fn live(&self) -> u64 {
         self.learned.saturating_sub(self.expired + self.evicted + self.deleted + self.closed)
     }
+}
 
-    /// Label, meaning and value of each, for whoever shows them.
-    pub const fn each(&self) -> [(&'static str, &'static str, u64); 18] {
-        [
-            ("live", "Flows known now.", self.live()),
-            ("served", "Packets that a known flow served.", self.served),
-            ("learned", "Flows entered after their first packet was classified.", self.learned),
-            ("revised", "Flows classified again, because their session's filters had changed.", self.revised),
-            ("expired", "Flows forgotten after a silence.", self.expired),
-            ("evicted", "Flows forgotten to make room for others: the limit is too low.", self.evicted),
-            ("deleted", "Flows that ended because their session did.", self.deleted),
-            ("closed", "Flows that were live when their worker stopped.", self.closed),
-            (
-                "refused",
-                "Packets whose flow was not entered: their session has too many flows.",
-                self.refused,
-            ),
-            ("exported", "Records of flows given to the flow log.", self.exported),
-            (
-                "unexported",
-                "Records of flows not given to the flow log: its rate was exceeded, or it doesn't keep up.",
-                self.unexported,
-            ),
-            ("unsampled", "Records of flows that are not in the flow log's sample.", self.unsampled),
-            ("interim", "Records due of flows that go on after the active timeout.", self.interim),
-            ("marked", "Watermarks that flows have reached.", self.marked),
-            (
-                "marked-late",
-                "Of these, watermarks that were set when the flow was beyond them.",
-                self.marked_late,
-            ),
-            ("full", "Flows told as ended and begun anew because their counters were full.", self.full),
-            (
-                "memory-ready",
-                "Pieces of memory that were ready when a flow table grew.",
-                self.memory.supplied,
-            ),
-            (
-                "memory-missed",
-                "Pieces of memory that were not: a packet waited until the system had found it.",
-                self.memory.missed,
-            ),
-        ]
-    }
-
-    const fn plus(self, other: Self) -> Self {
-        Self {
-            served: self.served + other.served,
-            learned: self.learned + other.learned,
-            revised: self.revised + other.revised,
-            expired: self.expired + other.expired,
-            evicted: self.evicted + other.evicted,
-            deleted: self.deleted + other.deleted,
-            closed: self.closed + other.closed,
-            refused: self.refused + other.refused,
-            exported: self.exported + other.exported,
-            unexported: self.unexported + other.unexported,
-            unsampled: self.unsampled + other.unsampled,
-            interim: self.interim + other.interim,
-            marked: self.marked + other.marked,
-            marked_late: self.marked_late + other.marked_late,
-            full: self.full + other.full,
-            memory: SupplyCounters {
-                supplied: self.memory.supplied + other.memory.supplied,
-                missed: self.memory.missed + other.memory.missed,
-            },
-        }
+counters::counters! {
+    /// What became of conversations that an inspector was shown (see [`crate::inspect`]).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct InspectionCounters {
+        /// Packets that the inspector was shown.
+        pub shown: u64 = "shown", Counter of Packets;
+        /// Conversations whose application the inspector recognised.
+        pub recognised: u64 = "recognised", Counter;
+        /// Conversations that the inspector said are no known application's.
+        pub unknown: u64 = "unknown", Counter;
+        /// Conversations not recognised within the budget of packets and bytes.
+        pub exhausted: u64 = "exhausted", Counter;
+        /// Conversations that made room for others before they were recognised.
+        pub given_up: u64 = "given-up", Counter;
+        /// Packets not shown, because too many conversations are under question.
+        pub refused: u64 = "refused", Counter of Packets;
     }
 }
 
-/// One worker's counters. Plain numbers: whoever wants the total adds the workers' copies up.
-///
-/// Every frame has one fate, so at any moment between two calls
-/// `received + handed_in + originated = sent + handed_out + dropped + consumed + buffered + held`; see [`Counters::balance`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counters {
-    /// Frames that came from a port.
-    pub received: u64,
-    /// Frames that came from another worker.
-    pub handed_in: u64,
-    /// Frames of our own making: answers, errors, fragments, end markers, reassembled packets, mirrored copies.
-    pub originated: u64,
-    /// Frames put into the outbox to be sent, own ones included.
-    pub sent: u64,
-    /// Frames left to another worker.
-    pub handed_out: u64,
-    /// Frames whose purpose was fulfilled here: requests we answered, ARP, fragments put together, packets cut into
-    /// fragments.
-    pub consumed: u64,
-    /// Packets waiting in sessions' buffers now.
-    pub buffered: u64,
-    /// Frames waiting now for a neighbour's address or for further fragments.
-    pub held: u64,
-    /// Dropped frames, by [`Reason::index`].
-    pub drops: [u64; Reason::COUNT],
-    /// The UEs' packets forwarded uplink.
-    pub uplink: Traffic,
-    /// The UEs' packets forwarded downlink.
-    pub downlink: Traffic,
-    /// Of these, packets beyond what their QER guarantees: within its maximum, and the first to be dropped further on.
-    pub yellow: u64,
-    /// Flow entries.
-    pub flows: FlowCounters,
-    /// What became of conversations under question.
-    pub inspection: InspectionCounters,
-    /// By mirror.
-    pub mirrors: Vec<MirrorCounters>,
-    /// Translation on N6, by pool.
-    pub nat: Vec<PoolCounters>,
-    /// By interface of the current view; interfaces beyond the last view's keep what they had.
-    pub interfaces: Vec<InterfaceCounters>,
-}
-
-/// What became of conversations that an inspector was shown (see [`crate::inspect`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InspectionCounters {
-    /// Packets that it was shown.
-    pub shown: u64,
-    /// Conversations of which it knew the application.
-    pub recognised: u64,
-    /// Conversations of which it said that they are no known application's.
-    pub unknown: u64,
-    /// Conversations of which it did not know it when all had been shown that may be.
-    pub exhausted: u64,
-    /// Conversations that made room for others before it knew.
-    pub given_up: u64,
-    /// Packets that it was not shown: too many conversations are under question.
-    pub refused: u64,
-}
-
-impl InspectionCounters {
-    /// Label, meaning and value of each, for whoever shows them.
-    pub const fn each(&self) -> [(&'static str, &'static str, u64); 6] {
-        [
-            ("shown", "Packets that the inspector was shown.", self.shown),
-            ("recognised", "Conversations whose application the inspector recognised.", self.recognised),
-            ("unknown", "Conversations that the inspector said are no known application's.", self.unknown),
-            (
-                "exhausted",
-                "Conversations not recognised within the budget of packets and bytes.",
-                self.exhausted,
-            ),
-            (
-                "given-up",
-                "Conversations that made room for others before they were recognised.",
-                self.given_up,
-            ),
-            (
-                "refused",
-                "Packets not shown, because too many conversations are under question.",
-                self.refused,
-            ),
-        ]
-    }
-
-    const fn plus(self, other: Self) -> Self {
-        Self {
-            shown: self.shown + other.shown,
-            recognised: self.recognised + other.recognised,
-            unknown: self.unknown + other.unknown,
-            exhausted: self.exhausted + other.exhausted,
-            given_up: self.given_up + other.given_up,
-            refused: self.refused + other.refused,
-        }
-    }
-}
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            received: 0,
-            handed_in: 0,
-            originated: 0,
-            sent: 0,
-            handed_out: 0,
-            consumed: 0,
-            buffered: 0,
-            held: 0,
-            drops: [0; Reason::COUNT],
-            uplink: Traffic::default(),
-            downlink: Traffic::default(),
-            yellow: 0,
-            flows: FlowCounters::default(),
-            inspection: InspectionCounters::default(),
-            mirrors: Vec::new(),
-            nat: Vec::new(),
-            interfaces: Vec::new(),
-        }
+counters::counters! {
+    /// One worker's counters. Plain numbers: whoever wants the total adds the workers' copies up.
+    ///
+    /// Every frame has one fate, so at any moment between two calls
+    /// `received + handed_in + originated = sent + handed_out + dropped + consumed + buffered + held`; see [`Counters::balance`].
+    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    pub struct Counters {
+        /// Frames that came from a port.
+        pub received: u64 = "received", Counter of Packets;
+        /// Frames that came from another worker.
+        pub handed_in: u64 = "handed-in", Counter of Packets;
+        /// Frames of our own making: answers, errors, fragments, end markers, reassembled packets, mirrored copies.
+        pub originated: u64 = "originated", Counter of Packets;
+        /// Frames sent, own ones included.
+        pub sent: u64 = "sent", Counter of Packets;
+        /// Frames left to another worker.
+        pub handed_out: u64 = "handed-out", Counter of Packets;
+        /// Frames whose purpose was fulfilled here: requests we answered, ARP, fragments put together, packets cut into
+        /// fragments.
+        pub consumed: u64 = "consumed", Counter of Packets;
+        /// Packets waiting in sessions' buffers now.
+        pub buffered: u64 = "buffered", Gauge of Packets;
+        /// Frames waiting now for a neighbour's address or for further fragments.
+        pub held: u64 = "held", Gauge of Packets;
+        /// Dropped frames, by reason.
+        pub drops: By<Reason, { Reason::COUNT }> = "dropped", Counter of Packets;
+        /// The UEs' packets forwarded uplink.
+        pub uplink: Traffic = "uplink";
+        /// The UEs' packets forwarded downlink.
+        pub downlink: Traffic = "downlink";
+        /// Of these, packets beyond what their QER guarantees: within its maximum, and the first to be dropped further on.
+        pub yellow: u64 = "yellow", Counter of Packets;
+        /// Flow entries.
+        pub flows: FlowCounters = "flows";
+        /// Conversations under question.
+        pub inspection: InspectionCounters = "inspection";
+        /// By mirror.
+        pub mirrors: Vec<MirrorCounters> = "mirrors";
+        /// Translation on N6, by pool.
+        pub nat: Vec<PoolCounters> = "nat";
+        /// By interface of the current view; interfaces beyond the last view's keep what they had.
+        pub interfaces: Vec<InterfaceCounters> = "interfaces";
     }
 }
 
 impl Counters {
     /// Drops for one reason.
     pub fn dropped(&self, reason: Reason) -> u64 {
-        self.drops.get(reason.index()).copied().unwrap_or(0)
+        self.drops.get(reason)
     }
 
     /// All drops.
     pub fn dropped_total(&self) -> u64 {
-        self.drops.iter().sum()
+        self.drops.sum()
     }
 
     /// The reasons that occurred, in order.
     pub fn drops(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
-        Reason::ALL.iter().zip(&self.drops).filter(|(_, n)| **n > 0).map(|(reason, n)| (*reason, *n))
+        self.drops.iter().filter(|(_, n)| *n > 0)
     }
 
     /// Frames that came in (or were made) less frames accounted for: zero, or a frame was lost or counted twice.
@@ -308,9 +188,7 @@ impl Counters {
     /// Counts a drop.
     #[inline]
     pub(crate) fn drop(&mut self, reason: Reason) {
-        if let Some(n) = self.drops.get_mut(reason.index()) {
-            *n += 1;
-        }
+        self.drops.add(reason, 1);
     }
 
     /// Frames of the outbox that found no room in a transmit queue.
@@ -349,9 +227,7 @@ impl Counters {
     }
 
     fn add_drops(&mut self, reason: Reason, frames: u64) {
-        if let Some(n) = self.drops.get_mut(reason.index()) {
-            *n += frames;
-        }
+        self.drops.add(reason, frames);
     }
 
     /// Counts a UE's packet that is forwarded.
@@ -385,50 +261,22 @@ impl Counters {
             interface.sent = interface.sent.plus(traffic);
         }
     }
-
-    /// Adds another worker's counters to these.
-    pub fn merge(&mut self, other: &Self) {
-        self.received += other.received;
-        self.handed_in += other.handed_in;
-        self.originated += other.originated;
-        self.sent += other.sent;
-        self.handed_out += other.handed_out;
-        self.consumed += other.consumed;
-        self.buffered += other.buffered;
-        self.held += other.held;
-        for (mine, theirs) in self.drops.iter_mut().zip(&other.drops) {
-            *mine += theirs;
-        }
-        self.uplink = self.uplink.plus(other.uplink);
-        self.downlink = self.downlink.plus(other.downlink);
-        self.yellow += other.yellow;
-        self.flows = self.flows.plus(other.flows);
-        self.inspection = self.inspection.plus(other.inspection);
-        if self.nat.len() < other.nat.len() {
-            self.nat.resize(other.nat.len(), PoolCounters::default());
-        }
-        for (mine, theirs) in self.nat.iter_mut().zip(&other.nat) {
-            *mine = mine.plus(*theirs);
-        }
-        if self.interfaces.len() < other.interfaces.len() {
-            self.interfaces.resize(other.interfaces.len(), InterfaceCounters::default());
-        }
-        for (mine, theirs) in self.interfaces.iter_mut().zip(&other.interfaces) {
-            mine.received = mine.received.plus(theirs.received);
-            mine.sent = mine.sent.plus(theirs.sent);
-        }
-        if self.mirrors.len() < other.mirrors.len() {
-            self.mirrors.resize(other.mirrors.len(), MirrorCounters::default());
-        }
-        for (mine, theirs) in self.mirrors.iter_mut().zip(&other.mirrors) {
-            *mine = mine.plus(*theirs);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_named_added_and_passed_on() {
+        counters::conformance::check::<Counters>();
+        counters::conformance::check::<InterfaceCounters>();
+        counters::conformance::check::<MirrorCounters>();
+        counters::conformance::check::<PoolCounters>();
+        counters::conformance::check::<crate::SliceTraffic>();
+        counters::conformance::check::<crate::StageCosts>();
+        counters::conformance::check::<crate::offload::OffloadCounters>();
+    }
 
     #[test]
     fn a_frame_has_one_fate() {

@@ -67,27 +67,29 @@ pub struct PortLoad {
     pub far: bool,
 }
 
-/// How a worker's time went, since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Rounds of its loop.
-    pub polls: u64,
-    /// Rounds that found nothing to do.
-    pub empty_polls: u64,
-    /// Nanoseconds spent in rounds that found something.
-    pub busy_nanos: u64,
-    /// Nanoseconds spent asleep, its processor free for others. What is left of the total is polling in vain.
-    pub asleep_nanos: u64,
-    /// Nanoseconds since start.
-    pub total_nanos: u64,
-    /// Packets passed to other workers, to be processed or sent.
-    pub handed_off: u64,
-    /// Packets taken from other workers.
-    pub taken_over: u64,
-    /// Changes of a port's redirection table that the port refused: those shards' packets are handed off.
-    pub redirections_refused: u64,
-    /// Reports lost because control did not take them for a long time.
-    pub events_lost: u64,
+counters::counters! {
+    /// How a worker's time went, since it started.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Load {
+        /// Rounds of its loop.
+        pub polls: u64 = "polls", Counter;
+        /// Rounds that found nothing to do.
+        pub empty_polls: u64 = "empty-polls", Counter;
+        /// Time spent in rounds that found something.
+        pub busy_nanos: u64 = "busy", Counter of Nanoseconds;
+        /// Time spent asleep, its processor free for others. What is left of the total is polling in vain.
+        pub asleep_nanos: u64 = "asleep", Counter of Nanoseconds;
+        /// Time since its start.
+        pub total_nanos: u64 = "total", Counter of Nanoseconds;
+        /// Packets passed to other workers, to be processed or sent.
+        pub handed_off: u64 = "handed-off", Counter of Packets;
+        /// Packets taken from other workers.
+        pub taken_over: u64 = "taken-over", Counter of Packets;
+        /// Changes of a port's redirection table that the port refused: those shards' packets are handed off.
+        pub redirections_refused: u64 = "redirections-refused", Counter;
+        /// Reports lost because control did not take them for a long time.
+        pub events_lost: u64 = "events-lost", Counter;
+    }
 }
 
 /// How busy a worker is, at one moment.
@@ -144,5 +146,16 @@ impl Dial {
             heartbeat: self.0.heartbeat.load(Ordering::Relaxed),
             asleep: self.is_asleep(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_named_added_and_passed_on() {
+        counters::conformance::check::<Load>();
+        counters::conformance::check::<ClassCounters>();
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use crate::rig::{Fronted, N3_MAC, N6_MAC, SESSIONS, install, network, packet, tunnel, ue, wait};
+use counters::Count;
 use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, WorkerReport};
 use io::mem::{MemConfig, MemFrame, MemNic, MemRx, MemWire};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use crate::rig::{N3_MAC, N6_MAC, SESSIONS, downlink, install, network, packet, tunnel, ue, wait};
+use counters::Count;
 use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, Model, Scaling, Sender, WorkerReport};
 use io::Frame;

@@ -43,7 +43,7 @@ fn number(frame: &MemFrame) -> u32 {
 /// The queue's drops add up, and no frame is missing.
 fn balanced(report: &WorkerReport) -> &Counters {
     let counters = &report.counters;
-    let dropped = report.egress.iter().flatten().flat_map(|class| class.dropped);
+    let dropped = report.egress.iter().flatten().map(|class| class.dropped.sum());
     assert_eq!(dropped.map(|traffic| traffic.packets).sum::<u64>(), counters.dropped(Reason::TxQueueFull));
     assert_eq!(counters.balance(), 0);
     counters
@@ -92,7 +92,7 @@ fn a_slow_link_loses_no_voice() {
     assert_eq!((counters.dropped(Reason::TxQueueFull), counters.dropped_total()), (lost, lost));
     assert_eq!(counters.sent, out.len() as u64);
     let classes = &reports[0].egress[1];
-    assert_eq!(classes[6].dropped[0].packets, lost, "best effort");
+    assert_eq!(classes[6].dropped.green.packets, lost, "best effort");
     assert!(classes[1].sent.packets > 0, "voice waited too");
 }
 

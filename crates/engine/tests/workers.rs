@@ -6,6 +6,7 @@ use crate::rig::{
     N3_MAC, N6_MAC, ROUTER_MAC, SESSIONS, install, install_all, network, packet, rules, to_port, tunnel, ue,
     wait,
 };
+use counters::Count;
 use datapath::command::{Command, Token, Transition};
 use datapath::offload::{Mode, Policy, TakenBack};
 use datapath::{Counters, Reason};
@@ -244,7 +245,7 @@ fn heavy_flows_leave_the_workers_and_their_counters_come_back() {
 fn a_shard_that_moves_leaves_no_rule_behind() {
     let mut flows = Flows::new(Mode::Full);
     let back = |reports: &[WorkerReport]| {
-        sum(reports, |report| report.offload.as_ref().unwrap().counters.taken_back[TakenBack::Asked as usize])
+        sum(reports, |report| report.offload.as_ref().unwrap().counters.taken_back.get(TakenBack::Asked))
     };
     for to in [0, 1, 0] {
         wait("the NIC", || {

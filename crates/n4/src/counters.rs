@@ -1,57 +1,54 @@
 //! What N4 counts beyond [`pfcp::node::NodeCounters`].
 
-macro_rules! counters {
-    ($($(#[doc = $doc:literal])* $field:ident = $label:literal,)*) => {
-        /// Counts since start.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-        pub struct N4Counters {
-            $($(#[doc = $doc])* pub $field: u64,)*
-        }
-
-        impl N4Counters {
-            /// Every counter with its label and its meaning.
-            pub fn each(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
-                [$(($label, concat!($($doc),*), self.$field),)*].into_iter()
-            }
-        }
-    };
+counters::counters! {
+    /// What session requests led to, since start.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct N4Counters {
+        /// Sessions established.
+        pub established: u64 = "sessions-established", Counter;
+        /// Sessions modified.
+        pub modified: u64 = "sessions-modified", Counter;
+        /// Sessions deleted by their SMF.
+        pub deleted: u64 = "sessions-deleted", Counter;
+        /// Sessions removed because their association ended or their SMF restarted.
+        pub sessions_swept: u64 = "sessions-swept", Counter;
+        /// Session requests refused, for whatever reason; the response says why.
+        pub refused: u64 = "requests-refused", Counter;
+        /// Session requests whose IEs can't be read or lack a mandatory one.
+        pub malformed: u64 = "requests-malformed", Counter;
+        /// Requests for a session of another SMF, answered as if the session did not exist.
+        pub foreign_sessions: u64 = "requests-for-foreign-sessions", Counter;
+        /// Requests refused (Cause 74) because workers are behind with orders, or the UPF is about to stop.
+        pub congested: u64 = "requests-in-congestion", Counter;
+        /// Requests refused because sessions send to as many gNBs and UPFs as allowed already.
+        pub too_many_far_ends: u64 = "too-many-far-ends", Counter;
+        /// Requests that a worker did not carry out, for want of a place in a shard's or worker's table: the session is removed.
+        pub not_applied: u64 = "requests-not-applied", Counter;
+        /// Session reports sent.
+        pub reports: u64 = "reports-sent", Counter;
+        /// Usage added to a report that waits until the SMF has answered the one before.
+        pub reports_coalesced: u64 = "reports-coalesced", Counter;
+        /// Reports that waited because as many requests as allowed were outstanding.
+        pub reports_queued: u64 = "reports-queued", Counter;
+        /// Reports that could not be sent, and associations from our side that could not be asked for.
+        pub reports_not_sent: u64 = "reports-not-sent", Counter;
+        /// Reports that the SMF never answered.
+        pub reports_unanswered: u64 = "reports-unanswered", Counter;
+        /// Sessions dropped because the SMF said that it doesn't know them.
+        pub unknown_to_smf: u64 = "sessions-unknown-to-smf", Counter;
+        /// Error Indications of far ends for tunnels that no session sends into.
+        pub errors_unmatched: u64 = "error-indications-unmatched", Counter;
+        /// Timers that found no room: a period, a time quota or a silence is not watched.
+        pub timers_full: u64 = "timers-full", Counter;
+    }
 }
 
-counters! {
-    /// Sessions established.
-    established = "sessions-established",
-    /// Sessions modified.
-    modified = "sessions-modified",
-    /// Sessions deleted by their SMF.
-    deleted = "sessions-deleted",
-    /// Sessions removed because their association ended or their SMF restarted.
-    sessions_swept = "sessions-swept",
-    /// Session requests refused, for whatever reason; the response says why.
-    refused = "requests-refused",
-    /// Session requests whose IEs can't be read or lack a mandatory one.
-    malformed = "requests-malformed",
-    /// Requests for a session of another SMF, answered as if the session did not exist.
-    foreign_sessions = "requests-for-foreign-sessions",
-    /// Requests refused (Cause 74) because workers are behind with orders, or the UPF is about to stop.
-    congested = "requests-in-congestion",
-    /// Requests refused because sessions send to as many gNBs and UPFs as allowed already.
-    too_many_far_ends = "too-many-far-ends",
-    /// Requests that a worker did not carry out, for want of a place in a shard's or worker's table: the session is removed.
-    not_applied = "requests-not-applied",
-    /// Session reports sent.
-    reports = "reports-sent",
-    /// Usage added to a report that waits until the SMF has answered the one before.
-    reports_coalesced = "reports-coalesced",
-    /// Reports that waited because as many requests as allowed were outstanding.
-    reports_queued = "reports-queued",
-    /// Reports that could not be sent, and associations from our side that could not be asked for.
-    reports_not_sent = "reports-not-sent",
-    /// Reports that the SMF never answered.
-    reports_unanswered = "reports-unanswered",
-    /// Sessions dropped because the SMF said that it doesn't know them.
-    unknown_to_smf = "sessions-unknown-to-smf",
-    /// Error Indications of far ends for tunnels that no session sends into.
-    errors_unmatched = "error-indications-unmatched",
-    /// Timers that found no room: a period, a time quota or a silence is not watched.
-    timers_full = "timers-full",
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_named_added_and_passed_on() {
+        counters::conformance::check::<N4Counters>();
+    }
 }

@@ -120,13 +120,15 @@ struct Shelf<K, V> {
     stock: Vec<Content<K, V>>,
 }
 
-/// What became of what tables needed.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct SupplyCounters {
-    /// Pieces that were there.
-    pub supplied: u64,
-    /// Pieces that were not: the table took fresh memory.
-    pub missed: u64,
+counters::counters! {
+    /// What became of what tables needed.
+    #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+    pub struct SupplyCounters {
+        /// Pieces of memory that were ready when a table grew.
+        pub supplied: u64 = "ready", Counter;
+        /// Pieces of memory that were not: a packet waited until the system had found it.
+        pub missed: u64 = "missed", Counter;
+    }
 }
 
 /// Memory for flow tables of keys `K` and values `V`; see the module's documentation.

@@ -1,6 +1,6 @@
 //! From what the rooms below know to what is told of it.
 
-use api::{DropLine, MemberLine, PortLine, SeidText, TeidText};
+use api::{CounterLine, DropLine, MemberLine, PortLine, SeidText, TeidText};
 use datapath::Reason;
 use io::{Member, Port};
 
@@ -17,6 +17,17 @@ pub const fn teid(teid: packet::Teid) -> TeidText {
 /// A reason and its counter.
 pub fn dropped((reason, packets): (Reason, u64)) -> DropLine {
     DropLine { reason: reason.label().into(), meaning: reason.meaning().into(), packets }
+}
+
+/// A counter.
+pub fn counter(line: &counters::Line) -> CounterLine {
+    CounterLine {
+        counter: line.full_name(),
+        kind: line.about.kind.label().into(),
+        unit: line.about.unit.label().map(Into::into),
+        meaning: line.meaning.clone(),
+        value: line.value,
+    }
 }
 
 /// What a port says of itself.

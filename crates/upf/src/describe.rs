@@ -9,6 +9,7 @@ use api::{
     StagesLine, StagesList, Stop, Stopping, Version, WorkerLine, WorkerList, Workers,
 };
 use config::SliceSection;
+use counters::Count;
 use datapath::{Command, Counters, SliceTraffic, Stage, StageCosts};
 use engine::{Gauge, Load, WorkerReport};
 use std::time::Duration;
@@ -203,7 +204,7 @@ fn stages(upf: &mut Upf) -> Result<Vec<StagesLine>, CtlError> {
             stage: stage.label().into(),
             cycles_per_packet: (packets > 0).then(|| ticks as f64 / packets as f64),
         };
-        let stages = Stage::ALL.into_iter().zip(ticks).map(stage).collect();
+        let stages = ticks.iter().map(stage).collect();
         StagesLine { worker: report.worker as u16, packets, bursts, stages }
     };
     Ok(reports(upf)?.iter().map(line).collect())

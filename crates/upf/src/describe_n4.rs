@@ -5,6 +5,7 @@ use api::{
     Answers, CtlError, N4, N4CounterLine, N4Entries, N4Layer, N4Log, N4LogLine, N4PeerLine, N4Status,
     PeerLine, PeerList, Peers,
 };
+use counters::Count;
 use n4::{Entry, MAX_ENTRIES};
 use pfcp::calendar::utc;
 use tables::Nanos;
@@ -55,8 +56,11 @@ fn status(upf: &Upf) -> N4Status {
     };
     let mut peers: Vec<_> = node.peers().map(line).collect();
     peers.sort_by(|a, b| a.node_id.cmp(&b.node_id));
-    let of_node = node.counters().each().map(|counter| N4CounterLine::new(N4Layer::Node, counter));
-    let of_n4 = upf.n4.counters().each().map(|counter| N4CounterLine::new(N4Layer::Sessions, counter));
+    let of = |layer, lines: Vec<counters::Line>| {
+        lines.into_iter().map(move |line| N4CounterLine { layer, line: convert::counter(&line) })
+    };
+    let of_node = of(N4Layer::Node, node.counters().lines());
+    let of_n4 = of(N4Layer::Sessions, upf.n4.counters().lines());
     N4Status { peers, counters: of_node.chain(of_n4).collect() }
 }
 

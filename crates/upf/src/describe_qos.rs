@@ -2,6 +2,7 @@
 
 use super::{Backend, Upf, describe};
 use api::{Answers, ClassLine, CtlError, Qos, QosReport, ReceiveLine};
+use counters::Count;
 use engine::egress::{ClassCounters, Kind};
 use io::steering::Duty;
 use std::collections::BTreeMap;
@@ -20,7 +21,6 @@ fn report(upf: &mut Upf) -> Result<QosReport, CtlError> {
         for (at, class) in qos.egress.classes().iter().enumerate() {
             let of_workers = reports.iter().filter_map(|report| report.egress.get(number)?.get(at));
             let sum = of_workers.fold(ClassCounters::default(), |sum, counters| sum.plus(*counters));
-            let [green, yellow, red] = sum.dropped.map(|traffic| traffic.packets);
             classes.push(ClassLine {
                 port: port.name.clone(),
                 class: class.name.clone(),
@@ -29,9 +29,9 @@ fn report(upf: &mut Upf) -> Result<QosReport, CtlError> {
                 queued_bytes: sum.queued.bytes,
                 sent_packets: sum.sent.packets,
                 sent_bytes: sum.sent.bytes,
-                dropped_green: green,
-                dropped_yellow: yellow,
-                dropped_red: red,
+                dropped_green: sum.dropped.green.packets,
+                dropped_yellow: sum.dropped.yellow.packets,
+                dropped_red: sum.dropped.red.packets,
             });
         }
     }

@@ -2,8 +2,9 @@
 
 use super::journal::{Journal, Lines, line};
 use super::{Backend, Upf, convert, describe};
-use api::{Answers, CtlError, ErrorCode, FlowCounterLine, FlowCounterList, FlowMarks, Flows, SeidText};
+use api::{Answers, CtlError, ErrorCode, FlowCounterList, FlowMarks, Flows, SeidText};
 use config::FlowLogSection;
+use counters::Count;
 use datapath::command::Command;
 use datapath::export::{FlowRecord, Marks, Policy, Told};
 use n4::WallClock;
@@ -135,21 +136,24 @@ impl Answers<FlowMarks> for Backend {
     }
 }
 
+counters::counters! {
+    /// What became of the flow log's lines.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct FlowLogCounters {
+        /// Lines written to the flow log.
+        pub written: u64 = "log-lines", Counter;
+        /// Lines not written: the disk is full, or too slow.
+        pub lost: u64 = "log-lines-lost", Counter;
+    }
+}
+
 /// What became of flows, and of what was told of them.
 fn counters(upf: &mut Upf) -> Result<FlowCounterList, CtlError> {
-    let counted = describe::counters(upf)?.flows.each();
-    let log = upf.flow_log.as_ref().map(|log| {
-        [
-            ("log-lines", "Lines written to the flow log.", log.written()),
-            ("log-lines-lost", "Lines not written: the disk is full, or too slow.", log.lost()),
-        ]
-    });
-    let line = |(counter, meaning, value): (&str, &str, u64)| FlowCounterLine {
-        counter: counter.into(),
-        meaning: meaning.into(),
-        value,
-    };
-    Ok(FlowCounterList { flows: counted.into_iter().chain(log.into_iter().flatten()).map(line).collect() })
+    let mut lines = describe::counters(upf)?.flows.lines();
+    if let Some(log) = &upf.flow_log {
+        lines.extend(FlowLogCounters { written: log.written(), lost: log.lost() }.lines());
+    }
+    Ok(FlowCounterList { flows: lines.iter().map(convert::counter).collect() })
 }
 
 /// Sets other watermarks.

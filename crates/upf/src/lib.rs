@@ -33,6 +33,7 @@ mod turns;
 
 pub use assemble::{BYTES_PER_FLOW, HELD_SHARE};
 pub use backend::Backend;
+pub use flow_log::FlowLogCounters;
 pub use reload::Reloaded;
 pub use server::{CtlBindError, CtlServer, Responder, Timeouts};
 

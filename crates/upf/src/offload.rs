@@ -1,7 +1,8 @@
 //! Flows in NICs: from the configuration to the workers' policy, and from their reports to what is shown.
 
-use api::{OffloadCounterLine, OffloadFlowLine, OffloadPortLine, OffloadStatus};
+use api::{OffloadFlowLine, OffloadPortLine, OffloadStatus};
 use config::{OffloadMode, OffloadSection};
+use counters::Count;
 use datapath::offload::{EntryReport, Mode, OffloadCounters, Policy};
 use engine::WorkerReport;
 use io::offload::Pattern;
@@ -49,12 +50,8 @@ pub(super) fn describe(reports: &[WorkerReport], ports: &[String]) -> OffloadSta
             lines = report.devices.iter().enumerate().map(line).collect();
         }
     }
-    let counters = counters.each().into_iter();
-    let counters = counters.map(|(counter, meaning, value)| OffloadCounterLine {
-        counter,
-        meaning: meaning.into(),
-        value,
-    });
+    let counters = counters.lines();
+    let counters = counters.iter().map(super::convert::counter);
     OffloadStatus { flows, some, ports: lines, counters: counters.collect() }
 }
 

@@ -471,7 +471,7 @@ fn routes_and_peers_are_read_anew_and_what_is_not_is_named() {
             .unwrap()
             .counters
             .iter()
-            .any(|c| c.counter == "not-allowed" && c.value > 0)
+            .any(|c| c.line.counter == "not-allowed" && c.line.value > 0)
     };
     rig.until("a refusal", |rig| refused(rig));
     assert!(!rig.smf.answers.contains_key(&release), "it is not heard");

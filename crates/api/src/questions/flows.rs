@@ -48,11 +48,11 @@ pub struct Flows {
 
 impl Question for Flows {
     const NAME: &'static str = "flows";
-    const SEE: &'static str = "flows.md#counters";
+    const SEE: &'static str = "counters.md#flows";
     type Answer = FlowCounterList;
 
     fn show(&self, FlowCounterList { flows }: &FlowCounterList) -> Page {
-        Page::text(counters(flows.iter().map(|line| (line.value, &*line.counter, &*line.meaning)), self.all))
+        Page::text(counters(flows.iter(), self.all))
     }
 }
 
@@ -86,16 +86,21 @@ impl Question for FlowMarks {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FlowCounterList {
     /// In the order of the documentation.
-    pub flows: Vec<FlowCounterLine>,
+    pub flows: Vec<CounterLine>,
 }
 
-/// A counter of flows, all workers together.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct FlowCounterLine {
-    /// Its label.
+/// A counter, all workers together.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CounterLine {
+    /// Its name.
     pub counter: String,
+    /// `counter`: it only grows, from 0 when the process started. `gauge`: it goes up and down.
+    pub kind: String,
+    /// What it counts, where its name doesn't say it: `packets`, `bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// What it means.
     pub meaning: String,
-    /// Since the process started.
+    /// How many.
     pub value: u64,
 }

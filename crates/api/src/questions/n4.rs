@@ -1,6 +1,6 @@
 //! N4: `peers` and `n4`, and what SMFs asked for lately.
 
-use super::Question;
+use super::{CounterLine, Question};
 use crate::SeidText;
 use crate::table::{Page, columns};
 use crate::words::{ago, counters};
@@ -127,7 +127,7 @@ impl Question for N4 {
         };
         for (layer, heading) in [(N4Layer::Node, "Messages:"), (N4Layer::Sessions, "Sessions and reports:")] {
             let lines = told.counters.iter().filter(|line| line.layer == layer);
-            let text = counters(lines.map(|line| (line.value, &*line.counter, &*line.meaning)), self.all);
+            let text = counters(lines.map(|line| &line.line), self.all);
             if !text.is_empty() {
                 page.say(format!("\n{heading}\n{text}"));
             }
@@ -177,19 +177,9 @@ pub enum N4Layer {
 pub struct N4CounterLine {
     /// Who counts.
     pub layer: N4Layer,
-    /// Its label.
-    pub counter: String,
-    /// What it means.
-    pub meaning: String,
-    /// Since the process started.
-    pub value: u64,
-}
-
-impl N4CounterLine {
-    /// From what `each` of the counters tells.
-    pub fn new(layer: N4Layer, (label, meaning, value): (&str, &str, u64)) -> Self {
-        Self { layer, counter: label.into(), meaning: meaning.trim().into(), value }
-    }
+    /// What.
+    #[serde(flatten)]
+    pub line: CounterLine,
 }
 
 columns!(N4PeerLine, |peer| {
@@ -329,8 +319,10 @@ mod tests {
             retransmitted: 0,
         };
         let counters = [(N4Layer::Node, "timeouts", 0), (N4Layer::Sessions, "requests-refused", 3)];
-        let counters =
-            counters.map(|(layer, name, value)| N4CounterLine::new(layer, (name, "A meaning.", value)));
+        let counters = counters.map(|(layer, name, value)| {
+            let (counter, meaning) = (name.into(), "A meaning.".into());
+            N4CounterLine { layer, line: CounterLine { counter, meaning, value, ..CounterLine::default() } }
+        });
         let status = N4Status { peers: Vec::new(), counters: counters.into() };
         let both = [false, true].map(|all| N4 { all }.show(&status).to_string()).concat();
         let peers = Peers {}.show(&PeerList { peers: vec![peer] }).to_string();

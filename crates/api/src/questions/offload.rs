@@ -1,6 +1,6 @@
 //! Flows in NICs.
 
-use super::Question;
+use super::{CounterLine, Question};
 use crate::table::{Page, columns};
 use crate::words::counters;
 use schemars::JsonSchema;
@@ -34,8 +34,7 @@ impl Question for Offload {
                 page.say(format!("{some} of {all} flows are shown.\n"));
             }
         }
-        let lines = told.counters.iter().map(|line| (line.value, &*line.counter, &*line.meaning));
-        page.say(format!("\n{}", counters(lines, self.all)));
+        page.say(format!("\n{}", counters(told.counters.iter(), self.all)));
         page
     }
 }
@@ -50,7 +49,7 @@ pub struct OffloadStatus {
     /// In the order of the configuration; empty if nothing is to be offloaded.
     pub ports: Vec<OffloadPortLine>,
     /// All workers together, in the order of the documentation.
-    pub counters: Vec<OffloadCounterLine>,
+    pub counters: Vec<CounterLine>,
 }
 
 /// A flow in a NIC.
@@ -79,17 +78,6 @@ pub struct OffloadPortLine {
     pub entries: Option<u32>,
     /// What its rules may contain; empty: it takes none.
     pub features: Vec<String>,
-}
-
-/// A counter of flows in NICs, all workers together.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct OffloadCounterLine {
-    /// Its label.
-    pub counter: String,
-    /// What it means.
-    pub meaning: String,
-    /// Since the process started.
-    pub value: u64,
 }
 
 columns!(OffloadPortLine, |port| {

@@ -153,39 +153,28 @@ pub enum Order {
     },
 }
 
-/// What a mirror did, by [`Mirror::number`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MirrorCounters {
-    /// Copies, and the octets of the UEs' packets in them.
-    pub copied: Traffic,
-    /// Packets that matched and were passed over by sampling.
-    pub sampled_out: u64,
-    /// Copies that are shorter than their packet, because of [`Mirror::truncate`] or the way's MTU.
-    pub truncated: u64,
-    /// Copies that were not made because the pool had no frame.
-    pub no_buffer: u64,
-    /// Copies that were not made because there is no way to the target, or no room for a single octet in its MTU.
-    pub no_route: u64,
-    /// Copies that were not made because the reader of the capture doesn't keep up, or is gone.
-    pub backlog: u64,
+counters::counters! {
+    /// What a mirror did, by [`Mirror::number`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct MirrorCounters {
+        /// Copies, and the octets of the UEs' packets in them.
+        pub copied: Traffic = "copied";
+        /// Packets that matched and were passed over by sampling.
+        pub sampled_out: u64 = "sampled-out", Counter of Packets;
+        /// Copies that are shorter than their packet, because that was asked for or because of the way's MTU.
+        pub truncated: u64 = "truncated", Counter of Packets;
+        /// Copies that were not made because the pool had no frame.
+        pub no_buffer: u64 = "no-buffer", Counter of Packets;
+        /// Copies that were not made because there is no way to the target, or no room for a single octet in its MTU.
+        pub no_route: u64 = "no-route", Counter of Packets;
+        /// Copies that were not made because the reader of the capture doesn't keep up, or is gone.
+        pub backlog: u64 = "backlog", Counter of Packets;
+    }
 }
 
 impl MirrorCounters {
     /// Copies that were not made.
     pub const fn lost(&self) -> u64 {
         self.no_buffer + self.no_route + self.backlog
-    }
-
-    /// The sum of both.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            copied: self.copied.plus(other.copied),
-            sampled_out: self.sampled_out + other.sampled_out,
-            truncated: self.truncated + other.truncated,
-            no_buffer: self.no_buffer + other.no_buffer,
-            no_route: self.no_route + other.no_route,
-            backlog: self.backlog + other.backlog,
-        }
     }
 }

@@ -87,31 +87,28 @@ pub enum Told {
     },
 }
 
-/// What happened in one pool, in one worker's shards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolCounters {
-    /// Mappings made.
-    pub mappings_made: u64,
-    /// Mappings that ended.
-    pub mappings_ended: u64,
-    /// Blocks given to UEs.
-    pub blocks_taken: u64,
-    /// Blocks returned.
-    pub blocks_returned: u64,
+counters::counters! {
+    /// What happened in one pool, in one worker's shards.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct PoolCounters {
+        /// Mappings made.
+        pub mappings_made: u64 = "mappings-made", Counter;
+        /// Mappings that ended.
+        pub mappings_ended: u64 = "mappings-ended", Counter;
+        /// Blocks given to UEs.
+        pub blocks_taken: u64 = "blocks-taken", Counter;
+        /// Blocks returned.
+        pub blocks_returned: u64 = "blocks-returned", Counter;
+    }
+    also {
+        /// Mappings now.
+        mappings = "mappings", Gauge;
+        /// Blocks that UEs have now.
+        blocks = "blocks", Gauge;
+    }
 }
 
 impl PoolCounters {
-    /// The sum of both.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            mappings_made: self.mappings_made + other.mappings_made,
-            mappings_ended: self.mappings_ended + other.mappings_ended,
-            blocks_taken: self.blocks_taken + other.blocks_taken,
-            blocks_returned: self.blocks_returned + other.blocks_returned,
-        }
-    }
-
     /// Mappings now, of all workers together.
     pub const fn mappings(&self) -> u64 {
         self.mappings_made.saturating_sub(self.mappings_ended)

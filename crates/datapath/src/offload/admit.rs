@@ -41,7 +41,7 @@ impl Offload {
         let plan = match self.eligible(datapath, &sighting, bytes) {
             Ok(plan) => plan,
             Err(reason) => {
-                self.counters.ineligible[reason as usize] += 1;
+                self.counters.ineligible.add(reason, 1);
                 self.rest(now, name);
                 return;
             }
@@ -58,7 +58,7 @@ impl Offload {
             // It comes again in the next window, if it's still worth it.
             Proposal::Later => None,
             Proposal::Stays => {
-                self.counters.ineligible[Ineligible::Metered as usize] += 1;
+                self.counters.ineligible.add(Ineligible::Metered, 1);
                 self.rest(now, name);
                 None
             }
@@ -81,7 +81,7 @@ impl Offload {
                 self.counters.inserted += 1;
             }
             Some(Err(refused)) => {
-                self.counters.refused[refused.index()] += 1;
+                self.counters.refused.add(refused.why(), 1);
                 let busy = refused == Refused::Busy;
                 if let Some(device) = self.devices.get_mut(sighting.port as usize)
                     && busy

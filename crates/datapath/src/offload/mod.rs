@@ -562,7 +562,7 @@ impl Offload {
         let taken = device.offload.remove(handle).and_then(|counts| {
             self.account(now, datapath, index, (counts, true), out);
             self.leave(index);
-            self.counters.taken_back[reason as usize] += 1;
+            self.counters.taken_back.add(reason, 1);
             measured.map_or(Ok(()), |of| self.read_aggregate(now, datapath, &of, out))
         });
         if let Err(failure) = &taken {
@@ -638,7 +638,7 @@ impl Offload {
                 self.counters.lost += 1;
             }
             self.leave(index as u32);
-            self.counters.taken_back[TakenBack::Failure as usize] += 1;
+            self.counters.taken_back.add(TakenBack::Failure, 1);
         }
         self.lose_aggregates(now, datapath, port, out);
         self.shares.withhold(port);

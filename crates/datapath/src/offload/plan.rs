@@ -26,46 +26,14 @@ use session::usage::Usage;
 use std::sync::Arc;
 use tables::Nanos;
 
-/// Why a flow stays in software.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-pub enum Ineligible {
-    /// Its record can't be found any more.
-    Gone,
-    /// Its packets are judged one by one.
-    Complex,
-    /// Its rate is limited in a way that a device can't have a share of.
-    Metered,
-    /// It isn't routed to a neighbour that is known.
-    NoWay,
-    /// A volume threshold or quota is too near.
-    Credit,
-}
-
-impl Ineligible {
-    /// All reasons, in order.
-    pub const ALL: [Self; 5] = [Self::Gone, Self::Complex, Self::Metered, Self::NoWay, Self::Credit];
-
-    /// What it means.
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Gone => "Heavy, but over before their turn came.",
-            Self::Complex => "Heavy, but their packets are judged one by one.",
-            Self::Metered => "Heavy, but limited by a rate that a NIC can't have a share of.",
-            Self::NoWay => "Heavy, but not routed to a neighbour that is known.",
-            Self::Credit => "Heavy, but too near to a volume threshold or quota.",
-        }
-    }
-
-    /// Its name, for counters.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Complex => "complex",
-            Self::Metered => "metered",
-            Self::NoWay => "no-way",
-            Self::Credit => "credit",
-        }
+counters::labels! {
+    /// Why no rule was made for a flow.
+    pub enum Ineligible: "reason" {
+        Gone = "gone", "Heavy, but over before their turn came.";
+        Complex = "complex", "Heavy, but their packets are judged one by one.";
+        Metered = "metered", "Heavy, but limited by a rate that a NIC can't have a share of.";
+        NoWay = "no-way", "Heavy, but not routed to a neighbour that is known.";
+        Credit = "credit", "Heavy, but too near to a volume threshold or quota.";
     }
 }
 

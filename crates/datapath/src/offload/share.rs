@@ -543,7 +543,7 @@ impl Offload {
                 if self.devices.get(port as usize).is_none_or(|device| device.failed) {
                     self.give_back(now, datapath, place, at);
                 } else if let Err(refused) = self.promote(now, datapath, place, at) {
-                    self.counters.refused[refused.index()] += 1;
+                    self.counters.refused.add(refused.why(), 1);
                 }
                 return;
             }

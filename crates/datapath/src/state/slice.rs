@@ -4,6 +4,7 @@
 //! counters are each worker's own, and whoever shows them adds them up. To a rule the slice is one more meter.
 
 use crate::counters::Traffic;
+use counters::Count;
 use std::sync::Arc;
 use tables::{Colour, Lease, Nanos, SharedMarker};
 
@@ -19,26 +20,16 @@ pub struct Slice {
     pub downlink: Option<Arc<SharedMarker>>,
 }
 
-/// What a slice's packets came to, in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SliceTraffic {
-    /// Forwarded, within what is guaranteed.
-    pub green: Traffic,
-    /// Forwarded beyond that.
-    pub yellow: Traffic,
-    /// Dropped beyond the maximum.
-    pub red: Traffic,
-}
-
-impl SliceTraffic {
-    /// The sum of both.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            green: self.green.plus(other.green),
-            yellow: self.yellow.plus(other.yellow),
-            red: self.red.plus(other.red),
-        }
+counters::counters! {
+    /// What a slice's packets came to, in one direction.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SliceTraffic {
+        /// Forwarded, within what is guaranteed.
+        pub green: Traffic = "green";
+        /// Forwarded beyond that.
+        pub yellow: Traffic = "yellow";
+        /// Dropped beyond the maximum.
+        pub red: Traffic = "red";
     }
 }
 
@@ -64,7 +55,7 @@ impl Share {
     }
 
     /// Counts packets that a device has forwarded.
-    pub const fn count(&mut self, traffic: Traffic) {
+    pub fn count(&mut self, traffic: Traffic) {
         self.traffic.green = self.traffic.green.plus(traffic);
     }
 

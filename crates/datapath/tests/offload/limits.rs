@@ -285,7 +285,7 @@ fn a_device_without_meters_has_no_share() {
     let none = FlowTableConfig { meters: 0, ..FlowTableConfig::default() };
     let features: Features = MemSwitch::features().without(Feature::Meter);
     let cannot = FlowTableConfig { features, ..FlowTableConfig::default() };
-    for (table, refusal) in [(none, 1), (cannot, 0)] {
+    for (table, refusal) in [(none, WhyRefused::Full), (cannot, WhyRefused::Unsupported)] {
         let mut hard = one_session(&limited(40 * MBIT), &table);
         let mut soft = Side::new(None, eager());
         soft.install(&rules(1, &limited(40 * MBIT)));
@@ -298,7 +298,7 @@ fn a_device_without_meters_has_no_share() {
             assert_eq!(hard.collect(), soft.collect());
         }
         assert!(hard.switch.is_empty());
-        assert!(hard.report().counters.refused[refusal] > 0, "{:?}", hard.report().counters);
+        assert!(hard.report().counters.refused.get(refusal) > 0, "{:?}", hard.report().counters);
     }
 }
 
@@ -334,7 +334,9 @@ fn a_second_counter_measures_what_came() {
     let features = MemSwitch::features().without(Feature::SharedCount);
     let mut world = World::new(3, &kind, &FlowTableConfig { features, ..FlowTableConfig::default() });
     world.run(150, 50);
-    assert!(world.side.switch.is_empty() && world.side.report().counters.refused[0] > 0);
+    assert!(
+        world.side.switch.is_empty() && world.side.report().counters.refused.get(WhyRefused::Unsupported) > 0
+    );
 }
 
 /// The counter and the meter that a rule draws on may go with the rule that makes room for it.
@@ -360,8 +362,12 @@ fn a_heavier_flow_of_the_same_rules_takes_the_last_ones_place() {
     let report = side.report();
     assert_eq!(report.some.iter().map(|entry| entry.pattern.ports.unwrap().0).collect::<Vec<_>>(), [2]);
     assert_eq!((side.taken_back(TakenBack::Lighter), side.switch.counters()), (1, 1));
-    let [unsupported, _, _, exists, device] = report.counters.refused;
-    assert_eq!((unsupported, exists, device), (0, 0, 0), "asked once more, with what is there");
+    let asked = [WhyRefused::Unsupported, WhyRefused::Exists, WhyRefused::Device];
+    assert_eq!(
+        asked.map(|why| report.counters.refused.get(why)),
+        [0; 3],
+        "asked once more, with what is there"
+    );
     side.apply(Command::Remove { token: Token(3), session: place(1) });
     let counted: u64 = side
         .reported()

@@ -231,7 +231,7 @@ impl Side {
     }
 
     pub(super) fn taken_back(&self, reason: TakenBack) -> u64 {
-        self.report().counters.taken_back[reason as usize]
+        self.report().counters.taken_back.get(reason)
     }
 }
 

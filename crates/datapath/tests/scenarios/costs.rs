@@ -17,7 +17,7 @@ fn stages_are_counted_while_somebody_asks_and_no_longer() {
     worker.process(1, &[flow(1), flow(1), flow(2)]);
     let counted = worker.datapath.stage_costs();
     assert_eq!((counted.packets, counted.bursts), (3, 1));
-    for (stage, ticks) in Stage::ALL.into_iter().zip(counted.ticks) {
+    for (stage, ticks) in counted.ticks.iter() {
         // There is no NAT, and nobody's source is checked.
         let passed = [Stage::Parse, Stage::Locate, Stage::LookCloser, Stage::Serve, Stage::Judge];
         assert_eq!(ticks > 0, passed.contains(&stage), "{stage:?}: {ticks}");

@@ -27,8 +27,10 @@ pub mod plan;
 
 pub use plan::{Class, ClassError, Kind, MAX_CLASSES, Plan};
 
+use counters::Count;
 use datapath::Traffic;
 use io::{Frame, TxQueue};
+use packet::DropPrecedence;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -40,26 +42,44 @@ const AHEAD: i64 = 32 * QUANTUM as i64;
 const FIRST_BATCH: usize = 4;
 const GREATEST_BATCH: usize = 32;
 
-/// What a class has done on one port since start; frames that never waited are not in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClassCounters {
-    /// Waiting now.
-    pub queued: Traffic,
-    /// Sent after they waited.
-    pub sent: Traffic,
-    /// Not taken into the queue, or given up at the end, by [`packet::DropPrecedence`].
-    pub dropped: [Traffic; 3],
+counters::counters! {
+    /// What a class has done on one port since start; frames that never waited are not in it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ClassCounters {
+        /// Frames waiting now.
+        pub queued: Traffic = "queued", Gauge;
+        /// Frames sent after they waited.
+        pub sent: Traffic = "sent";
+        /// Frames not taken into the queue, or given up at the end.
+        pub dropped: ByPrecedence = "dropped";
+    }
 }
 
-impl ClassCounters {
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let mut dropped = self.dropped;
-        for (mine, theirs) in dropped.iter_mut().zip(other.dropped) {
-            *mine = mine.plus(theirs);
+counters::counters! {
+    /// Frames by [`DropPrecedence`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ByPrecedence {
+        /// Those to be dropped last.
+        pub green: Traffic = "green";
+        /// Those in between.
+        pub yellow: Traffic = "yellow";
+        /// Those to be dropped first.
+        pub red: Traffic = "red";
+    }
+}
+
+impl ByPrecedence {
+    const fn of(&mut self, precedence: DropPrecedence) -> &mut Traffic {
+        match precedence {
+            DropPrecedence::Green => &mut self.green,
+            DropPrecedence::Yellow => &mut self.yellow,
+            DropPrecedence::Red => &mut self.red,
         }
-        Self { queued: self.queued.plus(other.queued), sent: self.sent.plus(other.sent), dropped }
+    }
+
+    /// All of them.
+    pub fn sum(self) -> Traffic {
+        self.green.plus(self.yellow).plus(self.red)
     }
 }
 
@@ -170,9 +190,7 @@ impl<F: Frame> Scheduler<F> {
                 self.waiting += 1;
             } else {
                 dropped += 1;
-                if let Some(dropped) = counters.dropped.get_mut(precedence as usize) {
-                    dropped.add(length);
-                }
+                counters.dropped.of(precedence).add(length);
             }
         }
         dropped
@@ -208,9 +226,7 @@ impl<F: Frame> Scheduler<F> {
         for queue in &mut self.queues {
             for frame in queue.frames.drain(..) {
                 let (_, precedence) = self.plan.classify(frame.bytes());
-                if let Some(dropped) = queue.counters.dropped.get_mut(precedence as usize) {
-                    dropped.add(frame.len());
-                }
+                queue.counters.dropped.of(precedence).add(frame.len());
             }
             queue.counters.queued = Traffic::default();
         }

@@ -193,12 +193,13 @@ fn queues_fill_by_precedence_and_are_bounded_in_packets_and_bytes() {
     let counters: Vec<_> = scheduler.counters().collect();
     let traffic = |packets, length| Traffic { packets, bytes: packets * length };
     assert_eq!(counters[0].queued, traffic(100, 100));
-    assert_eq!(counters[0].dropped, [traffic(5, 100), traffic(35, 100), traffic(11, 100)]);
-    assert_eq!((counters[1].queued, counters[1].dropped[0]), (traffic(3, 300), traffic(7, 300)));
+    let (green, yellow, red) = (traffic(5, 100), traffic(35, 100), traffic(11, 100));
+    assert_eq!(counters[0].dropped, ByPrecedence { green, yellow, red });
+    assert_eq!((counters[1].queued, counters[1].dropped.green), (traffic(3, 300), traffic(7, 300)));
     assert_eq!(scheduler.waiting(), 103);
     assert_eq!((scheduler.clear(), scheduler.waiting()), (103, 0));
     let counters = scheduler.counters().next().unwrap();
-    assert_eq!((counters.queued, counters.dropped[0].packets), (Traffic::default(), 30));
+    assert_eq!((counters.queued, counters.dropped.green.packets), (Traffic::default(), 30));
 }
 
 /// The same rules in the plainest words, a frame at a time.
@@ -376,7 +377,7 @@ proptest! {
                 sums = sums.plus(counters);
             }
             prop_assert_eq!(sums.sent.packets, sent);
-            prop_assert_eq!(sums.dropped.iter().map(|traffic| traffic.packets).sum::<u64>(), lost);
+            prop_assert_eq!(sums.dropped.sum().packets, lost);
             prop_assert_eq!(sums.queued.packets, scheduler.waiting() as u64);
         }
     }

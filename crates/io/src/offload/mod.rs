@@ -85,18 +85,26 @@ pub enum Refused {
     Device(String),
 }
 
-impl Refused {
-    /// Names of the reasons, for counters.
-    pub const LABELS: [&'static str; 5] = ["unsupported", "full", "busy", "exists", "device"];
+counters::labels! {
+    /// The kinds of [`Refused`], for counters.
+    pub enum WhyRefused: "reason" {
+        Unsupported = "unsupported", "Refused because the NIC can't do that.";
+        Full = "full", "Refused because the NIC's flow table was full.";
+        Busy = "busy", "Refused because the NIC took no more flows for the moment.";
+        Exists = "exists", "Refused because the NIC had a rule for these packets.";
+        Device = "device", "Refused for another reason.";
+    }
+}
 
-    /// Which of [`Refused::LABELS`] this is.
-    pub const fn index(&self) -> usize {
+impl Refused {
+    /// Its kind.
+    pub const fn why(&self) -> WhyRefused {
         match self {
-            Self::Unsupported(_) => 0,
-            Self::Full => 1,
-            Self::Busy => 2,
-            Self::Exists => 3,
-            Self::Device(_) => 4,
+            Self::Unsupported(_) => WhyRefused::Unsupported,
+            Self::Full => WhyRefused::Full,
+            Self::Busy => WhyRefused::Busy,
+            Self::Exists => WhyRefused::Exists,
+            Self::Device(_) => WhyRefused::Device,
         }
     }
 }

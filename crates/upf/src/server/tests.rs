@@ -52,7 +52,10 @@ impl Responder for Fake {
                     sessions: 5,
                     outstanding: 2,
                 }];
-                let counters = vec![N4CounterLine::new(N4Layer::Node, ("timeouts", " Given up.", 7))];
+                let counters = vec![N4CounterLine {
+                    layer: N4Layer::Node,
+                    line: CounterLine { counter: "timeouts".into(), value: 7, ..CounterLine::default() },
+                }];
                 Told::new::<N4>(&N4Status { peers, counters })
             }
             Request::N4Log(N4Log { refused: true, limit: 1, .. }) => {
