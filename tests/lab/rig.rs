@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Two labs at once would measure each other.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -111,6 +112,16 @@ impl Lab {
         let answer = self.ctl("drops");
         let lines = answer["drops"].as_array().unwrap();
         lines.iter().find(|line| line["reason"] == reason).map_or(0, |line| line["packets"].as_u64().unwrap())
+    }
+
+    /// Waits until so many packets were dropped for this reason: the drop is counted when the packet is through, and seen when its
+    /// worker has published.
+    pub fn awaits_drops(&self, reason: &str, packets: u64) {
+        let until = Instant::now() + Duration::from_mins(1);
+        while self.drops(reason) < packets {
+            assert!(Instant::now() < until, "{packets} {reason} were awaited\n{}", self.drops_text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Packets that the kernel dropped so far on their way to Millrace, to the gNB and to programs: queues of interfaces (the TUN

@@ -164,7 +164,8 @@ pub fn run(
 
     done.store(true, Ordering::Relaxed);
     let mut smf = serving.join().map_err(|_| DemoError::SmfDied)??;
-    let drops = rig.backend.answer(Drops {}).unwrap_or_default().drops;
+    // When all that was counted is published.
+    let drops = rig.backend.reports().and_then(|_| rig.backend.answer(Drops {})).unwrap_or_default().drops;
     let standing = smf.established().len() as u64;
     let deletion = if interrupted {
         None

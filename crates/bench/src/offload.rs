@@ -320,11 +320,11 @@ impl World {
         let (Subscriber { ue, .. }, port) = self.heaviest;
         let ue = Some(IpAddr::from(ue));
         report.some.iter().any(|entry| {
-            let pattern = &entry.pattern;
+            let flow = &entry.flow;
             if self.uplink {
-                pattern.source == ue && pattern.ports.is_some_and(|(own, _)| own == port)
+                flow.source == ue && flow.ports.is_some_and(|(own, _)| own == port)
             } else {
-                pattern.destination == ue
+                flow.destination == ue
             }
         })
     }

@@ -1,5 +1,7 @@
 //! Values as numbers one after the other: how they are passed to other threads.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 /// What can be written as words of 64 bits, and read again.
 pub trait Words: Sized {
     /// Appends it.
@@ -64,6 +66,27 @@ impl Words for bool {
             1 => Some(true),
             _ => None,
         }
+    }
+}
+
+impl Words for IpAddr {
+    fn put(&self, to: &mut Vec<u64>) {
+        let bits = match self {
+            Self::V4(address) => u128::from(address.to_bits()),
+            Self::V6(address) => address.to_bits(),
+        };
+        self.is_ipv6().put(to);
+        to.extend([(bits >> 64) as u64, bits as u64]);
+    }
+
+    fn take(from: &mut &[u64]) -> Option<Self> {
+        let (is_v6, high, low) = (bool::take(from)?, u64::take(from)?, u64::take(from)?);
+        let bits = u128::from(high) << 64 | u128::from(low);
+        Some(if is_v6 {
+            Ipv6Addr::from_bits(bits).into()
+        } else {
+            Ipv4Addr::from_bits(u32::try_from(bits).ok()?).into()
+        })
     }
 }
 

@@ -207,7 +207,7 @@ fn a_full_device_keeps_the_heaviest() {
     assert!(side.report().counters.refused.get(WhyRefused::Full) > 0, "{:?}", side.report().counters);
     round(&mut side, 10);
     assert_eq!(side.taken_back(TakenBack::Lighter), 1);
-    let ports: Vec<_> = side.report().some.iter().map(|entry| entry.pattern.ports.unwrap().0).collect();
+    let ports: Vec<_> = side.report().some.iter().map(|entry| entry.flow.ports.unwrap().0).collect();
     assert!(ports.contains(&3) && ports.len() == 2, "{ports:?}");
 }
 
@@ -340,7 +340,7 @@ fn who_takes_a_place_is_marked_as_himself() {
         for _ in 0..50 {
             for (port, times) in [(1, first), (2, second)] {
                 // Once it is steered, it comes here.
-                let here = side.report().some.iter().any(|entry| entry.pattern.ports.unwrap().0 == port);
+                let here = side.report().some.iter().any(|entry| entry.flow.ports.unwrap().0 == port);
                 for _ in 0..times {
                     if here { side.send(0, &[flow(port)]) } else { side.take_over(&flow(port)) }
                 }
@@ -349,9 +349,8 @@ fn who_takes_a_place_is_marked_as_himself() {
             side.collect();
         }
     };
-    let steered = |side: &Side| {
-        side.report().some.iter().map(|entry| entry.pattern.ports.unwrap().0).collect::<Vec<_>>()
-    };
+    let steered =
+        |side: &Side| side.report().some.iter().map(|entry| entry.flow.ports.unwrap().0).collect::<Vec<_>>();
     round(&mut side, 4, 0);
     assert_eq!(steered(&side), [1]);
     round(&mut side, 4, 2);

@@ -9,9 +9,10 @@ use crate::moves::{Director, Move, MoveCounters};
 use crate::owners::Owners;
 use crate::placement::{InvalidWorkerCount, ShardMap};
 use crate::plan::scaler::ScalerError;
+use crate::published::Published;
 use crate::regulate::{Regulator, Scaling};
-use crate::report::{Dial, Gauge, WorkerReport};
-use crate::seed::{Seed, deal_queues};
+use crate::report::{Dial, Gauge, Snapshots, WorkerReport};
+use crate::seed::{Seed, Started, deal_queues};
 use crate::supplier::Neighbourhood;
 use crate::waker::{Roster, Waker};
 use crate::worker::{Answer, Order};
@@ -157,6 +158,7 @@ struct Seat {
     last: Option<WorkerReport>,
     dial: Dial,
     loads: ShardLoads,
+    published: Published,
     /// The last fence that it passed.
     passed: u64,
 }
@@ -222,9 +224,8 @@ pub struct Engine {
     seats: Vec<Seat>,
     waker: Arc<Waker>,
     roster: Roster,
-    /// Events met while waiting for reports.
-    early: VecDeque<(usize, Event)>,
     last_fence: u64,
+    last_publish: u64,
     answer_within: Duration,
     /// A worker that died and that no other can follow.
     lost: Option<usize>,
@@ -261,10 +262,10 @@ impl Engine {
             seats: Vec::with_capacity(workers),
             waker: Arc::new(Waker::new()?),
             roster: roster.clone(),
-            early: VecDeque::new(),
             director: Director::new(2 * config.patience),
             regulator: Regulator::new(&config.scaling, most)?,
             last_fence: 0,
+            last_publish: 0,
             answer_within: config.answer_within,
             lost: None,
             clock,
@@ -305,7 +306,7 @@ impl Engine {
                 mesh: meshes.next().unwrap_or_default(),
                 estates: estates.clone(),
             };
-            let (thread, loads) = seed.start()?;
+            let Started { thread, loads, published } = seed.start()?;
             engine.seats.push(Seat {
                 orders,
                 answers,
@@ -315,6 +316,7 @@ impl Engine {
                 last: None,
                 dial: roster.dial(number),
                 loads,
+                published,
                 passed: 0,
             });
         }
@@ -339,11 +341,10 @@ impl Engine {
     /// Announces that control is going to block on [`Engine::waker`]; false if it must not, since there are events already.
     pub fn about_to_sleep(&self) -> bool {
         self.waker.announce_sleep();
-        self.early.is_empty()
-            && self.seats.iter().all(|seat| {
-                // What is held up is so until a worker answers, which wakes control.
-                seat.answers.is_empty() && (seat.waiting.is_empty() || seat.is_held_up())
-            })
+        self.seats.iter().all(|seat| {
+            // What is held up is so until a worker answers, which wakes control.
+            seat.answers.is_empty() && (seat.waiting.is_empty() || seat.is_held_up())
+        })
     }
 
     /// Sends a command to the owner of the shard. Never blocks: what finds no room waits here, in order. Whoever posts bounds how much
@@ -522,9 +523,6 @@ impl Engine {
 
     /// Takes all events that have arrived.
     pub fn drain(&mut self, mut take: impl FnMut(usize, Event)) {
-        for (worker, event) in self.early.drain(..) {
-            take(worker, event);
-        }
         let mut died = Vec::new();
         for (worker, seat) in self.seats.iter_mut().enumerate() {
             while let Ok(answer) = seat.answers.pop() {
@@ -533,8 +531,6 @@ impl Engine {
                     Answer::Fence(number) => seat.passed = number,
                     Answer::Moved(moved) => self.director.moved(moved),
                     Answer::Died => died.push(worker),
-                    // Came too late for [`Engine::reports`].
-                    Answer::Report(_) => {}
                 }
             }
             // It ended without a word: the panic came while it packed what it had. Abandoned first: after that nothing is said any more.
@@ -554,51 +550,39 @@ impl Engine {
         self.direct();
     }
 
-    /// Every worker's counters, now. Waits for the answers; events that arrive meanwhile are kept for [`Engine::drain`].
+    /// Every worker's counters, as published, for any thread.
+    pub fn snapshots(&self) -> Snapshots {
+        let of_seat = |seat: &Seat| (seat.published.clone(), seat.dial.clone());
+        Snapshots::new(self.seats.iter().map(of_seat))
+    }
+
+    /// Every worker's counters, after all orders so far: they are told to publish, and this thread waits until they have. For tests,
+    /// benchmarks and whoever has nothing else to do; all others read [`Engine::snapshots`].
     ///
-    /// Errors: a worker is dead, or did not answer [in time](EngineConfig::answer_within).
+    /// Errors: a worker is dead and left nothing, or did not answer [in time](EngineConfig::answer_within).
     pub fn reports(&mut self) -> Result<Vec<WorkerReport>, EngineError> {
+        self.last_publish += 1;
+        let number = self.last_publish;
         for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
-            // A report doesn't wait for a move.
+            // This doesn't wait for a move.
             let moves = seat.waiting.iter().position(|order| matches!(order, Order::Take(_)));
-            seat.waiting.insert(moves.unwrap_or(seat.waiting.len()), Order::Report);
+            seat.waiting.insert(moves.unwrap_or(seat.waiting.len()), Order::Publish(number));
             seat.push_waiting();
         }
         let deadline = Instant::now() + self.answer_within;
-        let mut reports = Vec::with_capacity(self.seats.len());
-        let mut died = Vec::new();
         for (worker, seat) in self.seats.iter_mut().enumerate() {
-            loop {
-                if let Some(last) = &seat.last {
-                    reports.push(last.clone());
-                    break;
+            while seat.dial.answered() < number {
+                if seat.thread.as_ref().is_none_or(JoinHandle::is_finished) && seat.dial.answered() < number {
+                    return Err(EngineError::WorkerDead(worker));
                 }
-                match seat.answers.pop() {
-                    Ok(Answer::Report(report)) => {
-                        reports.push(*report);
-                        break;
-                    }
-                    Ok(Answer::Event(event)) => self.early.push_back((worker, event)),
-                    Ok(Answer::Fence(number)) => seat.passed = number,
-                    Ok(Answer::Moved(moved)) => self.director.moved(moved),
-                    Ok(Answer::Died) => {
-                        died.push(worker);
-                        reports.extend(seat.end());
-                        break;
-                    }
-                    Err(_) if seat.answers.is_abandoned() => return Err(EngineError::WorkerDead(worker)),
-                    Err(_) if Instant::now() > deadline => return Err(EngineError::NoAnswer(worker)),
-                    Err(_) => {
-                        seat.push_waiting();
-                        std::thread::yield_now();
-                    }
+                if Instant::now() > deadline {
+                    return Err(EngineError::NoAnswer(worker));
                 }
+                seat.push_waiting();
+                std::thread::yield_now();
             }
         }
-        for worker in died {
-            self.bury(worker);
-        }
-        Ok(reports)
+        Ok(self.snapshots().read())
     }
 
     /// Stops the workers and returns their final counters.
@@ -610,9 +594,6 @@ impl Engine {
 
     /// The same, and hands over what workers tell meanwhile, to the last event.
     pub fn stop_with(mut self, mut take: impl FnMut(usize, Event)) -> Result<Vec<WorkerReport>, EngineError> {
-        for (worker, event) in self.early.drain(..) {
-            take(worker, event);
-        }
         let mut empty = |worker: usize, seat: &mut Seat| {
             while let Ok(answer) = seat.answers.pop() {
                 if let Answer::Event(event) = answer {

@@ -21,6 +21,8 @@
 //!   inherit from one that died (`estate.rs`). Who owns which shard is a table that is read for packets that are handed off (`owners.rs`).
 //! - **Regulation** (`regulate.rs`) reads how busy workers and shards are, asks [`plan`] what to do, and wants shards moved;
 //!   [`watchdog`] tells of workers that stand still, [`topology`] which cores they should have.
+//! - **Workers publish their counters** (`published.rs`) ten times a second and before they fall asleep; any thread reads what was
+//!   published last ([`Snapshots`]), and none asks a worker.
 //! - **Control sleeps in `poll(2)`** on its sockets and on the engine's [`waker::Waker`]; a worker writes to that only if
 //!   control said that it is going to sleep.
 //!
@@ -59,6 +61,7 @@ mod model;
 mod moves;
 mod overdue;
 mod owners;
+mod published;
 mod records;
 mod regulate;
 mod relocate;
@@ -72,6 +75,7 @@ pub use control::{Engine, EngineConfig, EngineError, Fence, MoveError, OnThreadS
 pub use idle::IdlePolicy;
 pub use model::{Model, Sender};
 pub use moves::MoveCounters;
+pub use published::{Published, Publisher};
 pub use regulate::{Change, Scaling};
-pub use report::{Gauge, Load, PortLoad, SteeredLoad, WorkerReport};
+pub use report::{Gauge, Load, PortLoad, Snapshots, SteeredLoad, WorkerReport};
 pub use supplier::Supplier;

@@ -1,17 +1,24 @@
-//! What a worker tells of itself: on request, all its counters; at any time, how busy it is.
+//! What a worker tells of itself: all its counters, published now and then, and how busy it is.
 
 use crate::egress::ClassCounters;
+use crate::published::Published;
+use counters::Words;
 use datapath::offload::OffloadReport;
 use datapath::{Counters, SliceTraffic, StageCosts};
 use io::steering::Duty;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tables::Nanos;
 
 /// A worker's counters at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerReport {
     /// The worker's number.
     pub worker: usize,
+    /// The moment.
+    pub at: Nanos,
+    /// It has ended, and this is its last.
+    pub ended: bool,
     /// The core it is pinned to.
     pub core: Option<usize>,
     /// What happened to packets.
@@ -38,6 +45,24 @@ pub struct WorkerReport {
     pub steered: Vec<SteeredLoad>,
 }
 
+counters::words!(WorkerReport {
+    worker,
+    at,
+    ended,
+    core,
+    counters,
+    held_limit,
+    shards,
+    sessions,
+    load,
+    stages,
+    ports,
+    offload,
+    slices,
+    egress,
+    steered,
+});
+
 impl WorkerReport {
     /// Packets received from ports on another NUMA node: each crossed between nodes.
     pub fn remote_packets(&self) -> u64 {
@@ -56,6 +81,8 @@ pub struct SteeredLoad {
     pub packets: u64,
 }
 
+counters::words!(SteeredLoad { port, duty, packets });
+
 /// What the packets of one port cost a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortLoad {
@@ -66,6 +93,8 @@ pub struct PortLoad {
     /// The port is on another NUMA node than the worker ([`crate::EngineConfig::far`]).
     pub far: bool,
 }
+
+counters::words!(PortLoad { packets, nanos, far });
 
 counters::counters! {
     /// How a worker's time went, since it started.
@@ -118,6 +147,7 @@ struct Needles {
     ring: AtomicU32,
     heartbeat: AtomicU64,
     asleep: AtomicBool,
+    answered: AtomicU64,
 }
 
 impl Dial {
@@ -132,6 +162,15 @@ impl Dial {
     /// into a ring isn't missed.
     pub fn set_asleep(&self, asleep: bool) {
         self.0.asleep.store(asleep, Ordering::SeqCst);
+    }
+
+    /// What was published last is later than all orders before the one of this number to publish.
+    pub fn set_answered(&self, number: u64) {
+        self.0.answered.store(number, Ordering::Release);
+    }
+
+    pub fn answered(&self) -> u64 {
+        self.0.answered.load(Ordering::Acquire)
     }
 
     pub fn is_asleep(&self) -> bool {
@@ -149,9 +188,69 @@ impl Dial {
     }
 }
 
+/// What each worker has published last, for any thread. To read it takes nothing from the workers and waits for none; what a worker
+/// published before it died or ended stays.
+#[derive(Clone, Debug)]
+pub struct Snapshots {
+    workers: Arc<[(Published, Dial)]>,
+}
+
+impl Snapshots {
+    pub(crate) fn new(workers: impl Iterator<Item = (Published, Dial)>) -> Self {
+        Self { workers: workers.collect() }
+    }
+
+    /// All workers' counters, by number: each of one moment, in the last tenth of a second if the worker runs.
+    pub fn read(&self) -> Vec<WorkerReport> {
+        self.workers.iter().filter_map(|(published, _)| report(published)).collect()
+    }
+
+    /// How busy each worker is.
+    pub fn gauges(&self) -> Vec<Gauge> {
+        self.workers.iter().map(|(_, dial)| dial.read()).collect()
+    }
+}
+
+/// The last one that was published.
+pub(crate) fn report(published: &Published) -> Option<WorkerReport> {
+    WorkerReport::take(&mut published.read()?.as_slice())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datapath::offload::OffloadReport;
+    use datapath::{Reason, SliceTraffic, Traffic};
+
+    #[test]
+    fn a_report_is_passed_on_whole() {
+        let mut counters = Counters { received: 7, ..Counters::default() };
+        counters.drops.add(Reason::FarDrop, 3);
+        counters.nat.resize(2, datapath::nat::PoolCounters::default());
+        let traffic = Traffic { packets: 3, bytes: 400 };
+        let report = WorkerReport {
+            worker: 3,
+            at: Nanos(17),
+            ended: true,
+            core: Some(5),
+            counters,
+            held_limit: 9,
+            shards: 8,
+            sessions: 1_000_000,
+            load: Load { polls: 4, ..Load::default() },
+            stages: StageCosts { bursts: 2, ..StageCosts::default() },
+            ports: vec![PortLoad { packets: 1, nanos: 2, far: true }, PortLoad::default()],
+            offload: Some(OffloadReport::default()),
+            slices: vec![[SliceTraffic { red: traffic, ..SliceTraffic::default() }; 2]],
+            egress: vec![vec![ClassCounters { queued: traffic, ..ClassCounters::default() }; 3], Vec::new()],
+            steered: [Duty::Control, Duty::Group(2)]
+                .map(|duty| SteeredLoad { port: 1, duty, packets: 6 })
+                .into(),
+        };
+        let mut words = Vec::new();
+        report.put(&mut words);
+        assert_eq!(WorkerReport::take(&mut words.as_slice()), Some(report));
+    }
 
     #[test]
     fn numbers_are_named_added_and_passed_on() {

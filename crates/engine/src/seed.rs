@@ -17,6 +17,7 @@ use crate::overdue::Overdue;
 use crate::owners::Owners;
 use crate::placement::{available_cores, pin};
 use crate::plan::ewma::Ewma;
+use crate::published::{Published, Publisher};
 use crate::report::{Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::supplier::Supplier;
 use crate::waker::{Roster, Waker};
@@ -32,7 +33,19 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
+use tables::Nanos;
 use tables::clock::Tsc;
+
+/// What a worker publishes, in words, if it isn't much: else it makes more room.
+const WORDS: usize = 1_024;
+
+/// A worker that runs.
+pub(crate) struct Started {
+    pub thread: JoinHandle<WorkerReport>,
+    pub loads: ShardLoads,
+    /// Where its counters are.
+    pub published: Published,
+}
 
 /// A worker before it has a thread.
 pub(crate) struct Seed<P: Port> {
@@ -69,7 +82,7 @@ where
 {
     /// Starts the thread, and waits until it is pinned and the worker is complete: a wrong core is an error here and not a surprise
     /// later.
-    pub fn start(self) -> Result<(JoinHandle<WorkerReport>, ShardLoads), EngineError> {
+    pub fn start(self) -> Result<Started, EngineError> {
         let (number, core) = (self.number, self.core);
         let (started, start) = mpsc::channel();
         let live = move || {
@@ -81,16 +94,16 @@ where
             let _guard = (self.config.on_thread_start)();
             let mut worker = self.grow();
             worker.roster.enter(number);
-            let _ = started.send(Ok(worker.datapath.shard_loads().clone()));
-            let ended = catch_unwind(AssertUnwindSafe(|| worker.run()));
-            ended.unwrap_or_else(|_| {
+            worker.publish_counters(worker.clock.now());
+            let _ = started.send(Ok((worker.datapath.shard_loads().clone(), worker.publisher.published())));
+            if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
                 worker.bequeath();
-                worker.report()
-            })
+            }
+            worker.last_report()
         };
         let thread = Builder::new().name(format!("worker-{number}")).spawn(live)?;
         match (start.recv(), core) {
-            (Ok(Ok(loads)), _) => Ok((thread, loads)),
+            (Ok(Ok((loads, published))), _) => Ok(Started { thread, loads, published }),
             (Ok(Err(source)), Some(core)) => {
                 Err(EngineError::Pin { worker: number, core, available: available_cores(), source })
             }
@@ -156,6 +169,9 @@ where
             load: Load::default(),
             port_loads: (0..ports as u16).map(port_load).collect(),
             load_factor: Ewma::new(),
+            publisher: Publisher::new(WORDS),
+            published_at: Nanos(0),
+            unpublished: false,
         };
         worker.redirect(&shards);
         worker

@@ -8,11 +8,13 @@ use crate::moves::{Move, Moved, Mover};
 use crate::overdue::Overdue;
 use crate::owners::Owners;
 use crate::plan::ewma::Ewma;
+use crate::published::Publisher;
 use crate::records;
 use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::sending::{Flush, SendMark};
 use crate::supplier::Supplier;
 use crate::waker::{Roster, Waker};
+use counters::Words;
 use datapath::command::{Command, Event};
 use datapath::offload::Offload;
 use datapath::{Burst, Datapath, FlowMemory, Outbox, Reason};
@@ -40,6 +42,8 @@ const TICK: u64 = 1_000_000;
 /// Events that wait for room in the ring to control; beyond, usage is kept ([`Overdue`]), and other reports that packets caused are
 /// dropped and counted. Answers to orders are never dropped: control bounds the number of orders outstanding.
 const EVENT_BACKLOG: usize = 65_536;
+/// How often a worker publishes its counters, whatever it does.
+const PUBLISH: u64 = 100_000_000;
 /// What a poll of a full queue yields.
 const FULL: u32 = BURST as u32;
 
@@ -51,8 +55,8 @@ const FLOWS_REPORTED: usize = 16;
 pub(crate) enum Order {
     /// For the datapath.
     Do(Command),
-    /// Report counters.
-    Report,
+    /// Publish counters, and say that it was this order.
+    Publish(u64),
     /// Say that all orders before this one are carried out.
     Fence(u64),
     /// Take these shards over from their owner.
@@ -72,8 +76,6 @@ pub(crate) enum Answer {
     Event(Event),
     /// All orders before this fence are carried out.
     Fence(u64),
-    /// Counters, as asked.
-    Report(Box<WorkerReport>),
     /// Shards have come.
     Moved(Moved),
     /// It has panicked, and left this many shards.
@@ -193,11 +195,15 @@ pub(crate) struct Worker<P: Port> {
     pub port_loads: Vec<PortLoad>,
     pub dial: Dial,
     pub load_factor: Ewma,
+    pub publisher: Publisher,
+    /// When it published last, and whether it has done anything since.
+    pub published_at: Nanos,
+    pub unpublished: bool,
 }
 
 impl<P: Port> Worker<P> {
-    /// Runs until control says stop or disappears. Returns the final counters.
-    pub fn run(&mut self) -> WorkerReport {
+    /// Runs until control says stop or disappears.
+    pub fn run(&mut self) {
         let started = self.clock.now();
         let mut next_tick = started;
         let mut stopping = false;
@@ -224,6 +230,7 @@ impl<P: Port> Worker<P> {
             let is_late = stopping && after.since(*told_to_stop.get_or_insert(after)) >= LINGER;
             if work > 0 && !is_late {
                 last_work = after;
+                self.unpublished = true;
                 self.load.busy_nanos += after.since(began);
                 // Only packets keep a worker awake: control wakes it for orders, and needs the processor more where there are few.
                 if packets > 0 {
@@ -241,7 +248,11 @@ impl<P: Port> Worker<P> {
                 self.tell_overdue();
                 self.close_flows();
                 self.finish();
-                return self.report();
+                return;
+            }
+            // Who falls asleep leaves nothing untold.
+            if self.unpublished && self.idle.is_long() && after.since(self.published_at) >= TICK {
+                self.publish_counters(after);
             }
             let slept = if self.mover.is_busy() {
                 self.idle.pause();
@@ -270,6 +281,24 @@ impl<P: Port> Worker<P> {
             supplier.serve(&mut self.datapath, Datapath::stock, Datapath::wish);
         }
         self.dial.show(self.load_factor.value(), self.mesh.occupancy());
+        if now.since(self.published_at) >= PUBLISH {
+            self.publish_counters(now);
+        }
+    }
+
+    /// Lets others see what it has counted.
+    pub(crate) fn publish_counters(&mut self, now: Nanos) {
+        let report = self.report(now);
+        self.publisher.publish(|words| report.put(words));
+        (self.published_at, self.unpublished) = (now, false);
+    }
+
+    /// It has ended: what it counted in all.
+    pub(crate) fn last_report(&mut self) -> WorkerReport {
+        let last = WorkerReport { ended: true, ..self.report(self.clock.now()) };
+        self.publisher.publish(|words| last.put(words));
+        self.dial.set_answered(u64::MAX);
+        last
     }
 
     /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
@@ -417,7 +446,7 @@ impl<P: Port> Worker<P> {
                 Order::Inherit(dead) => self.inherit(now, dead),
                 // They may be about shards that are on their way, and their order counts.
                 Order::Do(_) | Order::Fence(_) if self.mover.is_taking() => self.held.push_back(order),
-                Order::Do(_) | Order::Fence(_) | Order::Report => self.carry_out(now, order),
+                Order::Do(_) | Order::Fence(_) | Order::Publish(_) => self.carry_out(now, order),
             }
         }
         work
@@ -439,9 +468,9 @@ impl<P: Port> Worker<P> {
                 self.recheck(now);
                 self.flush(now);
             }
-            Order::Report => {
-                let report = self.report();
-                self.backlog.push_back(Answer::Report(Box::new(report)));
+            Order::Publish(number) => {
+                self.publish_counters(now);
+                self.dial.set_answered(number);
             }
             Order::Fence(number) => {
                 if self.resting {
@@ -662,9 +691,11 @@ impl<P: Port> Worker<P> {
         self.datapath.owns(shard)
     }
 
-    pub(crate) fn report(&self) -> WorkerReport {
+    fn report(&self, now: Nanos) -> WorkerReport {
         WorkerReport {
             worker: self.number,
+            at: now,
+            ended: false,
             core: self.core,
             counters: self.datapath.counters().clone(),
             held_limit: self.datapath.held_limit(),

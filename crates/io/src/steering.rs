@@ -62,6 +62,20 @@ pub enum Duty {
     Group(u8),
 }
 
+impl counters::Words for Duty {
+    fn put(&self, to: &mut Vec<u64>) {
+        let group = match *self {
+            Self::Control => None,
+            Self::Group(group) => Some(group),
+        };
+        group.put(to);
+    }
+
+    fn take(from: &mut &[u64]) -> Option<Self> {
+        Some(<Option<u8> as counters::Words>::take(from)?.map_or(Self::Control, Self::Group))
+    }
+}
+
 /// Queues of their own for some code points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {

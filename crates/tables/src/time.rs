@@ -4,6 +4,16 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Nanos(pub u64);
 
+impl counters::Words for Nanos {
+    fn put(&self, to: &mut Vec<u64>) {
+        self.0.put(to);
+    }
+
+    fn take(from: &mut &[u64]) -> Option<Self> {
+        counters::Words::take(from).map(Self)
+    }
+}
+
 impl Nanos {
     /// One second.
     pub const SECOND: u64 = 1_000_000_000;

@@ -1,19 +1,24 @@
 //! Questions to the UPF from other threads: jobs that the control thread carries out between two rounds.
 
+use super::Upf;
 use super::server::Responder;
-use super::{Upf, describe};
+use super::view::View;
 use api::{CtlError, ErrorCode, Request, Told};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Something for the control thread to do.
 pub(super) type Job = Box<dyn FnOnce(&mut Upf) + Send>;
 
 /// A question that is not answered within this time gets an error.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// Orders are carried out within microseconds, or a worker hangs.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The control thread's end.
 #[derive(Debug)]
@@ -30,8 +35,8 @@ impl Jobs {
         Ok(Self { receiver, sender, event })
     }
 
-    pub fn backend(&self) -> Backend {
-        Backend { sender: Mutex::new(self.sender.clone()), event: self.event.clone() }
+    pub fn backend(&self, view: View) -> Backend {
+        Backend { sender: Mutex::new(self.sender.clone()), event: self.event.clone(), view }
     }
 
     pub fn next(&self) -> Option<Job> {
@@ -52,11 +57,12 @@ impl AsFd for Jobs {
     }
 }
 
-/// Another thread's end: what the control socket asks. How each question is answered is said where its topic is ([`Answers`](api::Answers)).
+/// Another thread's end: what the control socket asks. What is counted it sees by itself; the rest it asks the control thread. How each question is answered is said where its topic is ([`Answers`](api::Answers)).
 #[derive(Debug)]
 pub struct Backend {
     sender: Mutex<Sender<Job>>,
     event: Arc<OwnedFd>,
+    pub(super) view: View,
 }
 
 impl Backend {
@@ -78,9 +84,27 @@ impl Backend {
 }
 
 impl Backend {
-    /// What the workers have counted so far.
+    /// What the workers have counted, with all that has happened until now: waits until each has published. For tests, and for whoever
+    /// has to be exact.
+    ///
+    /// Errors: a worker hangs.
     pub fn reports(&self) -> Result<Vec<engine::WorkerReport>, CtlError> {
-        self.ask(describe::reports)
+        self.view.after_now()
+    }
+
+    /// Waits until all workers have carried out what they were ordered. One that doesn't is told of elsewhere, and not waited for for
+    /// long.
+    pub(super) fn settle(&self) -> Result<(), CtlError> {
+        let fence = self.ask(|upf| {
+            let fence = upf.engine.fence();
+            upf.engine.flush();
+            Ok(fence)
+        })?;
+        let until = Instant::now() + SETTLED_WITHIN;
+        while Instant::now() < until && !self.ask(move |upf| Ok(upf.engine.passed(fence)))? {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        Ok(())
     }
 }
 

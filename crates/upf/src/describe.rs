@@ -1,7 +1,7 @@
 //! The UPF's state as the control socket tells it.
 
-use super::bindings::Bindings;
 use super::convert::dropped;
+use super::view::View;
 use super::{Backend, Upf};
 use api::{
     Answers, Config, CtlError, DropList, Drops, ErrorCode, InForce, Nat, NatPoolLine, NatStatus, Offload,
@@ -10,8 +10,8 @@ use api::{
 };
 use config::SliceSection;
 use counters::Count;
-use datapath::{Command, Counters, SliceTraffic, Stage, StageCosts};
-use engine::{Gauge, Load, WorkerReport};
+use datapath::{Command, SliceTraffic, Stage, StageCosts};
+use engine::{Gauge, WorkerReport};
 use std::time::Duration;
 use tables::Nanos;
 
@@ -20,24 +20,20 @@ const RECENT: Duration = Duration::from_secs(1);
 
 impl Answers<Version> for Backend {
     fn answer(&self, _: Version) -> Result<Program, CtlError> {
-        self.ask(|upf| {
-            Ok(Program {
-                version: env!("CARGO_PKG_VERSION").into(),
-                pid: std::process::id(),
-                uptime_seconds: upf.started.elapsed().as_secs(),
-                node_id: upf.config.node_id.to_string(),
-                sessions: upf.n4.store().counts().sessions as u64,
-            })
+        Ok(Program {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            uptime_seconds: self.view.started.elapsed().as_secs(),
+            node_id: self.view.given().config.node_id.to_string(),
+            sessions: self.view.control().sessions,
         })
     }
 }
 
 impl Answers<Config> for Backend {
     fn answer(&self, _: Config) -> Result<InForce, CtlError> {
-        let config = self.ask(|upf| Ok(upf.config.clone()))?;
-        // On the asker's own thread.
         let failed = |error: toml::ser::Error| CtlError::new(ErrorCode::Unavailable, error.to_string());
-        Ok(InForce { toml: config.to_toml().map_err(failed)? })
+        Ok(InForce { toml: self.view.given().config.to_toml().map_err(failed)? })
     }
 }
 
@@ -52,38 +48,27 @@ impl Answers<Stop> for Backend {
 
 impl Answers<Ports> for Backend {
     fn answer(&self, _: Ports) -> Result<PortList, CtlError> {
-        self.ask(|upf| Ok(PortList { ports: (upf.ports)() }))
+        Ok(PortList { ports: self.view.ports() })
     }
-}
-
-pub(super) fn reports(upf: &mut Upf) -> Result<Vec<WorkerReport>, CtlError> {
-    upf.engine.reports().map_err(|error| CtlError::new(ErrorCode::Unavailable, error.to_string()))
-}
-
-/// All workers' counters.
-pub(super) fn counters(upf: &mut Upf) -> Result<Counters, CtlError> {
-    let mut sum = Counters::default();
-    for report in reports(upf)? {
-        sum.merge(&report.counters);
-    }
-    Ok(sum)
 }
 
 impl Answers<Drops> for Backend {
     fn answer(&self, _: Drops) -> Result<DropList, CtlError> {
-        self.ask(|upf| Ok(DropList { drops: counters(upf)?.drops().map(dropped).collect() }))
+        Ok(DropList { drops: self.view.counters().drops().map(dropped).collect() })
     }
 }
 
 impl Answers<Slices> for Backend {
     fn answer(&self, _: Slices) -> Result<SliceList, CtlError> {
-        self.ask(|upf| Ok(SliceList { slices: slices(upf)? }))
+        Ok(SliceList { slices: slices(&self.view) })
     }
 }
 
-fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
-    let mut sums = vec![[SliceTraffic::default(); 2]; upf.config.slices.len()];
-    for report in reports(upf)? {
+fn slices(view: &View) -> Vec<SliceLine> {
+    let given = view.given();
+    let slices = &given.config.slices;
+    let mut sums = vec![[SliceTraffic::default(); 2]; slices.len()];
+    for report in view.reports() {
         for (sum, both) in sums.iter_mut().zip(&report.slices) {
             for (sum, traffic) in sum.iter_mut().zip(both) {
                 *sum = sum.plus(*traffic);
@@ -110,19 +95,19 @@ fn slices(upf: &mut Upf) -> Result<Vec<SliceLine>, CtlError> {
             dropped_bytes: traffic.red.bytes,
         }
     };
-    let slices = upf.config.slices.iter().zip(&sums);
-    Ok(slices.flat_map(|(slice, [up, down])| [line(slice, true, up), line(slice, false, down)]).collect())
+    let slices = slices.iter().zip(&sums);
+    slices.flat_map(|(slice, [up, down])| [line(slice, true, up), line(slice, false, down)]).collect()
 }
 
 impl Answers<Nat> for Backend {
     fn answer(&self, _: Nat) -> Result<NatStatus, CtlError> {
-        self.ask(nat)
+        Ok(nat(&self.view))
     }
 }
 
-fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
-    let counters = counters(upf)?;
-    let plan = upf.net.nat().cloned().unwrap_or_default();
+fn nat(view: &View) -> NatStatus {
+    let (counters, given) = (view.counters(), view.given());
+    let plan = &given.nat;
     let line = |(at, settings): (usize, &datapath::nat::Settings)| {
         let counted = counters.nat.get(at).copied().unwrap_or_default();
         NatPoolLine {
@@ -134,46 +119,39 @@ fn nat(upf: &mut Upf) -> Result<NatStatus, CtlError> {
         }
     };
     let drops = counters.drops().filter(|(reason, _)| reason.label().starts_with("nat-"));
-    Ok(NatStatus {
+    NatStatus {
         pools: plan.placed().map(line).collect(),
         drops: drops.map(dropped).collect(),
-        log_lines_lost: upf.bindings.as_ref().map_or(0, Bindings::lost),
-    })
+        log_lines_lost: view.control().bindings_lost,
+    }
 }
 
 impl Answers<Offload> for Backend {
     fn answer(&self, _: Offload) -> Result<OffloadStatus, CtlError> {
-        self.ask(|upf| {
-            let ports: Vec<_> = (upf.ports)().into_iter().map(|port| port.name).collect();
-            Ok(super::offload::describe(&reports(upf)?, &ports))
-        })
+        let given = self.view.given();
+        let ports: Vec<_> = given.config.ports.iter().map(|port| port.name.clone()).collect();
+        Ok(super::offload::describe(&self.view.reports(), &ports))
     }
 }
 
 impl Answers<Workers> for Backend {
     fn answer(&self, _: Workers) -> Result<WorkerList, CtlError> {
-        let before = self.ask(loads)?;
+        let before = self.view.reports();
         // This thread is the asker's own: nobody else waits.
         std::thread::sleep(RECENT);
-        self.ask(move |upf| Ok(WorkerList { workers: workers(upf, &before)? }))
+        Ok(WorkerList { workers: workers(&self.view, &before) })
     }
 }
 
-/// How every worker's time went so far, and what it served: for [`workers`], some time later.
-fn loads(upf: &mut Upf) -> Result<Vec<(Load, u64)>, CtlError> {
-    Ok(reports(upf)?.iter().map(|report| (report.load, served(report))).collect())
-}
-
-fn workers(upf: &mut Upf, before: &[(Load, u64)]) -> Result<Vec<WorkerLine>, CtlError> {
-    let hz = upf.clock.hz() as f64;
-    // First: being asked wakes them.
-    let gauges = upf.engine.gauges();
-    let reports = reports(upf)?;
+/// How every worker's time went, and what it does at present: since `before`.
+fn workers(view: &View, before: &[WorkerReport]) -> Vec<WorkerLine> {
+    let hz = view.clock.hz() as f64;
+    let (gauges, reports) = (view.gauges(), view.reports());
     let line = |((at, report), gauge): ((usize, &WorkerReport), &Gauge)| {
         let recent = before.get(at).map(|before| recent(report, before, hz));
         WorkerLine { recent, ..worker(report, *gauge, hz) }
     };
-    Ok(reports.iter().enumerate().zip(&gauges).map(line).collect())
+    reports.iter().enumerate().zip(&gauges).map(line).collect()
 }
 
 /// So long stages are counted after the last who asked, in nanoseconds.
@@ -193,11 +171,11 @@ impl Answers<Stages> for Backend {
             Ok(())
         })?;
         std::thread::sleep(RECENT);
-        self.ask(|upf| Ok(StagesList { stages: stages(upf)? }))
+        Ok(StagesList { stages: stages(&self.view) })
     }
 }
 
-fn stages(upf: &mut Upf) -> Result<Vec<StagesLine>, CtlError> {
+fn stages(view: &View) -> Vec<StagesLine> {
     let line = |report: &WorkerReport| {
         let StageCosts { packets, bursts, ticks } = report.stages;
         let stage = |(stage, ticks): (Stage, u64)| StageLine {
@@ -207,7 +185,7 @@ fn stages(upf: &mut Upf) -> Result<Vec<StagesLine>, CtlError> {
         let stages = ticks.iter().map(stage).collect();
         StagesLine { worker: report.worker as u16, packets, bursts, stages }
     };
-    Ok(reports(upf)?.iter().map(line).collect())
+    view.reports().iter().map(line).collect()
 }
 
 /// Packets that a worker was given.
@@ -220,12 +198,13 @@ fn cycles_per_packet(busy_nanos: u64, packets: u64, hz: f64) -> Option<f64> {
 }
 
 /// Since an earlier look.
-fn recent(report: &WorkerReport, (before, served_before): &(Load, u64), hz: f64) -> RecentLoad {
-    let load = &report.load;
+fn recent(report: &WorkerReport, before: &WorkerReport, hz: f64) -> RecentLoad {
+    let served_before = served(before);
+    let (load, before) = (&report.load, &before.load);
     let span = load.total_nanos.saturating_sub(before.total_nanos);
     let busy = load.busy_nanos.saturating_sub(before.busy_nanos);
     let asleep = load.asleep_nanos.saturating_sub(before.asleep_nanos);
-    let packets = served(report).saturating_sub(*served_before);
+    let packets = served(report).saturating_sub(served_before);
     let share = |nanos: u64| nanos as f64 / span.max(1) as f64;
     let seconds = span as f64 / Nanos::SECOND as f64;
     RecentLoad {
@@ -263,6 +242,8 @@ pub(super) fn worker(report: &WorkerReport, gauge: Gauge, hz: f64) -> WorkerLine
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datapath::Counters;
+    use engine::Load;
 
     #[test]
     fn what_a_worker_does_at_present_is_told_from_what_it_did_since_it_started() {
@@ -276,12 +257,12 @@ mod tests {
         };
         let before = report(10 * Nanos::SECOND, 1_000 * Nanos::SECOND, 5_000_000);
         let now = report(10 * Nanos::SECOND + Nanos::SECOND / 2, 1_002 * Nanos::SECOND, 6_000_000);
-        let recent = recent(&now, &(before.load, served(&before)), 1e9);
+        let recent = recent(&now, &before, 1e9);
         assert_eq!((recent.seconds, recent.busy, recent.packets_per_second), (2.0, 0.25, 500_000.0));
         assert_eq!(recent.cycles_per_packet, Some(500.0));
         let line = worker(&now, Gauge::default(), 1e9);
         assert!(line.busy < 0.011 && line.cycles_per_packet == Some(1_750.0));
-        let idle = super::recent(&now, &(now.load, served(&now)), 1e9);
+        let idle = super::recent(&now, &now, 1e9);
         assert_eq!((idle.cycles_per_packet, idle.packets_per_second), (None, 0.0));
     }
 }

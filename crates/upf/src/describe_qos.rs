@@ -1,6 +1,7 @@
 //! Queues as the control socket tells of them.
 
-use super::{Backend, Upf, describe};
+use super::Backend;
+use super::view::View;
 use api::{Answers, ClassLine, CtlError, Qos, QosReport, ReceiveLine};
 use counters::Count;
 use engine::egress::{ClassCounters, Kind};
@@ -9,13 +10,13 @@ use std::collections::BTreeMap;
 
 impl Answers<Qos> for Backend {
     fn answer(&self, _: Qos) -> Result<QosReport, CtlError> {
-        self.ask(report)
+        Ok(report(&self.view))
     }
 }
 
-fn report(upf: &mut Upf) -> Result<QosReport, CtlError> {
-    let reports = describe::reports(upf)?;
-    let (ports, qos) = (&upf.config.ports, &upf.config.qos);
+fn report(view: &View) -> QosReport {
+    let (reports, given) = (view.reports(), view.given());
+    let (ports, qos) = (&given.config.ports, &given.config.qos);
     let mut classes = Vec::new();
     for (number, port) in ports.iter().enumerate() {
         for (at, class) in qos.egress.classes().iter().enumerate() {
@@ -50,7 +51,7 @@ fn report(upf: &mut Upf) -> Result<QosReport, CtlError> {
         },
         packets,
     };
-    Ok(QosReport { classes, receive: received.into_iter().map(line).collect() })
+    QosReport { classes, receive: received.into_iter().map(line).collect() }
 }
 
 fn kind(kind: Kind) -> String {

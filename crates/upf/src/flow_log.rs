@@ -1,7 +1,8 @@
 //! The log of flows: which ended, which go on, which have carried much, as lines of JSON in a [journal](super::journal).
 
 use super::journal::{Journal, Lines, line};
-use super::{Backend, Upf, convert, describe};
+use super::view::View;
+use super::{Backend, Upf, convert};
 use api::{Answers, CtlError, ErrorCode, FlowCounterList, FlowMarks, Flows, SeidText};
 use config::FlowLogSection;
 use counters::Count;
@@ -126,13 +127,14 @@ impl Lines for FlowLines {
 
 impl Answers<Flows> for Backend {
     fn answer(&self, _: Flows) -> Result<FlowCounterList, CtlError> {
-        self.ask(counters)
+        Ok(counters(&self.view))
     }
 }
 
 impl Answers<FlowMarks> for Backend {
     fn answer(&self, request: FlowMarks) -> Result<FlowCounterList, CtlError> {
-        self.ask(move |upf| mark(upf, request))
+        self.ask(move |upf| mark(upf, request))?;
+        Ok(counters(&self.view))
     }
 }
 
@@ -147,17 +149,23 @@ counters::counters! {
     }
 }
 
-/// What became of flows, and of what was told of them.
-fn counters(upf: &mut Upf) -> Result<FlowCounterList, CtlError> {
-    let mut lines = describe::counters(upf)?.flows.lines();
-    if let Some(log) = &upf.flow_log {
-        lines.extend(FlowLogCounters { written: log.written(), lost: log.lost() }.lines());
+impl FlowLogCounters {
+    pub(super) fn of(log: &FlowLog) -> Self {
+        Self { written: log.written(), lost: log.lost() }
     }
-    Ok(FlowCounterList { flows: lines.iter().map(convert::counter).collect() })
+}
+
+/// What became of flows, and of what was told of them.
+fn counters(view: &View) -> FlowCounterList {
+    let mut lines = view.counters().flows.lines();
+    if let Some(log) = view.control().flow_log {
+        lines.extend(log.lines());
+    }
+    FlowCounterList { flows: lines.iter().map(convert::counter).collect() }
 }
 
 /// Sets other watermarks.
-fn mark(upf: &mut Upf, request: FlowMarks) -> Result<FlowCounterList, CtlError> {
+fn mark(upf: &mut Upf, request: FlowMarks) -> Result<(), CtlError> {
     if upf.flow_log.is_none() {
         let message = "nothing is told of flows: there is no flow log (flow-log.file)";
         return Err(CtlError::new(ErrorCode::BadRequest, message));
@@ -172,7 +180,7 @@ fn mark(upf: &mut Upf, request: FlowMarks) -> Result<FlowCounterList, CtlError> 
     }
     upf.engine.broadcast(|| Command::FlowMarks(Marks { bytes, packets }));
     upf.engine.flush();
-    counters(upf)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod reload;
 mod scale;
 mod server;
 mod turns;
+mod view;
 
 pub use assemble::{BYTES_PER_FLOW, HELD_SHARE};
 pub use backend::Backend;
@@ -37,7 +38,6 @@ pub use flow_log::FlowLogCounters;
 pub use reload::Reloaded;
 pub use server::{CtlBindError, CtlServer, Responder, Timeouts};
 
-use api::PortLine;
 use bindings::Bindings;
 use config::Config;
 use datapath::command::{Command, Event, Token};
@@ -56,10 +56,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tables::Nanos;
 use tables::clock::Tsc;
 use turns::Turns;
+use view::{Given, Post, View};
 
 /// Datagrams taken in one round, so that workers' events are not kept waiting.
 const DATAGRAMS_PER_ROUND: usize = 64;
@@ -167,12 +168,12 @@ pub struct Upf {
     n4: N4,
     engine: Engine,
     sockets: Sockets,
-    ports: Box<dyn Fn() -> Vec<PortLine> + Send>,
+    view: View,
+    post: Post,
     ctl: Option<CtlServer>,
     jobs: backend::Jobs,
     clock: Tsc,
     time_of_day: fn() -> SystemTime,
-    started: Instant,
     /// The log of the translation on N6.
     bindings: Option<Bindings>,
     flow_log: Option<FlowLog>,
@@ -237,12 +238,14 @@ impl Upf {
         let engine = assemble::engine(config, cores, options, seed);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
+        let describe = move || ports.iter().map(convert::port).collect();
+        let given = Given { config: config.clone(), nat: net.nat().cloned().unwrap_or_default() };
+        let (view, post) = View::new(engine.snapshots(), given, describe, clock);
         let ctl = if no_ctl {
             None
         } else {
-            Some(CtlServer::start(&socket, Arc::new(jobs.backend()), Timeouts::default())?)
+            Some(CtlServer::start(&socket, Arc::new(jobs.backend(view.clone())), Timeouts::default())?)
         };
-        let describe = move || ports.iter().map(convert::port).collect();
         Ok(Self {
             config: config.clone(),
             most_buffered: config.limits.buffered_packets,
@@ -250,12 +253,12 @@ impl Upf {
             n4,
             engine,
             sockets,
-            ports: Box::new(describe),
+            view,
+            post,
             ctl,
             jobs,
             clock,
             time_of_day,
-            started: Instant::now(),
             bindings,
             flow_log,
             inspections: Inspections::default(),
@@ -279,7 +282,7 @@ impl Upf {
 
     /// Asks it questions from another thread, as the control socket does.
     pub fn backend(&self) -> Backend {
-        self.jobs.backend()
+        self.jobs.backend(self.view.clone())
     }
 
     /// Runs until `stop` is set or `ctl` says so, then stops cleanly: SMFs are told the last usage of their sessions and that the UPF
@@ -293,6 +296,9 @@ impl Upf {
                 idle = 0;
             } else {
                 idle += 1;
+                if idle == ROUNDS_BEFORE_SLEEP {
+                    self.publish(self.clock.now(), true);
+                }
                 if idle > ROUNDS_BEFORE_SLEEP {
                     self.sleep()?;
                 } else {
@@ -340,6 +346,7 @@ impl Upf {
     /// One round of N4 and workers.
     fn serve(&mut self) -> usize {
         let now = self.clock.now();
+        self.publish(now, false);
         self.tell_time(now);
         let mut work = self.receive(now);
         work += self.take_events(now);

@@ -1,7 +1,7 @@
 //! Mirrors as the operator sees them: begun and ended at run time, towards the configuration's targets.
 
 use super::capture::CaptureFile;
-use super::{Backend, Upf, convert, describe};
+use super::{Backend, Upf, convert};
 use api::{Answers, CtlError, ErrorCode, MirrorDirection, MirrorLine, MirrorList, MirrorSelection};
 use config::{Config, MirrorTarget};
 use datapath::Counters;
@@ -84,7 +84,17 @@ impl Mirrors {
 
 impl Answers<api::Mirror> for Backend {
     fn answer(&self, request: api::Mirror) -> Result<MirrorList, CtlError> {
-        self.ask(move |upf| Ok(MirrorList { mirrors: handle(upf, &request)? }))
+        if matches!(request, api::Mirror::Remove { .. }) {
+            // Its last figures are to be exact.
+            self.view.after_now()?;
+        }
+        let adds = matches!(request, api::Mirror::Add(_));
+        let mirrors = self.ask(move |upf| handle(upf, &request))?;
+        if adds {
+            // What arrives after the answer is copied.
+            self.settle()?;
+        }
+        Ok(MirrorList { mirrors })
     }
 }
 
@@ -93,14 +103,14 @@ fn handle(upf: &mut Upf, request: &api::Mirror) -> Result<Vec<MirrorLine>, CtlEr
     match request {
         api::Mirror::Add(selection) => Ok(vec![add(upf, selection)?]),
         api::Mirror::List => {
-            let counters = describe::counters(upf)?;
+            let counters = upf.view.counters();
             Ok(upf.mirrors.active.values().map(|active| line(active, &counters)).collect())
         }
         api::Mirror::Remove { id } => {
             if !upf.mirrors.active.contains_key(id) {
                 return Err(not_found(format!("there is no mirror {id}")));
             }
-            let counters = describe::counters(upf)?;
+            let counters = upf.view.counters();
             let last = upf.mirrors.active.get(id).map(|active| line(active, &counters));
             end(upf, *id);
             Ok(last.into_iter().collect())
@@ -187,8 +197,6 @@ fn add(upf: &mut Upf, selection: &MirrorSelection) -> Result<MirrorLine, CtlErro
     upf.engine.flush();
     (upf.mirrors.last_id, upf.mirrors.last_number) = (id, number);
     upf.mirrors.active.insert(id, Active { mirror, line: line.clone(), file });
-    // Reports come behind orders: what arrives after the answer is copied. A worker that doesn't answer is told elsewhere.
-    let _ = describe::counters(upf);
     Ok(line)
 }
 

@@ -3,9 +3,8 @@
 use api::{OffloadFlowLine, OffloadPortLine, OffloadStatus};
 use config::{OffloadMode, OffloadSection};
 use counters::Count;
-use datapath::offload::{EntryReport, Mode, OffloadCounters, Policy};
+use datapath::offload::{EntryReport, FlowReport, Mode, OffloadCounters, Policy};
 use engine::WorkerReport;
-use io::offload::Pattern;
 use std::fmt::Write as _;
 use tables::Nanos;
 
@@ -60,18 +59,18 @@ fn flow(worker: usize, port: String, entry: &EntryReport) -> OffloadFlowLine {
         worker: worker as u16,
         port,
         uplink: entry.uplink,
-        flow: words(&entry.pattern),
+        flow: words(&entry.flow),
         packets: entry.counts.packets,
         packets_per_second: entry.rate,
     }
 }
 
-/// A pattern for people: `TEID 0x00000101 qfi 9: 10.45.0.1:1000 -> 8.8.8.8:53 protocol 17`.
-fn words(pattern: &Pattern) -> String {
+/// A flow for people: `TEID 0x00000101 qfi 9: 10.45.0.1:1000 -> 8.8.8.8:53 protocol 17`.
+fn words(flow: &FlowReport) -> String {
     let mut text = String::new();
-    if let Some(tunnel) = pattern.tunnel {
-        let _ = write!(text, "TEID {:#010x}", tunnel.teid);
-        if let io::offload::Container::Qfi(qfi) = tunnel.container {
+    if let Some(teid) = flow.teid {
+        let _ = write!(text, "TEID {teid:#010x}");
+        if let Some(qfi) = flow.qfi {
             let _ = write!(text, " qfi {qfi}");
         }
         text.push_str(": ");
@@ -81,10 +80,10 @@ fn words(pattern: &Pattern) -> String {
         (Some(address), None) => address.to_string(),
         (None, _) => "any".into(),
     };
-    text.push_str(&end(pattern.source, pattern.ports.map(|(source, _)| source)));
+    text.push_str(&end(flow.source, flow.ports.map(|(source, _)| source)));
     text.push_str(" -> ");
-    text.push_str(&end(pattern.destination, pattern.ports.map(|(_, destination)| destination)));
-    if let Some(protocol) = pattern.protocol {
+    text.push_str(&end(flow.destination, flow.ports.map(|(_, destination)| destination)));
+    if let Some(protocol) = flow.protocol {
         let _ = write!(text, " protocol {protocol}");
     }
     text
@@ -93,13 +92,13 @@ fn words(pattern: &Pattern) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use io::offload::{Container, TunnelMatch};
+    use io::offload::{Container, Pattern, TunnelMatch};
     use packet::MacAddr;
 
     #[test]
     fn flows_in_words() {
         let plain = Pattern::new(MacAddr::ZERO).to([10, 45, 0, 1].into());
-        assert_eq!(words(&plain), "any -> 10.45.0.1");
+        assert_eq!(words(&(&plain).into()), "any -> 10.45.0.1");
         let tunnel =
             TunnelMatch { destination: [192, 0, 2, 1].into(), teid: 0x101, container: Container::Qfi(9) };
         let pattern = Pattern {
@@ -109,7 +108,10 @@ mod tests {
             ports: Some((1000, 53)),
             ..plain.to([8, 8, 8, 8].into())
         };
-        assert_eq!(words(&pattern), "TEID 0x00000101 qfi 9: 10.45.0.1:1000 -> 8.8.8.8:53 protocol 17");
+        assert_eq!(
+            words(&(&pattern).into()),
+            "TEID 0x00000101 qfi 9: 10.45.0.1:1000 -> 8.8.8.8:53 protocol 17"
+        );
     }
 
     #[test]

@@ -49,9 +49,12 @@ pub struct Reloaded {
 }
 
 impl Backend {
-    /// Takes over what can be changed while it runs. All of it, or, with an error, nothing.
+    /// Takes over what can be changed while it runs. All of it, or, with an error, nothing. What arrives after the answer goes the new
+    /// way, within the new limits.
     pub fn reload(&self, config: Config) -> Result<Reloaded, CtlError> {
-        self.ask(move |upf| reload(upf, config))
+        let told = self.ask(move |upf| reload(upf, config))?;
+        self.settle()?;
+        Ok(told)
     }
 }
 
@@ -108,12 +111,8 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
     if limited {
         limit(upf);
     }
-    if routed || limited {
-        upf.engine.flush();
-        // Reports come behind orders: what arrives after the answer goes the new way, within the new limits. A worker that doesn't answer is
-        // told elsewhere.
-        let _ = super::describe::counters(upf);
-    }
+    upf.engine.flush();
+    upf.publish_given();
     Ok(told)
 }
 

@@ -622,6 +622,7 @@ fn what_is_translated_changes_while_it_runs() {
             rig.public(&session).octets()[..3],
             outside.parse::<ipnet::Ipv4Net>().unwrap().addr().octets()[..3]
         );
+        rig.backend.reports().unwrap();
         let pools: Vec<_> = rig
             .backend
             .answer(AskNat {})

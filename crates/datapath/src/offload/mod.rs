@@ -64,7 +64,7 @@ mod watch;
 
 pub use plan::Ineligible;
 pub use policy::{Mode, Policy};
-pub use report::{EntryReport, OffloadCounters, OffloadReport, TakenBack};
+pub use report::{EntryReport, FlowReport, OffloadCounters, OffloadReport, TakenBack};
 
 use crate::command::{Command, Event};
 use crate::datapath::Datapath;
@@ -334,7 +334,7 @@ impl Offload {
     pub fn report(&self, some: usize) -> OffloadReport {
         let entries = self.entries.iter().flatten().take(some).map(|entry| EntryReport {
             port: entry.sighting.port,
-            pattern: entry.sighting.pattern,
+            flow: (&entry.sighting.pattern).into(),
             uplink: entry.plan.uplink,
             counts: entry.counts,
             rate: entry.rate,

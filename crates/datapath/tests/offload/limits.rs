@@ -360,7 +360,7 @@ fn a_heavier_flow_of_the_same_rules_takes_the_last_ones_place() {
     assert_eq!((side.switch.len(), side.switch.counters()), (1, 1));
     let sent = round(&mut side, 4, 30);
     let report = side.report();
-    assert_eq!(report.some.iter().map(|entry| entry.pattern.ports.unwrap().0).collect::<Vec<_>>(), [2]);
+    assert_eq!(report.some.iter().map(|entry| entry.flow.ports.unwrap().0).collect::<Vec<_>>(), [2]);
     assert_eq!((side.taken_back(TakenBack::Lighter), side.switch.counters()), (1, 1));
     let asked = [WhyRefused::Unsupported, WhyRefused::Exists, WhyRefused::Device];
     assert_eq!(

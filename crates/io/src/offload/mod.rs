@@ -52,6 +52,8 @@ pub struct Capabilities {
     pub features: Features,
 }
 
+counters::words!(Capabilities { entries, features });
+
 /// A rule in a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle(pub u64);
@@ -64,6 +66,8 @@ pub struct Counts {
     /// Bytes of their frames as they arrived, without FCS.
     pub bytes: u64,
 }
+
+counters::words!(Counts { packets, bytes });
 
 /// Why a device didn't take a rule. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

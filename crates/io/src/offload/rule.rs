@@ -103,6 +103,16 @@ impl std::fmt::Display for Feature {
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features(u32);
 
+impl counters::Words for Features {
+    fn put(&self, to: &mut Vec<u64>) {
+        self.0.put(to);
+    }
+
+    fn take(from: &mut &[u64]) -> Option<Self> {
+        counters::Words::take(from).map(Self)
+    }
+}
+
 impl Features {
     /// These.
     pub fn of(features: &[Feature]) -> Self {
