@@ -5,6 +5,7 @@ use crate::requests::{GNB, GNB_IPV6};
 use crate::sent::{self, Judge};
 use crate::translation::{Bindings, Scheme};
 use crate::{Input, inspected, witness};
+use datapath::inspect::Inspected;
 use datapath::nat::{Plan, PoolCounters, Protocol};
 use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{
@@ -573,7 +574,7 @@ impl UserPlane {
         let counters = self.counters();
         assert_eq!((counters.buffered, counters.held), (0, 0));
         // What is known of conversations goes with their flows.
-        assert!(self.workers.iter().all(|worker| worker.datapath.conversations() == (0, 0)));
+        assert!(self.workers.iter().all(|worker| worker.datapath.inspected() == Inspected::default()));
         assert!(self.passed_on || self.bindings.counts() == (0, 0), "{:?}", self.bindings);
         assert_eq!(self.pool.in_use(), 0);
     }

@@ -4,6 +4,7 @@ use crate::command::Event;
 use crate::config::CheckSource;
 use crate::costs::{Laps, Stage, StageCosts};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
+use crate::inspect::Inspected;
 use crate::meta::{self, Kind, Meta};
 use crate::mirror::Taps;
 use crate::nat;
@@ -214,11 +215,14 @@ impl<F: Frame> Datapath<F> {
         config.inspection.as_ref().map(|inspection| Box::new(Conversations::new(inspection, seed)))
     }
 
-    /// Conversations that are inspected, and how many of them are under question.
-    pub fn conversations(&self) -> (usize, usize) {
+    /// What is known of conversations, and asked, in all its shards.
+    pub fn inspected(&self) -> Inspected {
         let each = self.shards.iter().flatten().filter_map(|shard| shard.conversations.as_ref());
-        each.map(|conversations| conversations.len())
-            .fold((0, 0), |sum, (all, open)| (sum.0 + all, sum.1 + open))
+        each.map(|conversations| conversations.count()).fold(Inspected::default(), |sum, next| Inspected {
+            conversations: sum.conversations + next.conversations,
+            open: sum.open + next.open,
+            flows: sum.flows + next.flows,
+        })
     }
 
     /// Whether this worker owns the shard.

@@ -117,6 +117,17 @@ pub struct Budget {
     pub bytes: u32,
 }
 
+/// What is known or asked at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Inspected {
+    /// Conversations that are remembered.
+    pub conversations: usize,
+    /// Of these, those under question.
+    pub open: usize,
+    /// Flows that go by a rule so far.
+    pub flows: usize,
+}
+
 /// Who inspects, and how much.
 #[derive(Clone, Debug)]
 pub struct Inspection {

@@ -7,7 +7,7 @@ mod random;
 use crate::reference::{Reference, Said, World, inspect};
 use crate::rig::ThirdOctet;
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::inspect::{Budget, Inspection};
+use datapath::inspect::{Budget, Inspected, Inspection};
 use datapath::net::{Interface, Net, Roles};
 use datapath::{Burst, CheckSource, Config, Counters, Datapath, Outbox, Places, Reason, Slice};
 use io::Frame;
@@ -256,14 +256,17 @@ impl Bench {
                 if let Some(before) = self.slow.rules(place)
                     && self.chance(40)
                 {
-                    // Packets are classified as before, but something else happens to them.
+                    // Packets are classified as before, but something else happens to them. Now and then other applications are asked for,
+                    // and nothing else of it is new.
+                    let others = if self.slow.world.inspected { self.rng.random_range(0..3) } else { 0 };
                     let (fars, qers, urrs) = (rules.fars.len(), rules.qers.len(), rules.urrs.len());
                     let mut chosen = |count: usize| {
                         (0..count as u16).filter(|_| self.rng.random()).collect::<Box<[u16]>>()
                     };
                     let again = |pdr: &Pdr| {
                         let (qers, urrs) = (chosen(qers), chosen(urrs));
-                        Pdr { far: pdr.far % fars as u16, qers, urrs, ..pdr.clone() }
+                        let application = pdr.application.map(|it| Application((it.0 + others) % 3));
+                        Pdr { far: pdr.far % fars as u16, qers, urrs, application, ..pdr.clone() }
                     };
                     rules.pdrs = before.pdrs.iter().map(again).collect();
                     rules.classifier.clone_from(&before.classifier);
@@ -397,7 +400,8 @@ impl Bench {
             }
         }
         assert_eq!(counters.buffered as usize, self.slow.buffered());
-        assert_eq!(self.fast.conversations(), self.slow.conversations.count());
+        let Inspected { conversations, open, .. } = self.fast.inspected();
+        assert_eq!((conversations, open), self.slow.conversations.count());
         assert_eq!(counters.balance(), 0);
     }
 

@@ -7,7 +7,7 @@
 //! Nothing here waits for a clock: a conversation goes when the last flow that counts on it has ended, and its question with it.
 
 use crate::counters::InspectionCounters;
-use crate::inspect::{Direction, Inspection, Payload, Questions, Verdict};
+use crate::inspect::{Direction, Inspected, Inspection, Payload, Questions, Verdict};
 use crate::state::flow::{Flow, Key, QUESTION};
 use crate::state::permit::Permit;
 use pfcp::Seid;
@@ -102,9 +102,9 @@ impl Conversations {
         }
     }
 
-    /// Conversations, and how many of them are under question.
-    pub fn len(&self) -> (usize, usize) {
-        (self.all.len(), self.questions.len())
+    /// What there is.
+    pub fn count(&self) -> Inspected {
+        Inspected { conversations: self.all.len(), open: self.questions.len(), flows: self.hung.len() }
     }
 
     fn hash(&self, ends: &Key, seid: Seid) -> u64 {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::rig::ThirdOctet;
 use datapath::export::{End, Marks, Policy, Told};
-use datapath::inspect::{Budget, Inspection};
+use datapath::inspect::{Budget, Inspected, Inspection};
 
 /// Where packets of application 1 are sent, by the TEID of their tunnel; all others go into 77.
 const OF_ONE: u32 = 71;
@@ -68,6 +68,13 @@ impl Worker {
         frames.iter().flat_map(one).collect()
     }
 
+    /// Conversations that are remembered, and those of them that are under question: as many flows go by a rule so far in these tests, or fewer.
+    fn known(&self) -> (usize, usize) {
+        let Inspected { conversations, open, flows } = self.datapath.inspected();
+        assert!(flows >= open && flows <= conversations, "{flows} of {conversations}");
+        (conversations, open)
+    }
+
     fn shown(&self) -> u64 {
         self.datapath.counters().inspection.shown
     }
@@ -81,7 +88,7 @@ fn a_verdict_changes_the_rule_of_a_live_flow_between_two_packets() {
     let frames = thirds.map(|third| towards(1000, Some(third)));
     assert_eq!(worker.leave_into(&frames), [OTHERS, OF_TWO, OF_ONE, OF_ONE, OF_ONE, OF_ONE]);
     assert_eq!((worker.shown(), worker.datapath.counters().flows.served), (3, 3));
-    assert_eq!(worker.datapath.conversations(), (1, 0));
+    assert_eq!(worker.known(), (1, 0));
     // In one burst it is the same.
     worker.process(1, &thirds.map(|third| towards(1001, Some(third))));
     let into: Vec<_> = worker.sent(0).iter().map(|frame| tunnelled(frame).1.0).collect();
@@ -94,7 +101,7 @@ fn a_verdict_changes_the_rule_of_a_live_flow_between_two_packets() {
     for _ in 0..40 {
         worker.tick(2);
     }
-    assert_eq!((worker.datapath.counters().flows.live(), worker.datapath.conversations()), (0, (0, 0)));
+    assert_eq!((worker.datapath.counters().flows.live(), worker.known()), (0, (0, 0)));
 }
 
 #[test]
@@ -109,7 +116,7 @@ fn both_directions_are_one_conversation() {
     assert_eq!(worker.shown(), 3);
     // Another port is another conversation, and so is another UE's.
     assert_eq!(worker.leave_into(&[towards(1001, Some(0))]), [OTHERS]);
-    assert_eq!(worker.datapath.conversations(), (2, 1));
+    assert_eq!(worker.known(), (2, 1));
 }
 
 #[test]
@@ -130,7 +137,7 @@ fn who_wants_to_see_more_than_there_is_gets_no_more() {
 fn who_has_been_asked_about_for_longest_makes_room() {
     let mut worker = asked(inspecting(PLENTY, 2));
     assert_eq!(worker.leave_into(&[1000, 1001, 1002].map(|port| towards(port, Some(1)))), [OTHERS; 3]);
-    assert_eq!(worker.datapath.conversations(), (3, 2));
+    assert_eq!(worker.known(), (3, 2));
     assert_eq!(worker.datapath.counters().inspection.given_up, 1);
     // The first one's rule is what it was so far; the others are found out.
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(1)); 4]), [OTHERS; 4]);
@@ -140,7 +147,7 @@ fn who_has_been_asked_about_for_longest_makes_room() {
     let mut worker = asked(inspecting(PLENTY, 0));
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(1)); 4]), [OTHERS; 4]);
     let inspection = worker.datapath.counters().inspection;
-    assert_eq!((inspection.refused, worker.datapath.conversations()), (1, (0, 0)));
+    assert_eq!((inspection.refused, worker.known()), (1, (0, 0)));
     // Nor where nobody inspects.
     let mut worker = asked(Config::new(net(true).view()));
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(1)); 4]), [OTHERS; 4]);
@@ -156,10 +163,16 @@ fn a_question_outlives_new_rules_but_not_its_session() {
     rules.pdrs[1].filters = [SdfFilter { protocol: Some(17), ..SdfFilter::default() }].into();
     worker.install(&Arc::new(rules.clone()), Transition::default());
     assert_eq!(worker.leave_into(&[towards(1000, Some(1))]), [OF_ONE]);
-    assert_eq!((worker.shown(), worker.datapath.conversations()), (3, (1, 0)));
+    assert_eq!((worker.shown(), worker.known()), (3, (1, 0)));
     // And what was found out is remembered when they change again.
     worker.install(&Arc::new(asking()), Transition::default());
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(2)); 2]), [OF_ONE; 2]);
+    assert_eq!(worker.shown(), 3);
+    // Also where they ask for other applications in the same order, and nothing else is new.
+    let mut others = asking();
+    (others.pdrs[1].application, others.pdrs[2].application) = (Some(Application(2)), Some(Application(1)));
+    worker.install(&Arc::new(others), Transition::default());
+    assert_eq!(worker.leave_into(&vec![towards(1000, Some(2)); 2]), [OF_TWO; 2]);
     assert_eq!(worker.shown(), 3);
     // Rules that ask for nothing forget it with the flow's next packet.
     let plain = Rules::of(rules.place, Some(UE), rules.pdrs[3..].to_vec(), rules.fars.to_vec());
@@ -167,7 +180,7 @@ fn a_question_outlives_new_rules_but_not_its_session() {
     filtered.pdrs[1].filters = [SdfFilter { protocol: Some(17), ..SdfFilter::default() }].into();
     worker.install(&Arc::new(filtered), Transition::default());
     assert_eq!(worker.leave_into(&[towards(1000, Some(1))]), [OTHERS]);
-    assert_eq!(worker.datapath.conversations(), (0, 0));
+    assert_eq!(worker.known(), (0, 0));
     // A session that comes to the same place knows nothing of the one that was there.
     worker.install(&Arc::new(asking()), Transition::default());
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(1)); 2]), [OTHERS, OF_ONE]);
@@ -175,7 +188,7 @@ fn a_question_outlives_new_rules_but_not_its_session() {
     worker.install(&Arc::new(next), Transition::default());
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(1)); 3]), [OTHERS, OF_ONE, OF_ONE]);
     worker.apply(Command::Remove { token: Token(9), session: rules.place });
-    assert_eq!(worker.datapath.conversations(), (0, 0));
+    assert_eq!(worker.known(), (0, 0));
 }
 
 #[test]
@@ -184,11 +197,11 @@ fn a_question_moves_with_its_shard() {
         (asked(inspecting(PLENTY, 10)), Worker::of(inspecting(PLENTY, 10), 2, |_| false));
     assert_eq!(here.leave_into(&vec![towards(1000, Some(1)); 2]), [OTHERS, OF_ONE]);
     let shard = here.datapath.release(place(UE).shard).unwrap();
-    assert_eq!(here.datapath.conversations(), (0, 0));
+    assert_eq!(here.known(), (0, 0));
     there.datapath.adopt(shard);
-    assert_eq!(there.datapath.conversations(), (1, 1));
+    assert_eq!(there.known(), (1, 1));
     assert_eq!(there.leave_into(&vec![towards(1000, Some(1)); 3]), [OF_ONE; 3]);
-    assert_eq!((there.shown(), there.datapath.conversations()), (1, (1, 0)));
+    assert_eq!((there.shown(), there.known()), (1, (1, 0)));
 }
 
 #[test]
@@ -196,14 +209,14 @@ fn what_makes_room_or_is_dropped_is_forgotten_with_its_question() {
     let config = Config { flows: 2, ..inspecting(PLENTY, 10) };
     let mut worker = asked(config);
     assert_eq!(worker.leave_into(&[1000, 1001, 1002].map(|port| towards(port, Some(1)))), [OTHERS; 3]);
-    assert_eq!((worker.datapath.counters().flows.evicted, worker.datapath.conversations()), (1, (2, 2)));
+    assert_eq!((worker.datapath.counters().flows.evicted, worker.known()), (1, (2, 2)));
     // A conversation of which nothing passes is begun again by each of its packets.
     let mut worker = asked(inspecting(PLENTY, 10));
     let mut closed = asking();
     closed.fars[1].action = Action::Drop;
     worker.install(&Arc::new(closed), Transition::default());
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(1)); 5]), []);
-    assert_eq!((worker.shown(), worker.datapath.conversations()), (5, (0, 0)));
+    assert_eq!((worker.shown(), worker.known()), (5, (0, 0)));
     // Fragments are never shown.
     let mut worker = asked(inspecting(PLENTY, 10));
     let whole = PacketBuilder::new().ipv4(HOST, UE).udp(443, 1000).build(&[1; 64]);
@@ -246,4 +259,45 @@ fn a_flow_is_told_under_the_rule_that_it_went_by() {
     }
     let (changed, idle) = (Told::Ended(End::ForcedEnd), Told::Ended(End::IdleTimeout));
     assert_eq!(told, [(PdrId(2), 1, changed), (PdrId(21), 1, changed), (PdrId(22), 2, idle)]);
+}
+
+/// Two UEs whose addresses differ in their prefixes only, in one shard, talk to the same server with the same ports.
+#[test]
+fn conversations_of_two_sessions_are_two() {
+    let mut config = inspecting(PLENTY, 10);
+    let mut net = net(true);
+    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
+    net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
+    net.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
+    config.view = net.view();
+    let mut worker = Worker::of(config, 2, |_| true);
+    let prefix =
+        |nth: u16| ipnet::Ipv6Net::new(Ipv6Addr::new(0x2001, 0xdb8, 0x45, nth, 0, 0, 0, 0), 64).unwrap();
+    let shard = |nth| place(IpAddr::from(prefix(nth).addr())).shard;
+    let second = (2..=u16::MAX).find(|nth| shard(*nth) == shard(1)).unwrap();
+    let mut ues = Vec::new();
+    for (slot, nth) in [(0, 1), (1, second)] {
+        let place = session::SessionRef { shard: shard(nth), slot };
+        let mut rules = asking();
+        let at = session::TeidRef { shard: place.shard, slot: 3 + slot as u16 };
+        let tunnel = Tunnel { teid: at.teid(1), place: at };
+        for pdr in rules.pdrs.iter_mut().filter(|pdr| pdr.tunnel.is_some()) {
+            pdr.tunnel = Some(tunnel);
+        }
+        let rules = Rules { place, seid: place.seid(1), ue_ipv4: None, ue_ipv6: Some(prefix(nth)), ..rules };
+        worker.install(&Arc::new(rules), Transition::default());
+        ues.push(Ipv6Addr::from(u128::from(prefix(nth).addr()) | 7));
+    }
+    let host: Ipv6Addr = "2a00::8".parse().unwrap();
+    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
+    let to = |ue: Ipv6Addr, third| {
+        let packet = PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv6(host, ue).udp(443, 1000);
+        packet.build(&[9, 9, third, 9])
+    };
+    let both = [to(ues[0], 1), to(ues[1], 2)];
+    assert_eq!(worker.leave_into(&both), [OTHERS; 2]);
+    assert_eq!(worker.known(), (2, 2));
+    assert_eq!(worker.leave_into(&both), [OF_ONE, OF_TWO]);
+    assert_eq!(worker.leave_into(&both), [OF_ONE, OF_TWO]);
+    assert_eq!((worker.known(), worker.shown()), ((2, 0), 6));
 }
