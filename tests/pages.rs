@@ -177,6 +177,26 @@ fn modules_that_pages_name_exist() {
     }
 }
 
+/// Counters, drop reasons and keys have pages of their own, two of which are written from the code.
+#[test]
+fn counters_that_troubleshooting_names_exist() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let known = ["counters.md", "drop-reasons.md", "configuration.md"]
+        .iter()
+        .flat_map(|page| spans(&docs.join(page)));
+    let known: HashSet<_> = known.collect();
+    let is_name = |span: &&String| {
+        span.contains('-') && span.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '-' | '.'))
+    };
+    let page = spans(&docs.join("troubleshooting.md"));
+    let named: HashSet<_> = page.iter().filter(is_name).filter(|span| !span.starts_with('-')).collect();
+    assert!(named.len() > 40, "names are written another way now: {} were found", named.len());
+    for name in named {
+        let key = name.rsplit('.').next().unwrap();
+        assert!(known.contains(key), "docs/troubleshooting.md: there is no {name}");
+    }
+}
+
 /// What a line of a page has the reader type, from the program's name on.
 #[cfg(feature = "dpdk")]
 fn commands(page: &Path) -> Vec<String> {
