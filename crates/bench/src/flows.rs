@@ -25,7 +25,7 @@ use std::net::Ipv4Addr;
 use tables::clock::Tsc;
 use tables::flow::{FlowKey, FlowTable, FlowValue};
 use tables::hash::mix;
-use tables::{Nanos, Piece, Supply, SupplyCounters, Wish};
+use tables::{Lookup, Nanos, Piece, Supply, SupplyCounters, Wish};
 
 /// Flows of each session.
 const FLOWS_PER_SESSION: usize = 32;

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use std::thread::yield_now;
     use tables::supply::Supply;
-    use tables::{FlowKey, FlowTable, FlowValue, Nanos, Piece};
+    use tables::{FlowKey, FlowTable, FlowValue, Lookup, Nanos, Piece};
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     struct Key([u32; 9]);

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use tables::{BulkMap, Lpm4, Lpm6, Meter, MeterConfig, Nanos, TableKey, Tsc, Wheel};
+use tables::{BulkMap, Lookup, Lpm4, Lpm6, Meter, MeterConfig, Nanos, TableKey, Tsc, Wheel};
 
 /// Look-ups per measurement, and measurements of which the least disturbed counts.
 const LOOKUPS: usize = 1 << 20;
@@ -201,7 +201,7 @@ fn routes() {
         let mut check = [None; BURST];
         let bulk = bursts(&addresses, |burst| table.lookup_bulk(burst, &mut out));
         let single = each(&addresses, |address| {
-            black_box(table.lookup(address));
+            black_box(table.lookup(&address));
         });
         let dir = bursts(&addresses, |burst| flat.lookup_bulk(burst, &mut check));
         assert_eq!(out, check);
@@ -231,7 +231,7 @@ fn routes() {
         let mut out = [None; BURST];
         let bulk = bursts(&addresses, |burst| table.lookup_bulk(burst, &mut out));
         let single = each(&addresses, |address| {
-            black_box(table.lookup(address));
+            black_box(table.lookup(&address));
         });
         println!("{:>10} {bulk:>7.1} {single:>8.1} {:>7} {:>8}", table.len(), "", 256 + table.nodes());
     }

@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::hint::black_box;
 use tables::hash::mix;
-use tables::{FlowKey, FlowTable, FlowValue, Nanos, Tsc};
+use tables::{FlowKey, FlowTable, FlowValue, Lookup, Nanos, Tsc};
 
 const LOOKUPS: usize = 1 << 20;
 const RUNS: usize = 9;
@@ -149,7 +149,6 @@ fn report(tables: usize, flows: u32) {
             })
             .collect();
         let mut probes = [tables[0].prepare(&Key::of(0)); BURST];
-        let mut found = [None; BURST];
         let mut least = f64::INFINITY;
         for _ in 0..=RUNS {
             let began = Tsc::process().ticks();
@@ -157,11 +156,11 @@ fn report(tables: usize, flows: u32) {
                 for (probe, (key, table)) in probes.iter_mut().zip(burst) {
                     *probe = tables[*table].prepare(key);
                 }
-                for (found, (probe, (_, table))) in found.iter_mut().zip(probes.iter().zip(burst)) {
-                    *found = tables[*table].locate(*probe);
+                for (probe, (key, table)) in probes.iter_mut().zip(burst) {
+                    tables[*table].step(probe, key);
                 }
-                for (found, (probe, (key, table))) in found.iter().zip(probes.iter().zip(burst)) {
-                    if let Some(value) = tables[*table].confirm(*probe, *found, key) {
+                for (probe, (key, table)) in probes.iter().zip(burst) {
+                    if let Some(value) = tables[*table].confirm(*probe, key) {
                         value.counts[0] += 1;
                     }
                 }

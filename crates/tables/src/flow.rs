@@ -21,10 +21,10 @@
 //! `SAMPLE * (ROUNDS - 1)` of those ahead of it were active in between. Otherwise the timers looked at are those of the
 //! first occupied slot of the wheel, which spans up to a 64th of the turn that its wheel stands for: some seconds for minutes ahead.
 //!
-//! **Use on the packet path.** Three steps, interleaved over a burst and any number of tables:
+//! **Use on the packet path.** Phases, interleaved over a burst and any number of tables:
 //!
 //! ```
-//! use tables::{FlowKey, FlowTable, FlowValue, Nanos, hash::mix};
+//! use tables::{FlowKey, FlowTable, FlowValue, Lookup, Nanos, hash::mix};
 //! #[derive(Clone, Copy, PartialEq, Eq)]
 //! struct Key([u64; 2]);
 //! impl FlowKey for Key {
@@ -41,10 +41,12 @@
 //! let mut table = FlowTable::new(0x5eed, 1_000_000, Nanos(0));
 //! table.insert(Key([1, 2]), Flow { packets: 1, last: Nanos(0) })?;
 //! let burst = [Key([1, 2]), Key([3, 4])];
-//! let probes = burst.map(|key| table.prepare(&key)); // hashes, and prefetches the bucket
-//! let found = probes.map(|probe| table.locate(probe)); // compares signatures, and prefetches the line
-//! for ((key, probe), found) in burst.iter().zip(probes).zip(found) {
-//!     if let Some(flow) = table.confirm(probe, found, key) {
+//! let mut probes = burst.map(|key| table.prepare(&key)); // hashes, and prefetches the bucket
+//! for (probe, key) in probes.iter_mut().zip(&burst) {
+//!     table.step(probe, key); // compares signatures, and prefetches the line
+//! }
+//! for (key, probe) in burst.iter().zip(probes) {
+//!     if let Some(flow) = table.confirm(probe, key) { // compares the whole key
 //!         flow.packets += 1;
 //!         flow.last = Nanos(20 * Nanos::SECOND);
 //!     }
@@ -69,6 +71,7 @@
 use crate::chunks::Chunks;
 use crate::dial::{Dial, Due, Link};
 use crate::hash::{BulkMap, Probe, mix};
+use crate::lookup::Lookup;
 use crate::supply::{Claim, Supply};
 use crate::time::Nanos;
 
@@ -106,11 +109,27 @@ impl std::fmt::Display for FlowError {
 
 impl std::error::Error for FlowError {}
 
-/// A key's hash between the steps of a look-up. It stays valid whatever happens to the table in between.
-#[derive(Clone, Copy, Debug)]
+/// A key's hash between the phases of a look-up, and where its flow probably is. It stays valid whatever happens to the table in
+/// between: who isn't there any more is looked for again.
+#[derive(Clone, Copy, Default, Debug)]
 pub struct FlowProbe {
     hash: u64,
     bucket: Probe,
+    at: At,
+}
+
+/// How far a look-up is.
+#[derive(Clone, Copy, Default, Debug)]
+enum At {
+    /// The signature's home bucket was asked for.
+    #[default]
+    Home,
+    /// It isn't there; the other bucket was asked for.
+    Other,
+    /// This line was asked for.
+    Line(u32),
+    /// It is in neither bucket.
+    Nowhere,
 }
 
 impl FlowProbe {
@@ -127,8 +146,7 @@ impl FlowProbe {
     }
 }
 
-/// Where a flow probably is: good until the burst ends, and only for [`FlowTable::confirm`], which looks again if it isn't there
-/// any more.
+/// Where a flow is: good until the table is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowId(u32);
 
@@ -249,44 +267,16 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
             + self.dial.memory()
     }
 
-    /// First step of a look-up: hashes the key and prefetches its bucket of the index.
+    /// The last phase of a look-up, as [`Lookup::finish`], for the value itself.
     #[inline(always)]
-    pub fn prepare(&self, key: &K) -> FlowProbe {
-        let probe = self.probe(key);
-        self.index.fetch(probe.bucket);
-        probe
-    }
-
-    /// Second step: compares signatures, and prefetches the line of the flow that has it.
-    #[inline(always)]
-    pub fn locate(&self, probe: FlowProbe) -> Option<FlowId> {
-        if let Some(id) = self.index.finish_home(probe.bucket, &FlowProbe::signature(probe.hash)) {
-            self.entries.prefetch(id);
-            return Some(FlowId(id));
-        }
-        if self.aliases != 0 {
-            self.index.prepare(&FlowProbe::alias(probe.hash));
-        }
-        None
-    }
-
-    /// The second step once more, for a flow that [`Self::locate`] didn't find: one in some ten is in the other bucket of its signature, which
-    /// should be there by now. May be left out, then [`Self::confirm`] waits for what it needs.
-    pub fn locate_other(&self, probe: FlowProbe) -> Option<FlowId> {
-        let id = self.index.finish_other(probe.bucket, &FlowProbe::signature(probe.hash))?;
-        self.entries.prefetch(id);
-        Some(FlowId(id))
-    }
-
-    /// Third step: the value, if the whole key is equal. `probe` and `found` come from the other steps with this table and this key;
-    /// what was inserted or removed in between is respected.
-    #[inline(always)]
-    pub fn confirm(&mut self, probe: FlowProbe, found: Option<FlowId>, key: &K) -> Option<&mut V> {
-        let id = match found {
-            Some(FlowId(id)) if self.holds(id, key) => id,
-            _ => self.find_again(probe, key)?,
-        };
+    pub fn confirm(&mut self, probe: FlowProbe, key: &K) -> Option<&mut V> {
+        let FlowId(id) = self.finish(probe, key)?;
         self.entries.get_mut(id).map(|entry| &mut entry.value)
+    }
+
+    /// Whose flow it is, and its value.
+    pub fn flow(&self, FlowId(id): FlowId) -> Option<(&K, &V)> {
+        self.entries.get(id).map(|entry| (&entry.key, &entry.value))
     }
 
     /// The value of a flow: all steps at once.
@@ -301,7 +291,7 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
         self.entries.get_mut(id).map(|entry| &mut entry.value)
     }
 
-    /// For a flow that [`Self::locate`] didn't find and that is going to be entered: asks for what [`Self::enter`] is going to
+    /// For a flow that no [`Lookup::step`] found and that is going to be entered: asks for what [`Self::enter`] is going to
     /// write beside the bucket, which should be there by now.
     pub fn expect(&self, probe: FlowProbe) {
         self.index.foresee(probe.bucket);
@@ -447,12 +437,40 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
     #[inline(always)]
     fn probe(&self, key: &K) -> FlowProbe {
         let hash = key.hash(self.seed);
-        FlowProbe { hash, bucket: self.index.probe(&FlowProbe::signature(hash)) }
+        FlowProbe { hash, bucket: self.index.probe(&FlowProbe::signature(hash)), at: At::Home }
     }
 
     #[inline(always)]
     fn holds(&self, id: u32, key: &K) -> bool {
         self.entries.get(id).is_some_and(|entry| entry.key == *key)
+    }
+
+    /// Compares signatures, and prefetches the line of the flow that has it. If that is none of those in the home bucket, asks for where
+    /// it may be else; true: for the other bucket.
+    #[inline(always)]
+    fn look_home(&self, probe: &mut FlowProbe) -> bool {
+        let (found, is_elsewhere) = self.index.finish_home(probe.bucket, &FlowProbe::signature(probe.hash));
+        if let Some(id) = found {
+            self.entries.prefetch(id);
+            probe.at = At::Line(id);
+            return false;
+        }
+        if self.aliases != 0 {
+            self.index.prepare(&FlowProbe::alias(probe.hash));
+        }
+        probe.at = if is_elsewhere { At::Other } else { At::Nowhere };
+        is_elsewhere
+    }
+
+    /// The same in the other bucket, where one signature in some ten is.
+    #[cold]
+    #[inline(never)]
+    fn look_elsewhere(&self, probe: &mut FlowProbe) {
+        let found = self.index.finish_other(probe.bucket, &FlowProbe::signature(probe.hash));
+        probe.at = found.map_or(At::Nowhere, At::Line);
+        if let Some(id) = found {
+            self.entries.prefetch(id);
+        }
     }
 
     /// The number of a flow.
@@ -582,6 +600,40 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
             }
         }
         Some((sample, count))
+    }
+}
+
+/// Three phases, and a second step for the one flow in some ten whose signature isn't in its home bucket.
+impl<K: FlowKey, V: FlowValue> Lookup for FlowTable<K, V> {
+    type Key = K;
+    type Value = FlowId;
+    type Probe = FlowProbe;
+
+    #[inline(always)]
+    fn prepare(&self, key: &K) -> FlowProbe {
+        let probe = self.probe(key);
+        self.index.fetch(probe.bucket);
+        probe
+    }
+
+    #[inline(always)]
+    fn step(&self, probe: &mut FlowProbe, _: &K) -> bool {
+        match probe.at {
+            At::Home => self.look_home(probe),
+            At::Other => {
+                self.look_elsewhere(probe);
+                false
+            }
+            At::Line(_) | At::Nowhere => false,
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&self, probe: FlowProbe, key: &K) -> Option<FlowId> {
+        match probe.at {
+            At::Line(id) if self.holds(id, key) => Some(FlowId(id)),
+            _ => self.find_again(probe, key).map(FlowId),
+        }
     }
 }
 

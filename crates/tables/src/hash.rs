@@ -17,7 +17,7 @@
 //! **Use on the packet path.** Two steps, interleaved over a burst and over any number of maps:
 //!
 //! ```
-//! use tables::BulkMap;
+//! use tables::{BulkMap, Lookup};
 //! let mut map: BulkMap<u32, u32> = BulkMap::new(0x5eed);
 //! map.insert(0x0a00_0001, 7)?;
 //! let keys = [0x0a00_0001, 0x0a00_0002];
@@ -37,6 +37,7 @@
 //! keys of which more than `2 * WAYS` share a 64-bit hash: these are refused with [`Full`]. The hash is seeded so that nobody who
 //! doesn't know the seed can choose such keys; seed every table from a random number.
 
+use crate::lookup::Lookup;
 use crate::prefetch::prefetch;
 use crate::segments::Segments;
 use crate::simd;
@@ -207,8 +208,8 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> Bucket<K, V, WAYS> {
     }
 }
 
-/// A hash between the two steps of a lookup. It stays valid whatever happens to the map in between.
-#[derive(Clone, Copy, Debug)]
+/// A hash between the two phases of a look-up. It stays valid whatever happens to the map in between.
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Probe(u64);
 
 impl Probe {
@@ -269,6 +270,30 @@ const STEP: usize = 2;
 /// Buckets that the search for a displacement path visits before it gives up.
 const SEARCH: usize = 192;
 
+/// Two phases: [`Lookup::prepare`] fetches the home bucket, and one look-up in some twenty waits for the other one in [`Lookup::finish`].
+impl<K: TableKey, V: Copy + Default, const WAYS: usize> Lookup for BulkMap<K, V, WAYS> {
+    type Key = K;
+    type Value = V;
+    type Probe = Probe;
+
+    #[inline(always)]
+    fn prepare(&self, key: &K) -> Probe {
+        let probe = self.probe(key);
+        self.fetch(probe);
+        probe
+    }
+
+    #[inline(always)]
+    fn finish(&self, probe: Probe, key: &K) -> Option<V> {
+        let home = self.bucket(probe.home())?;
+        match home.value_of(key) {
+            Some(value) => Some(value),
+            None if home.displaced() => self.finish_away(probe, key),
+            None => None,
+        }
+    }
+}
+
 impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     /// An empty map, which owns no memory. The seed should be random, see the module's documentation.
     pub const fn new(seed: u64) -> Self {
@@ -320,15 +345,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         size_of::<Self>() + array(&self.buckets) + old
     }
 
-    /// First step of a lookup: hashes the key and prefetches its home bucket.
-    #[inline(always)]
-    pub fn prepare(&self, key: &K) -> Probe {
-        let probe = self.probe(key);
-        self.fetch(probe);
-        probe
-    }
-
-    /// The part of [`Self::prepare`] that prefetches.
+    /// The part of [`Lookup::prepare`] that prefetches: the home bucket.
     #[inline(always)]
     pub(crate) fn fetch(&self, probe: Probe) {
         if let Some(bucket) = self.bucket(probe.home()) {
@@ -353,27 +370,17 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         }
     }
 
-    /// Second step: the value, if the key is there. `probe` comes from [`Self::prepare`] of this map and the same key.
+    /// The end of a look-up in two, where the key may be in either bucket and nothing is to be waited for: the value, if it is in the home
+    /// bucket. If it may be in the other one (and so it says), that is prefetched for [`Self::finish_other`].
     #[inline(always)]
-    pub fn finish(&self, probe: Probe, key: &K) -> Option<V> {
-        let home = self.bucket(probe.home())?;
-        match home.value_of(key) {
-            Some(value) => Some(value),
-            None if home.displaced() => self.finish_away(probe, key),
-            None => None,
-        }
-    }
-
-    /// The second step in two, where the key may be in either bucket and nothing is to be waited for: the value, if it is in the home
-    /// bucket. If it may be in the other one, that is prefetched for [`Self::finish_other`].
-    #[inline(always)]
-    pub(crate) fn finish_home(&self, probe: Probe, key: &K) -> Option<V> {
-        let home = self.bucket(probe.home())?;
+    pub(crate) fn finish_home(&self, probe: Probe, key: &K) -> (Option<V>, bool) {
+        let Some(home) = self.bucket(probe.home()) else { return (None, false) };
         let value = home.value_of(key);
-        if value.is_none() && home.displaced() {
+        let is_elsewhere = value.is_none() && home.displaced();
+        if is_elsewhere {
             self.fetch_other(probe);
         }
-        value
+        (value, is_elsewhere)
     }
 
     #[cold]
@@ -396,7 +403,7 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
         self.bucket(probe.other())?.value_of(key)
     }
 
-    /// The value of `key`: both steps at once.
+    /// The value of `key`.
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
         self.finish(self.probe(key), key)
@@ -406,20 +413,6 @@ impl<K: TableKey, V: Copy + Default, const WAYS: usize> BulkMap<K, V, WAYS> {
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let (place, slot) = self.locate(self.probe(key), key)?;
         self.at_mut(place)?.values.get_mut(slot)
-    }
-
-    /// Looks up `keys[i]` into `out[i]`, for as many as both slices have, in phases over groups of 32.
-    pub fn lookup_bulk(&self, keys: &[K], out: &mut [Option<V>]) {
-        const GROUP: usize = 32;
-        let mut probes = [Probe(0); GROUP];
-        for (keys, out) in keys.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
-            for (probe, key) in probes.iter_mut().zip(keys) {
-                *probe = self.prepare(key);
-            }
-            for ((probe, key), out) in probes.iter().zip(keys).zip(out) {
-                *out = self.finish(*probe, key);
-            }
-        }
     }
 
     /// Adds or replaces an entry; the value that `key` had before, or [`Full`] with the map as it was.

@@ -5,12 +5,13 @@
 //! of a packet, and one access to DRAM that it waits for costs 300 to 440. The same access among twenty that are under way
 //! together costs 41 to 60. So these tables are built for two things: to read one cache line per look-up, and to say early which.
 //!
-//! **Model.** Every table has an owner and no locks: it belongs to one shard, and a shard to one worker. Look-ups come in two
-//! steps or in bulk; a single one is the special case. Time and randomness (hash seeds) are arguments, so that the same code runs
+//! **Model.** Every table has an owner and no locks: it belongs to one shard, and a shard to one worker. Look-ups come in phases or
+//! in bulk, behind one trait ([`lookup`]); a single one is the special case. Time and randomness (hash seeds) are arguments, so that the same code runs
 //! in a worker, a replay and a test. Everything that grows has a limit, or is bounded by something that has.
 //!
 //! | module | answers | cost |
 //! |---|---|---|
+//! | [`lookup`] | how does a caller ask all of these, and a device that answers later? | nothing |
 //! | [`hash`] | which value has this key? | one line, hit or miss; 10 to 20 bytes an entry |
 //! | [`flow`] | what is known of this flow? | two lines; 96 to 120 bytes a flow |
 //! | [`lpm`] | which route contains this address? | one to three entries (IPv4), five for an IPv6 /48 |
@@ -23,11 +24,12 @@
 //! | [`supply`] | where does a growing table's memory come from? | nothing per packet |
 //! | [`clock`] | what time is it? | a counter, a multiplication |
 //! | [`prefetch`] | (may I have this line soon?) | one instruction |
+//! | [`conformance`] | does a table answer as [`lookup`] says? | for tests |
 //!
 //! **Example.** A burst against many maps at once, in phases:
 //!
 //! ```
-//! use tables::BulkMap;
+//! use tables::{BulkMap, Lookup};
 //! let mut shards: Vec<BulkMap<u32, u32>> = (0..512).map(|shard| BulkMap::new(0x5eed ^ shard)).collect();
 //! for address in 0x0a00_0000..0x0a00_1000_u32 {
 //!     shards[address as usize % 512].insert(address, address & 0xfff)?;
@@ -49,10 +51,12 @@
 mod chunks;
 #[allow(unsafe_code)]
 pub mod clock;
+pub mod conformance;
 mod dial;
 pub mod flow;
 pub mod hash;
 pub mod limiter;
+pub mod lookup;
 pub mod lpm;
 pub mod marker;
 pub mod meter;
@@ -71,6 +75,7 @@ pub use clock::Tsc;
 pub use flow::{FlowError, FlowId, FlowKey, FlowProbe, FlowTable, FlowValue};
 pub use hash::{BulkMap, Full, Probe, TableKey};
 pub use limiter::RateLimiter;
+pub use lookup::Lookup;
 pub use lpm::{Lpm4, Lpm6, LpmError};
 pub use marker::{Colour, Marker, MarkerConfig};
 pub use meter::{Meter, MeterConfig};

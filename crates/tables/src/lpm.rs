@@ -23,6 +23,7 @@
 //!
 //! **When not to use it.** For millions of IPv6 host routes: those are exact matches, for [`crate::BulkMap`].
 
+use crate::lookup::Lookup;
 use crate::prefetch::prefetch_slice_at;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -104,7 +105,7 @@ impl Address for Ipv6Addr {
 
 /// A table entry: nothing, `1 << 24 | route length << 16 | value`, or `1 << 31 | node`, with `1 << 30` where octets between are
 /// still to be compared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Entry(u32);
 
 impl Entry {
@@ -170,6 +171,21 @@ enum Table {
 
 /// Bits that the root decides.
 const ROOT_BITS: u8 = 16;
+/// The first octet that it doesn't.
+const BELOW_ROOT: u8 = 2;
+/// Nodes that a third-level cache holds.
+const CACHED: usize = 16_384;
+
+/// A look-up between its phases. It stays valid if routes change: then it begins anew.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct LpmProbe {
+    /// Where it is; nothing before the root's entry was read.
+    entry: Entry,
+    /// The octet that decides next; 0 before the root's entry was read.
+    octet: u8,
+    /// [`Lpm::changes`] when it began.
+    changes: u32,
+}
 
 /// IPv4 routes; see the module's documentation.
 pub type Lpm4 = Lpm<Ipv4Addr>;
@@ -179,13 +195,13 @@ pub type Lpm6 = Lpm<Ipv6Addr>;
 /// A longest-prefix-match table from prefixes of `A` to 16-bit values (next-hop numbers); see the module's documentation.
 ///
 /// ```
-/// use tables::Lpm4;
+/// use tables::{Lookup, Lpm4};
 /// let mut routes = Lpm4::new(1000);
 /// routes.insert("10.0.0.0".parse()?, 8, 1)?;
 /// routes.insert("10.1.2.0".parse()?, 24, 2)?;
-/// assert_eq!(routes.lookup("10.1.2.3".parse()?), Some(2));
-/// assert_eq!(routes.lookup("10.1.3.3".parse()?), Some(1));
-/// assert_eq!(routes.lookup("11.1.2.3".parse()?), None);
+/// assert_eq!(routes.lookup(&"10.1.2.3".parse()?), Some(2));
+/// assert_eq!(routes.lookup(&"10.1.3.3".parse()?), Some(1));
+/// assert_eq!(routes.lookup(&"11.1.2.3".parse()?), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -200,6 +216,8 @@ pub struct Lpm<A> {
     max_nodes: usize,
     default: Option<u16>,
     routes: BTreeMap<(A, u8), u16>,
+    /// How often it was changed. Nodes are used again: a look-up that began before must not go on.
+    changes: u32,
 }
 
 impl<A: Address> Lpm<A> {
@@ -213,6 +231,7 @@ impl<A: Address> Lpm<A> {
             max_nodes: max_nodes.min(Entry::GAP as usize),
             default: None,
             routes: BTreeMap::new(),
+            changes: 0,
         }
     }
 
@@ -241,66 +260,12 @@ impl<A: Address> Lpm<A> {
         self.routes.get(&(prefix.masked(len), len)).copied()
     }
 
-    /// The value of the longest route that contains `address`.
-    #[inline]
-    pub fn lookup(&self, address: A) -> Option<u16> {
-        self.descend(self.root_entry(address), address)
-    }
-
-    /// Looks up `addresses[i]` into `out[i]`, for as many as both slices have.
-    pub fn lookup_bulk(&self, addresses: &[A], out: &mut [Option<u16>]) {
-        // Nodes that a third-level cache holds: there the processor overlaps plain look-ups well enough by itself.
-        const CACHED: usize = 16_384;
-        if self.nodes.len() > CACHED {
-            self.lookup_phased(addresses, out);
-        } else {
-            for (address, out) in addresses.iter().zip(out) {
-                *out = self.lookup(*address);
-            }
-        }
-    }
-
-    /// Bulk look-up step by step over groups of 32, so that the accesses of a step overlap.
-    fn lookup_phased(&self, addresses: &[A], out: &mut [Option<u16>]) {
-        const GROUP: usize = 32;
-        for (addresses, out) in addresses.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
-            // The look-ups that aren't at a leaf yet, and how many they are: all at first.
-            let mut pending = [(0_u8, Entry::NOTHING, 2); GROUP];
-            let mut count = 0;
-            for (position, (address, out)) in addresses.iter().zip(out.iter_mut()).enumerate() {
-                let entry = self.root_entry(*address);
-                *out = entry.value().or(self.default);
-                if let Some(place) = pending.get_mut(count) {
-                    *place = (position as u8, entry, 2);
-                    count += usize::from(self.prefetch_next(entry, address.octet(2)));
-                }
-            }
-            while count > 0 {
-                let mut left = 0;
-                for next in 0..count {
-                    let Some((position, entry, octet)) = pending.get(next).copied() else { break };
-                    let (Some(address), Some(out)) =
-                        (addresses.get(position as usize), out.get_mut(position as usize))
-                    else {
-                        break;
-                    };
-                    let (entry, octet) = self.step(entry, entry.node().unwrap_or(0), octet, *address);
-                    *out = entry.value().or(self.default);
-                    if let Some(place) = pending.get_mut(left) {
-                        *place = (position, entry, octet);
-                        left += usize::from(self.prefetch_next(entry, address.octet(octet)));
-                    }
-                }
-                count = left;
-            }
-        }
-    }
-
     /// Adds or replaces the route to the first `len` bits of `prefix`; the value that it had before.
     pub fn insert(&mut self, prefix: A, len: u8, value: u16) -> Result<Option<u16>, LpmError> {
         if len > A::BITS {
             return Err(LpmError::PrefixLength);
         }
+        self.changes = self.changes.wrapping_add(1);
         let prefix = prefix.masked(len);
         if len == 0 {
             self.default = Some(value);
@@ -316,6 +281,7 @@ impl<A: Address> Lpm<A> {
     pub fn remove(&mut self, prefix: A, len: u8) -> Option<u16> {
         let prefix = prefix.masked(len);
         let value = self.routes.remove(&(prefix, len))?;
+        self.changes = self.changes.wrapping_add(1);
         if len == 0 {
             self.default = None;
             return Some(value);
@@ -358,25 +324,15 @@ impl<A: Address> Lpm<A> {
         entry.node().is_some()
     }
 
-    /// From a root entry to the answer.
-    #[inline(always)]
-    fn descend(&self, mut entry: Entry, address: A) -> Option<u16> {
-        let mut octet = 2;
-        while let Some(node) = entry.node() {
-            (entry, octet) = self.step(entry, node, octet, address);
-        }
-        entry.value().or(self.default)
-    }
-
     /// Over the gap before a node, or through it by the address's octet: what is there, and which octet decides then.
     #[inline(always)]
-    fn step(&self, entry: Entry, node: usize, octet: usize, address: A) -> (Entry, usize) {
+    fn next_entry(&self, entry: Entry, node: usize, octet: u8, address: A) -> (Entry, u8) {
         if !A::SKIPS || !entry.has_gap() {
-            return (self.node_entry(node, address.octet(octet)), octet + 1);
+            return (self.node_entry(node, address.octet(octet as usize)), octet + 1);
         }
         match self.places.get(node) {
             Some(place) if address.common(place.prefix) >= place.decided => {
-                (entry.crossed(), place.decided as usize / 8)
+                (entry.crossed(), place.decided / 8)
             }
             place => (place.map_or(Entry::NOTHING, |place| place.otherwise), octet),
         }
@@ -566,6 +522,49 @@ impl<A: Address> Lpm<A> {
     }
 }
 
+/// The value of the longest route that contains the address: a phase for the root, and for each node and each gap on the way.
+impl<A: Address> Lookup for Lpm<A> {
+    type Key = A;
+    type Value = u16;
+    type Probe = LpmProbe;
+
+    #[inline(always)]
+    fn prepare(&self, address: &A) -> LpmProbe {
+        prefetch_slice_at(&self.root, Self::root_index(*address));
+        LpmProbe { entry: Entry::NOTHING, octet: 0, changes: self.changes }
+    }
+
+    #[inline(always)]
+    fn step(&self, probe: &mut LpmProbe, address: &A) -> bool {
+        if probe.changes != self.changes {
+            *probe = self.prepare(address);
+        }
+        (probe.entry, probe.octet) = match probe.entry.node() {
+            Some(node) => self.next_entry(probe.entry, node, probe.octet, *address),
+            None if probe.octet == 0 => (self.root_entry(*address), BELOW_ROOT),
+            None => return false,
+        };
+        self.prefetch_next(probe.entry, address.octet(probe.octet as usize))
+    }
+
+    #[inline(always)]
+    fn finish(&self, probe: LpmProbe, address: &A) -> Option<u16> {
+        let LpmProbe { mut entry, mut octet, changes } = probe;
+        if octet == 0 || changes != self.changes {
+            (entry, octet) = (self.root_entry(*address), BELOW_ROOT);
+        }
+        while let Some(node) = entry.node() {
+            (entry, octet) = self.next_entry(entry, node, octet, *address);
+        }
+        entry.value().or(self.default)
+    }
+
+    #[inline(always)]
+    fn is_cached(&self) -> bool {
+        self.nodes.len() <= CACHED
+    }
+}
+
 impl<A: Address> std::fmt::Debug for Lpm<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map()
@@ -606,12 +605,9 @@ mod tests {
         assert_eq!(table.len(), model.len());
         let mut out = vec![None; addresses.len()];
         table.lookup_bulk(&addresses, &mut out);
-        let mut phased = vec![None; addresses.len()];
-        table.lookup_phased(&addresses, &mut phased);
-        assert_eq!(out, phased);
         for (address, bulk) in addresses.iter().zip(out) {
-            assert_eq!(table.lookup(*address), naive(&model, *address), "{address:?} in {table:?}");
-            assert_eq!(bulk, table.lookup(*address));
+            assert_eq!(table.lookup(address), naive(&model, *address), "{address:?} in {table:?}");
+            assert_eq!(bulk, table.lookup(address));
         }
         assert_eq!(table.iter().map(|(p, l, v)| ((p, l), v)).collect::<BTreeMap<_, _>>(), model);
         for ((prefix, len), value) in model {
@@ -696,24 +692,6 @@ mod tests {
     }
 
     #[test]
-    fn a_large_table_answers_in_phases_as_one_by_one() {
-        let mut table = Lpm6::new(100_000);
-        let mut addresses = Vec::new();
-        let mut state = 1_u128;
-        for i in 0..2_000_u16 {
-            state = state.wrapping_mul(0x2d99_787f_ee2f_1b2d_9e37_79b9_7f4a_7c15).wrapping_add(1);
-            let prefix = Ipv6Addr::from_bits(state >> 20 & u128::MAX >> 12 | 0x2000 << 112);
-            let len = 13 + (state >> 100) as u8 % 116;
-            table.insert(prefix, len, i).unwrap();
-            addresses.extend(near6(prefix.masked(len), len));
-        }
-        let mut out = vec![None; addresses.len()];
-        table.lookup_phased(&addresses, &mut out);
-        assert!(addresses.iter().zip(&out).all(|(address, found)| table.lookup(*address) == *found));
-        assert!(out.iter().any(Option::is_none) && out.iter().flatten().count() > 2_000);
-    }
-
-    #[test]
     fn limits_are_kept_and_refusals_change_nothing() {
         let mut table = Lpm6::new(2);
         let [link, host, other, beside]: [Ipv6Addr; 4] =
@@ -728,7 +706,7 @@ mod tests {
         assert_eq!(table.insert(other, 64, 4), Err(LpmError::Full));
         assert_eq!(table.insert(link, 64, u16::MAX), Ok(Some(1)), "what is there needs no room");
         let found = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::1:1", "2001:db8:1:1::"];
-        let found = found.map(|address| table.lookup(address.parse().unwrap()));
+        let found = found.map(|address| table.lookup(&address.parse().unwrap()));
         assert_eq!(found, [Some(2), Some(3), Some(u16::MAX), Some(u16::MAX), None]);
         assert_eq!(table.remove(link, 60), None);
         assert_eq!(table.remove(link, 64), Some(u16::MAX));
@@ -737,6 +715,6 @@ mod tests {
         assert_eq!((table.remove(host, 128), table.nodes()), (Some(2), 1));
         assert_eq!((table.remove(beside, 128), table.nodes()), (Some(3), 0));
         assert_eq!(table.insert(other, 64, 4), Ok(None));
-        assert_eq!(table.lookup(other), Some(4));
+        assert_eq!(table.lookup(&other), Some(4));
     }
 }

@@ -116,7 +116,7 @@ impl<F> Shard<F> {
     ) -> bool {
         let key = &lookup.key;
         let marks = ledger.export.marks;
-        let Some(known) = self.flows.confirm(lookup.probe, lookup.found, key) else { return false };
+        let Some(known) = self.flows.confirm(lookup.probe, key) else { return false };
         let before = *known;
         let goes_on = if (before.version, self.rule_of(&before)) == (found.version, found.rule) {
             true

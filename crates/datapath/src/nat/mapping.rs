@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use tables::hash::mix;
 use tables::wheel::TimerId;
-use tables::{BulkMap, Nanos, Probe, Slab, Wheel};
+use tables::{BulkMap, Lookup, Nanos, Probe, Slab, Wheel};
 
 /// Hosts that a mapping remembers to have sent to, with address-dependent filtering: the latest ones.
 const REMOTES: usize = 64;

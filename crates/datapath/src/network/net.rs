@@ -29,7 +29,7 @@ use packet::MacAddr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use tables::{Lpm4, Lpm6};
+use tables::{Lookup, Lpm4, Lpm6};
 
 /// Interfaces, at most. The worker's counters and caches have one entry for each.
 pub const MAX_INTERFACES: usize = 256;
@@ -515,13 +515,13 @@ impl NetView {
     /// Longest-prefix match.
     #[inline(always)]
     pub fn route4(&self, destination: u32) -> HopId {
-        self.compiled.routes4.lookup(Ipv4Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
+        self.compiled.routes4.lookup(&Ipv4Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
     }
 
     /// Longest-prefix match.
     #[inline(always)]
     pub fn route6(&self, destination: u128) -> HopId {
-        self.compiled.routes6.lookup(Ipv6Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
+        self.compiled.routes6.lookup(&Ipv6Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
     }
 
     /// Longest-prefix match for either family.

@@ -4,11 +4,50 @@ use crate::datapath::Datapath;
 use crate::meta::{Kind, Meta, destination6};
 use crate::network::Context;
 use crate::stages::burst::Burst;
+use crate::state::directory::Directory;
+use crate::state::shard::Shard;
 use io::{Frame, FramePool};
 use packet::rss;
 use session::ShardId;
 use std::net::Ipv4Addr;
-use tables::prefetch::{prefetch, prefetch_slice_at};
+use tables::prefetch::prefetch_slice_at;
+use tables::{Lookup, Probe};
+
+/// The place of the session that has a plain packet's address, if that says nothing of its shard.
+#[inline(always)]
+fn place_elsewhere(directory: &Directory, meta: &Meta, frame: &[u8]) -> Option<(u16, u32)> {
+    if meta.v6 {
+        directory.ipv6(meta.key, || destination6(frame, meta.inner))
+    } else {
+        directory.ipv4(meta.key as u32)
+    }
+}
+
+/// The shard that a plain packet's address says.
+#[inline(always)]
+fn shard_of(meta: &Meta) -> ShardId {
+    ShardId::from_hash(if meta.v6 {
+        rss::ue_hash_prefix64(meta.key)
+    } else {
+        rss::ue_hash_ipv4(Ipv4Addr::from_bits(meta.key as u32))
+    })
+}
+
+/// First phase of the look-up of its address there.
+#[inline(always)]
+fn prepare<F>(shard: &Shard<F>, meta: &Meta) -> Probe {
+    if meta.v6 { shard.by_prefix.prepare(&meta.key) } else { shard.by_ipv4.prepare(&(meta.key as u32)) }
+}
+
+/// Last phase: its session's slot.
+#[inline(always)]
+fn finish<F>(shard: &Shard<F>, probe: Probe, meta: &Meta) -> Option<u32> {
+    if meta.v6 {
+        shard.by_prefix.finish(probe, &meta.key)
+    } else {
+        shard.by_ipv4.finish(probe, &(meta.key as u32))
+    }
+}
 
 impl<F: Frame> Datapath<F> {
     /// A tunnel's place is in its TEID: its record is asked for. A plain packet's bucket has to be read first: that is.
@@ -30,12 +69,7 @@ impl<F: Frame> Datapath<F> {
                     }
                 }
                 Kind::Plain => {
-                    let found = if meta.v6 {
-                        directory.ipv6(meta.key, || destination6(frame.bytes(), meta.inner))
-                    } else {
-                        directory.ipv4(meta.key as u32)
-                    };
-                    if let Some((shard, slot)) = found {
+                    if let Some((shard, slot)) = place_elsewhere(directory, meta, frame.bytes()) {
                         meta.shard = shard;
                         meta.slot = slot;
                         match shards.get(shard as usize) {
@@ -43,20 +77,11 @@ impl<F: Frame> Datapath<F> {
                             _ => away = true,
                         }
                     } else {
-                        let hash = if meta.v6 {
-                            rss::ue_hash_prefix64(meta.key)
-                        } else {
-                            rss::ue_hash_ipv4(Ipv4Addr::from_bits(meta.key as u32))
-                        };
-                        let id = ShardId::from_hash(hash).index();
+                        let id = shard_of(meta).index();
                         meta.shard = id as u16;
                         if let Some(Some(shard)) = shards.get(id) {
                             hashed = true;
-                            probe = Some(if meta.v6 {
-                                shard.by_prefix.prepare(&meta.key)
-                            } else {
-                                shard.by_ipv4.prepare(&(meta.key as u32))
-                            });
+                            probe = Some(prepare(shard, meta));
                         } else {
                             away = true;
                         }
@@ -75,18 +100,11 @@ impl<F: Frame> Datapath<F> {
             return;
         }
         for (meta, probe) in burst.metas.iter_mut().zip(&burst.probes) {
-            if let (Some(probe), Some(Some(shard))) = (probe, self.shards.get(meta.shard as usize)) {
-                let slot = if meta.v6 {
-                    shard.by_prefix.finish(*probe, &meta.key)
-                } else {
-                    shard.by_ipv4.finish(*probe, &(meta.key as u32))
-                };
-                if let Some(slot) = slot {
-                    meta.slot = slot;
-                    if let Some(record) = shard.downlink.get(slot as usize) {
-                        prefetch(record);
-                    }
-                }
+            if let (Some(probe), Some(Some(shard))) = (probe, self.shards.get(meta.shard as usize))
+                && let Some(slot) = finish(shard, *probe, meta)
+            {
+                meta.slot = slot;
+                prefetch_slice_at(&shard.downlink, slot as usize);
             }
         }
     }
@@ -98,22 +116,12 @@ impl<F: Frame> Datapath<F> {
             (meta.shard, meta.slot) = (shard, u32::from(slot));
             return Some(());
         }
-        let found = if meta.v6 {
-            self.directory.ipv6(meta.key, || destination6(frame, meta.inner))
+        (meta.shard, meta.slot) = if let Some(place) = place_elsewhere(&self.directory, meta, frame) {
+            place
         } else {
-            self.directory.ipv4(meta.key as u32)
-        };
-        (meta.shard, meta.slot) = match found {
-            Some(place) => place,
-            None if meta.v6 => {
-                let id = ShardId::from_hash(rss::ue_hash_prefix64(meta.key)).index();
-                (id as u16, self.shards.get(id)?.as_deref()?.by_prefix.get(&meta.key)?)
-            }
-            None => {
-                let address = meta.key as u32;
-                let id = ShardId::from_hash(rss::ue_hash_ipv4(Ipv4Addr::from_bits(address))).index();
-                (id as u16, self.shards.get(id)?.as_deref()?.by_ipv4.get(&address)?)
-            }
+            let id = shard_of(meta).index();
+            let shard = self.shards.get(id)?.as_deref()?;
+            (id as u16, finish(shard, prepare(shard, meta), meta)?)
         };
         Some(())
     }

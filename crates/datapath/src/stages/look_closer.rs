@@ -16,20 +16,15 @@ impl<F: Frame> Datapath<F> {
             let shard = shards.get(meta.shard as usize)?.as_deref()?;
             shard.prepare(meta, frame.bytes())
         }));
-        let mut all_found = true;
-        for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
-            if let Some(lookup) = lookup
-                && let Some(Some(shard)) = shards.get(meta.shard as usize)
-            {
-                all_found &= shard.locate(lookup);
-            }
-        }
-        if !all_found {
+        // Once for most bursts; as often as a flow is not where it was looked for.
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
             for (meta, lookup) in metas.iter().zip(lookups.iter_mut()) {
                 if let Some(lookup) = lookup
                     && let Some(Some(shard)) = shards.get(meta.shard as usize)
                 {
-                    shard.locate_other(lookup);
+                    goes_on |= shard.locate(lookup);
                 }
             }
         }

@@ -241,7 +241,7 @@ impl<F: Frame> Datapath<F> {
                 admits(record, meta, frame.bytes()).then(|| record.rule())?
             } else {
                 let lookup = lookup?;
-                let known = shard.flows.confirm(lookup.probe, lookup.found, &lookup.key)?;
+                let known = shard.flows.confirm(lookup.probe, &lookup.key)?;
                 let known = (known.version == record.flow_version()).then_some(known)?;
                 flow.insert(known).rule
             };

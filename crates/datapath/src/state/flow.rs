@@ -14,7 +14,7 @@ use packet::{IpProtocol, Qfi};
 use session::rules::{Pdr, Rules, SdfFilter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tables::Nanos;
-use tables::flow::{FlowId, FlowKey, FlowProbe, FlowValue};
+use tables::flow::{FlowKey, FlowProbe, FlowValue};
 use tables::hash::mix;
 
 /// Everything that classification may look at, in 36 octets: the tunnel (or the session) with the UE's address, the other
@@ -175,10 +175,8 @@ const SALT: u64 = 0x6a09_e667_f3bc_c908;
 pub struct Lookup {
     /// Its flow.
     pub key: Key,
-    /// The flow's hash.
+    /// How far the look-up is.
     pub probe: FlowProbe,
-    /// Where the flow may be.
-    pub found: Option<FlowId>,
     /// Number of the rule's record, or [`NO_RULE`].
     pub rule: u32,
 }
@@ -195,6 +193,8 @@ impl Lookup {
 pub const NO_RULE: u32 = u32::MAX;
 /// From here on, numbers in place of a rule's are handles (see [`crate::state::conversation`]): no shard has so many rules.
 pub const QUESTION: u32 = 1 << 31;
+
+const _: () = assert!(size_of::<Option<Lookup>>() == 64, "a look-up is one cache line");
 
 /// What is known of a flow, in 28 octets: with its key it fills a line.
 #[derive(Clone, Copy, Debug, Default)]

@@ -29,7 +29,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tables::flow::FlowTable;
 use tables::prefetch::prefetch_slice_at;
-use tables::{BulkMap, Colour, Marker, Nanos, Supply};
+use tables::{BulkMap, Colour, Lookup as _, Marker, Nanos, Supply};
 
 /// One session: the part that most packets don't touch.
 #[derive(Debug)]
@@ -270,27 +270,19 @@ impl<F> Shard<F> {
             return None;
         }
         let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
-        Some(Lookup { key, probe: self.flows.prepare(&key), found: None, rule: flow::NO_RULE })
+        Some(Lookup { key, probe: self.flows.prepare(&key), rule: flow::NO_RULE })
     }
 
-    /// Second phase: fetches the flow. False: it isn't where most are.
+    /// Second phase: fetches the flow. True: it isn't where most are, and this phase is wanted once more.
     #[inline(always)]
     pub(crate) fn locate(&self, lookup: &mut Lookup) -> bool {
-        lookup.found = self.flows.locate(lookup.probe);
-        lookup.found.is_some()
-    }
-
-    /// The second phase once more, for a flow that was not found.
-    pub(crate) fn locate_other(&self, lookup: &mut Lookup) {
-        if lookup.found.is_none() {
-            lookup.found = self.flows.locate_other(lookup.probe);
-        }
+        self.flows.step(&mut lookup.probe, &lookup.key)
     }
 
     /// Third phase: fetches the rule's record. False: the flow is not known, or its rule isn't yet.
     #[inline(always)]
     pub(crate) fn prefetch_rule(&mut self, lookup: &mut Lookup) -> bool {
-        let Some(flow) = self.flows.confirm(lookup.probe, lookup.found, &lookup.key) else { return false };
+        let Some(flow) = self.flows.confirm(lookup.probe, &lookup.key) else { return false };
         lookup.rule = flow.rule;
         prefetch_slice_at(self.rules.elements(), flow.rule as usize);
         lookup.is_settled()

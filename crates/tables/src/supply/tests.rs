@@ -4,6 +4,7 @@
 use super::*;
 use crate::flow::{FlowKey, FlowTable, FlowValue};
 use crate::hash::mix;
+use crate::lookup::Lookup;
 use crate::time::Nanos;
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
