@@ -105,7 +105,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The folders of [`sources`].
 const CODE: [&str; 4] = ["crates", "src", "tests", "fuzz"];
 
-/// docs/security.md and docs/interop.md say which test would fail; a test that was renamed is none.
+/// These pages say which test would fail; a test that was renamed is none.
 #[test]
 fn tests_that_pages_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -113,12 +113,12 @@ fn tests_that_pages_name_exist() {
     CODE.iter().for_each(|folder| sources(&root.join(folder), &mut files));
     let code: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     let mut named = 0;
-    for page in ["docs/security.md", "docs/interop.md"] {
+    for page in ["docs/security.md", "docs/interop.md", "docs/recipes.md"] {
         for span in spans(&root.join(page)) {
             let test = span.rsplit("::").next().unwrap();
             let is_name = test.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
             if is_name && test.matches('_').count() >= 3 {
-                assert!(code.contains(&format!("fn {test}()")), "{page}: there is no test {span}");
+                assert!(code.contains(&format!("fn {test}(")), "{page}: there is no test {span}");
                 named += 1;
             }
         }
@@ -291,6 +291,13 @@ fn every_configuration_key_is_described() {
     let keys: Vec<_> =
         example.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key).collect();
     assert!(keys.len() > 100, "keys are written another way now: {} were found", keys.len());
+    let heads = example
+        .lines()
+        .filter(|line| line.starts_with('['))
+        .map(|line| line.split(" #").next().unwrap().trim());
+    for section in heads {
+        assert!(described.contains(section), "docs/configuration.md doesn't name the section {section}");
+    }
     for key in keys.iter().map(|key| key.trim_start_matches("# ")).filter(|key| !key.contains(' ')) {
         assert!(described.contains(key), "docs/configuration.md doesn't name the key `{key}`");
     }
