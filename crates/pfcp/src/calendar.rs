@@ -1,6 +1,6 @@
 //! PFCP's seconds as people write time.
 
-use std::fmt::Write;
+use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
 /// NTP seconds (since 1900) of 1970-01-01.
@@ -11,34 +11,17 @@ pub const NTP_AT_1970: u64 = 2_208_988_800;
 pub fn utc(ntp: u32) -> String {
     let ntp = u64::from(ntp);
     let since_1970 = if ntp >= NTP_AT_1970 { ntp - NTP_AT_1970 } else { ntp + (1 << 32) - NTP_AT_1970 };
-    let (mut days, seconds) = (since_1970 / 86_400, since_1970 % 86_400);
-    let is_leap =
-        |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
-    // At most 136 years: walking is cheap, and plainly right.
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 1;
-    for length in lengths {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", days + 1)
+    timestamp(Duration::from_secs(since_1970)).to_string()
 }
 
 /// Time since 1970 as UTC to the millisecond.
 pub fn utc_millis(since_1970: Duration) -> String {
-    let mut text = utc((NTP_AT_1970 + since_1970.as_secs()) as u32);
-    text.pop();
-    let _ = write!(text, ".{:03}Z", since_1970.subsec_millis());
-    text
+    format!("{:.3}", timestamp(since_1970))
+}
+
+/// The latest that can be written down, for what is later.
+fn timestamp(since_1970: Duration) -> Timestamp {
+    SignedDuration::try_from(since_1970).and_then(Timestamp::from_duration).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -61,5 +44,19 @@ mod tests {
         }
         assert_eq!(utc(u32::MAX), "2036-02-07T06:28:15Z");
         assert_eq!(utc(0), "2036-02-07T06:28:16Z");
+    }
+
+    #[test]
+    fn milliseconds_are_cut_and_not_rounded() {
+        for (nanos, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (7_999_999, "1970-01-01T00:00:00.007Z"),
+            (999_999_999, "1970-01-01T00:00:00.999Z"),
+        ] {
+            assert_eq!(utc_millis(Duration::from_nanos(nanos)), text);
+        }
+        assert_eq!(utc_millis(Duration::from_millis(1_795_303_109_042)), "2026-11-21T23:18:29.042Z");
+        // A clock that is set to nonsense ends nothing.
+        assert_eq!(utc_millis(Duration::MAX), "9999-12-30T22:00:00.999Z");
     }
 }
