@@ -1,7 +1,8 @@
 //! Scripts of session requests through `session::store`.
 //!
 //! A refused request leaves everything as it was; tunnels and addresses have one owner; what every worker is told about
-//! them adds up to what there is; when all sessions are gone, nothing is held.
+//! them adds up to what there is; another process may take over at any time, and goes on as if it had been there all along; when all
+//! sessions are gone, nothing is held. Records that are damaged on the way are refused or make sense.
 #![no_main]
 
 use fuzz::{Input, requests};
@@ -10,6 +11,8 @@ use libfuzzer_sys::fuzz_target;
 use packet::Teid;
 use pfcp::{Seid, UrrId};
 use session::addresses::AddressError;
+use session::config::Config;
+use session::portable::{Header, Restore};
 use session::refusal::Refusal;
 use session::rules::{Action, Forward, Rules};
 use session::store::{Counts, Deleted, DirectoryChange, PeerId, Store, Sweep};
@@ -75,8 +78,9 @@ impl World {
             0..=2 => self.establish(input),
             3..=5 => self.modify(input),
             6 => self.delete(input),
-            _ => match input.below(3) {
+            _ => match input.below(4) {
                 0 => self.sweep(input),
+                1 if self.sweeps.is_empty() => self.restart(input),
                 _ => self.report(input),
             },
         }
@@ -208,6 +212,49 @@ impl World {
         } else {
             self.sweeps.push(sweep);
         }
+        self.check();
+    }
+
+    /// Another process takes over.
+    fn restart(&mut self, input: &mut Input<'_>) {
+        let header = Header::read(&self.store.header()).expect("it was just written");
+        let next = || {
+            let config = Config { epoch: header.epoch().next(), teids: header.teids(), ..requests::config() };
+            Store::new(config).expect("the configuration is right")
+        };
+        let records: Vec<_> = self.store.iter().map(|session| self.store.record(session)).collect();
+        // On the way an octet changes: whatever is taken in then is sound, and can leave again.
+        let mut damaged = next();
+        let mut restore = Restore::new(&mut damaged, &header);
+        for record in &records {
+            let mut record = record.clone();
+            let at = usize::from(input.u16()) % record.len();
+            record[at] ^= input.u8();
+            if let Err(unportable) = restore.session(&record) {
+                let _ = unportable.to_string();
+            }
+        }
+        restore.finish();
+        damaged.iter().for_each(|session| in_range(session.rules()));
+        let seids: Vec<Seid> = damaged.iter().map(|session| session.rules().seid).collect();
+        seids.into_iter().for_each(|seid| drop(damaged.delete(seid).expect("it is there")));
+        assert_eq!(damaged.counts(), Counts::default());
+
+        let mut store = next();
+        let mut restore = Restore::new(&mut store, &header);
+        self.peers = self.peers.map(|peer| restore.peer(peer.number()));
+        for record in &records {
+            restore.session(record).expect("it was just written");
+        }
+        restore.finish();
+        let seen = |store: &Store| -> Vec<_> {
+            store.iter().map(|session| (session.octets().to_vec(), session.rules().clone())).collect()
+        };
+        assert_eq!((self.store.counts(), seen(&self.store)), (store.counts(), seen(&store)));
+        assert_eq!(self.store.pools().collect::<Vec<_>>(), store.pools().collect::<Vec<_>>());
+        self.directory = Directory::default();
+        self.directory.told(store.directory().collect());
+        self.store = store;
         self.check();
     }
 

@@ -1,5 +1,6 @@
 //! What the node is configured with, as far as sessions care.
 
+use crate::ids::Epoch;
 use crate::network_instance::Name;
 use crate::pool::{Pool, PoolError};
 use crate::rules::Source;
@@ -33,6 +34,8 @@ pub struct Config {
     pub limits: Limits,
     /// Where generations of TEIDs and SEIDs begin: random in production, so that a restarted process hands out other ones.
     pub seed: u32,
+    /// The life that this process is of what came before: any, or the next one of whoever left a record.
+    pub epoch: Epoch,
     /// Hides from strangers what TEIDs say. The workers have the same.
     pub teids: TeidKey,
 }

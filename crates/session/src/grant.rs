@@ -42,7 +42,7 @@ impl Node {
     /// Nothing is taken yet.
     pub fn new(config: Config) -> Result<Self, PoolError> {
         Ok(Self {
-            tunnels: Tunnels::new(config.seed, config.teids),
+            tunnels: Tunnels::new(config.seed, config.epoch, config.teids),
             addresses: Addresses::new(&config)?,
             config,
         })

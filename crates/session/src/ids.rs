@@ -35,6 +35,35 @@ impl ShardId {
     }
 }
 
+/// Which of a node's lives an identifier was handed out in: the highest bits of its generation, ten of a SEID's and two of a TEID's.
+///
+/// A process that takes over what another one wrote down knows what that had handed out by then, but not what it handed out afterwards, and
+/// SMFs and gNBs go on using both. So it lives in the next epoch, whose SEIDs none of the 1,023 before has, and whose TEIDs none of
+/// the three before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Epoch(u16);
+
+impl Epoch {
+    /// How many there are.
+    const COUNT: u16 = 1 << 10;
+
+    /// Any of them.
+    pub const fn of(random: u16) -> Self {
+        Self(random % Self::COUNT)
+    }
+
+    /// That of whoever takes over.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self::of(self.0 + 1)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
 /// Where a tunnel's record lives: what a TEID of our own making says.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TeidRef {

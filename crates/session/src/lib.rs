@@ -107,6 +107,7 @@
 //! | [`ids`], [`rules`], [`usage`] | what the packet path sees of a session |
 //! | [`store`] | all sessions; establish, modify, delete |
 //! | [`config`], [`refusal`], [`timing`] | what goes in, what is refused, what time drives |
+//! | [`portable`] | sessions that leave the process and come back into another one |
 //! | `change`, `dialect`, `grant`, [`mod@compile`], [`model`], [`rest`] | a request on its way: plan, what IEs mean, what it takes, compilation, the model, the model at rest |
 //! | [`sdf`], [`network_instance`] | texts of an SMF |
 //! | [`addresses`], [`pool`], [`columns`], [`teid`], `slots` | what sessions hold |
@@ -126,6 +127,7 @@ pub mod ids;
 pub mod model;
 pub mod network_instance;
 pub mod pool;
+pub mod portable;
 pub mod protocol;
 pub mod refusal;
 pub mod rest;
@@ -138,5 +140,5 @@ mod teid_key;
 pub mod timing;
 pub mod usage;
 
-pub use ids::{SHARDS, SessionRef, ShardId, TeidRef};
+pub use ids::{Epoch, SHARDS, SessionRef, ShardId, TeidRef};
 pub use teid_key::TeidKey;

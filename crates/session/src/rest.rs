@@ -15,7 +15,8 @@ use crate::sdf::{Extras, Flow, Side};
 use crate::{ShardId, TeidRef};
 use ipnet::{Ipv4Net, Ipv6Net};
 use packet::{Dscp, Qfi, Teid};
-use pfcp::{BarId, FarId, PdrId, QerId, UrrId};
+use pfcp::ie::FSeid;
+use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Packs a model into `out`, which is emptied first.
@@ -36,7 +37,7 @@ pub fn about(mut octets: &[u8]) -> About<'_> {
 }
 
 /// Something that can be packed.
-trait Pack: Sized {
+pub(crate) trait Pack: Sized {
     fn pack(&self, out: &mut Vec<u8>);
     fn unpack(from: &mut &[u8]) -> Option<Self>;
 }
@@ -156,7 +157,7 @@ impl Pack for Box<[u8]> {
 }
 
 /// Octets with their number before them.
-fn counted<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn counted<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u64::unpack(from)?;
     let (octets, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
     *from = rest;
@@ -181,7 +182,7 @@ macro_rules! pack_tuple_struct {
         }
     )*};
 }
-pack_tuple_struct!(PdrId, FarId, QerId, UrrId, BarId, Teid);
+pack_tuple_struct!(PdrId, FarId, QerId, UrrId, BarId, Teid, Seid);
 
 macro_rules! pack_struct {
     ($($name:ident { $($field:ident),* $(,)? })*) => {$(
@@ -205,6 +206,7 @@ pack_struct! {
     Extras { tos, spi, flow_label }
     Far { id, apply, destination, outer_header, marking, instance, policy, bar }
     OuterHeader { teid, peer }
+    FSeid { seid, ipv4, ipv6 }
     Qer {
         id, uplink_open, downlink_open, uplink_mbr, downlink_mbr, uplink_gbr, downlink_gbr, qfi, reflective,
         paging_policy,

@@ -4,6 +4,7 @@
 //! a packet or a message that is late by a moment meets an empty slot and not a stranger. When a slot is used again
 //! its generation has moved on. Cost: four bytes a slot ever used, four more while it waits; both operations O(1).
 
+use crate::ids::Epoch;
 use std::collections::VecDeque;
 
 /// How many freed slots wait before one of them is used again while the table can still grow.
@@ -12,6 +13,19 @@ const QUARANTINE: usize = 64;
 const LIVE: u32 = 1 << 31;
 const HIDDEN: u32 = 1 << 30;
 const GENERATION: u32 = HIDDEN - 1;
+/// How generations are made, in bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Generations {
+    /// All of a generation's, at most 30.
+    pub bits: u8,
+    /// Of them, the highest ones: these are the epoch's. At least one is left, and those that are left are never all 0.
+    pub epoch: u8,
+}
+
+/// Of TEIDs.
+pub const SHORT: Generations = Generations { bits: 8, epoch: 2 };
+/// Of SEIDs.
+pub const LONG: Generations = Generations { bits: 30, epoch: 10 };
 
 /// The slots of one shard.
 #[derive(Clone, Debug)]
@@ -20,24 +34,25 @@ pub struct Slots {
     states: Vec<u32>,
     freed: VecDeque<u32>,
     capacity: u32,
-    last_generation: u32,
+    /// Before the epoch's first generation.
+    base: u32,
+    /// Generations of an epoch.
+    count: u32,
     first_generation: u32,
 }
 
 impl Slots {
-    /// An empty table of at most `capacity` slots with generations `1..=last_generation` (at most 2^30 - 1).
+    /// An empty table of at most `capacity` slots.
     ///
     /// `seed` says where generations begin, so that what a process hands out differs from what it handed out before
     /// it was restarted: a gNB may go on sending to tunnels of the process that is gone.
-    pub fn new(capacity: u32, last_generation: u32, seed: u32) -> Self {
-        let last_generation = last_generation.clamp(1, GENERATION);
-        Self {
-            states: Vec::new(),
-            freed: VecDeque::new(),
-            capacity,
-            last_generation,
-            first_generation: 1 + seed % last_generation,
-        }
+    pub fn new(capacity: u32, generations: Generations, epoch: Epoch, seed: u32) -> Self {
+        let Generations { bits, epoch: epoch_bits } = generations;
+        let epoch = u32::from(epoch.number()) & ((1 << epoch_bits) - 1);
+        let share = bits - epoch_bits;
+        let (base, count) = (epoch << share, (1 << share) - 1);
+        let first_generation = base + 1 + seed % count;
+        Self { states: Vec::new(), freed: VecDeque::new(), capacity, base, count, first_generation }
     }
 
     /// A free slot and its new generation; `None` if all are taken.
@@ -46,7 +61,7 @@ impl Slots {
         if full || self.freed.len() > QUARANTINE {
             let slot = self.freed.pop_front()?;
             let state = self.states.get_mut(slot as usize)?;
-            let generation = Self::after(*state & GENERATION, self.last_generation);
+            let generation = after(*state & GENERATION, self.base, self.count);
             *state = LIVE | generation;
             return Some((slot, generation));
         }
@@ -58,7 +73,7 @@ impl Slots {
     /// Moves a live slot to its next generation, because somebody else uses the name that this one makes.
     pub fn bump(&mut self, slot: u32) -> Option<u32> {
         let state = self.states.get_mut(slot as usize).filter(|state| **state & LIVE != 0)?;
-        let generation = Self::after(*state & GENERATION, self.last_generation);
+        let generation = after(*state & GENERATION, self.base, self.count);
         *state = LIVE | generation;
         Some(generation)
     }
@@ -87,9 +102,40 @@ impl Slots {
         self.states.get(slot as usize) == Some(&(LIVE | generation))
     }
 
-    const fn after(generation: u32, last: u32) -> u32 {
-        if generation >= last { 1 } else { generation + 1 }
+    /// Slots that there are, taken or not.
+    pub const fn len(&self) -> usize {
+        self.states.len()
     }
+
+    /// Takes a slot that somebody had in a former life, in its generation then. False: it is taken, or beyond the capacity. Afterwards, and before
+    /// anything else, [`Self::settle`].
+    pub fn restore(&mut self, slot: u32, generation: u32) -> bool {
+        let at = slot as usize;
+        if slot >= self.capacity || generation == 0 || generation > GENERATION {
+            return false;
+        }
+        if self.states.len() <= at {
+            self.states.resize(at + 1, self.base);
+        }
+        match self.states.get_mut(at) {
+            Some(state) if *state & LIVE == 0 => {
+                *state = LIVE | generation;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What was restored is all that there is: the slots between are free.
+    pub fn settle(&mut self) {
+        let free = self.states.iter().enumerate().filter(|(_, state)| **state & LIVE == 0);
+        self.freed = free.map(|(slot, _)| slot as u32).collect();
+    }
+}
+
+/// The next generation of the epoch: its first after one of another epoch.
+const fn after(generation: u32, base: u32, count: u32) -> u32 {
+    if generation > base && generation < base + count { generation + 1 } else { base + 1 }
 }
 
 #[cfg(test)]
@@ -99,9 +145,11 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
+    const FEW: Generations = Generations { bits: 4, epoch: 2 };
+
     #[test]
     fn a_freed_slot_waits_and_comes_back_in_a_new_generation() {
-        let mut slots = Slots::new(1 << 15, 255, 0);
+        let mut slots = Slots::new(1 << 15, SHORT, Epoch::default(), 0);
         let (slot, generation) = slots.allocate().unwrap();
         assert_eq!((slot, generation), (0, 1));
         assert!(slots.release(slot));
@@ -118,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_full_table_reuses_at_once_and_then_refuses() {
-        let mut slots = Slots::new(2, 3, 7);
+        let mut slots = Slots::new(2, FEW, Epoch::default(), 7);
         assert_eq!(slots.allocate(), Some((0, 2)));
         assert_eq!(slots.allocate(), Some((1, 2)));
         assert_eq!(slots.allocate(), None);
@@ -130,24 +178,51 @@ mod tests {
 
     #[test]
     fn a_hidden_slot_has_no_name_of_its_own() {
-        let mut slots = Slots::new(8, 255, 0);
+        let mut slots = Slots::new(8, SHORT, Epoch::default(), 0);
         let (slot, generation) = slots.allocate().unwrap();
         slots.hide(slot);
         assert!(!slots.is_visible(slot, generation));
         assert!(slots.release(slot));
     }
 
+    #[test]
+    fn generations_of_another_epoch_are_never_handed_out() {
+        let (mut before, mut after) =
+            (Slots::new(4, FEW, Epoch::of(3), 1), Slots::new(4, FEW, Epoch::of(3).next(), 1));
+        let kept = before.allocate().unwrap();
+        assert!(after.restore(kept.0, kept.1) && !after.restore(kept.0, kept.1) && !after.restore(4, 1));
+        // Slots 1 and 2 were another's in the meantime, of whom nobody told.
+        assert!(after.restore(3, 13));
+        after.settle();
+        let mut handed_out = vec![kept];
+        for _ in 0..8 {
+            handed_out.extend([before.allocate().unwrap(), before.allocate().unwrap()]);
+            for (slot, _) in handed_out.split_off(handed_out.len() - 2) {
+                assert!(before.release(slot));
+            }
+            for _ in 0..2 {
+                let (slot, generation) = after.allocate().unwrap();
+                assert!([1, 2].contains(&slot) && (1..=3).contains(&generation), "{slot} {generation}");
+                after.release(slot);
+            }
+        }
+        assert!(after.release(kept.0));
+        after.allocate();
+        after.allocate();
+        assert_eq!(after.allocate(), Some((0, 1)), "its first of this epoch");
+    }
+
     proptest! {
         #[test]
         fn never_two_owners(operations in prop::collection::vec((any::<bool>(), 0usize..64), 0..400)) {
-            let mut slots = Slots::new(32, 5, 3);
+            let mut slots = Slots::new(32, Generations { bits: 5, epoch: 2 }, Epoch::of(2), 3);
             let mut held: Vec<u32> = Vec::new();
             let mut last: HashMap<u32, u32> = HashMap::new();
             for (take, pick) in operations {
                 if take {
                     if let Some((slot, generation)) = slots.allocate() {
                         prop_assert!(!held.contains(&slot));
-                        prop_assert!((1..=5).contains(&generation));
+                        prop_assert!((17..=23).contains(&generation));
                         if let Some(before) = last.insert(slot, generation) {
                             prop_assert_ne!(before, generation);
                         }

@@ -17,10 +17,11 @@ use crate::grant::{Node, Taken, announced, tell_addresses};
 use crate::ids::{SHARDS, SessionRef, ShardId, TeidRef};
 use crate::model::{Bar, Endpoint, Model, find};
 use crate::pool::PoolError;
+use crate::portable::Unportable;
 use crate::refusal::{Bound, Refusal};
 use crate::rest::{freeze, thaw};
 use crate::rules::Rules;
-use crate::slots::Slots;
+use crate::slots::{LONG, Slots};
 use crate::teid::TunnelError;
 use crate::timing::{Sequences, UrrTiming, timings};
 use ipnet::IpNet;
@@ -39,6 +40,13 @@ const SLOTS: u32 = 1 << 24;
 /// another one, so that sessions of the old are told from those of the new while they are being removed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PeerId(u32);
+
+impl PeerId {
+    /// What tells it from others in a record ([`crate::portable`]).
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// A session between two requests.
 #[derive(Debug)]
@@ -92,6 +100,11 @@ impl Session {
     /// The association it belongs to.
     pub const fn peer(&self) -> PeerId {
         self.peer
+    }
+
+    /// Numbers of its reports.
+    pub(crate) const fn sequences(&self) -> &Sequences {
+        &self.sequences
     }
 }
 
@@ -233,7 +246,8 @@ pub struct Store {
 impl Store {
     /// Empty.
     pub fn new(config: Config) -> Result<Self, PoolError> {
-        let shard = || Shard { slots: Slots::new(SLOTS, u32::MAX, config.seed), sessions: Vec::new() };
+        let shard =
+            || Shard { slots: Slots::new(SLOTS, LONG, config.epoch, config.seed), sessions: Vec::new() };
         Ok(Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             peers: HashMap::new(),
@@ -477,24 +491,13 @@ impl Store {
         let rules = Arc::new(rules);
         let place = rules.place;
         freeze(&plan.model, &mut self.scratch);
-        let session = Session {
+        self.put(Session {
             rules: rules.clone(),
             rest: self.scratch.as_slice().into(),
             cp,
             peer,
             sequences: Sequences::default(),
-        };
-        if let Some(shard) = self.shards.get_mut(place.shard.index()) {
-            let slot = place.slot as usize;
-            if shard.sessions.len() <= slot {
-                shard.sessions.resize_with(slot + 1, || None);
-            }
-            if let Some(entry) = shard.sessions.get_mut(slot) {
-                *entry = Some(Box::new(session));
-            }
-        }
-        self.sessions += 1;
-        *self.peers.entry(peer).or_default() += 1;
+        });
         let mut directory = Vec::new();
         let announced = announced(&plan.model, place);
         tell_addresses(&mut directory, &[], &announced, place);
@@ -507,6 +510,106 @@ impl Store {
             inactivity_timer: plan.model.inactivity_timer,
             rules,
         }
+    }
+
+    /// A session is in its place from now on.
+    fn put(&mut self, session: Session) {
+        let (place, peer) = (session.rules.place, session.peer);
+        if let Some(shard) = self.shards.get_mut(place.shard.index()) {
+            let slot = place.slot as usize;
+            if shard.sessions.len() <= slot {
+                shard.sessions.resize_with(slot + 1, || None);
+            }
+            if let Some(entry) = shard.sessions.get_mut(slot) {
+                *entry = Some(Box::new(session));
+            }
+        }
+        self.sessions += 1;
+        *self.peers.entry(peer).or_default() += 1;
+    }
+
+    /// A session that was another process's has this place and SEID from now on; see [`crate::portable`], which has settled what it
+    /// says and where it belongs. What it needs is taken, or nothing.
+    pub(crate) fn restore(
+        &mut self,
+        seid: Seid,
+        model: &Model,
+        chosen: &[Teid],
+        (cp, peer, sequences): (FSeid, PeerId, Sequences),
+    ) -> Result<Arc<Rules>, Unportable> {
+        let place = SessionRef::of(seid);
+        let mut taken = Taken::default();
+        let rules = self.settle_restored(seid, model, chosen, &mut taken);
+        let rules = rules.inspect_err(|_| self.node.give_back(&taken))?;
+        let rules = Arc::new(rules);
+        freeze(model, &mut self.scratch);
+        self.put(Session { rules: rules.clone(), rest: self.scratch.as_slice().into(), cp, peer, sequences });
+        let mut directory = Vec::new();
+        tell_addresses(&mut directory, &[], &announced(model, place), place);
+        self.elsewhere.told(&directory);
+        Ok(rules)
+    }
+
+    fn settle_restored(
+        &mut self,
+        seid: Seid,
+        model: &Model,
+        chosen: &[Teid],
+        taken: &mut Taken,
+    ) -> Result<Rules, Unportable> {
+        let place = SessionRef::of(seid);
+        let refused = |error| Unportable::Address(seid, error);
+        for net in model.ipv4.map(host).into_iter().chain(model.ipv6.map(IpNet::V6)) {
+            self.node.addresses.reserve(net).map_err(refused)?;
+            taken.nets.push(net);
+        }
+        for net in framed_routes(model) {
+            self.node.addresses.reserve_route(net).map_err(refused)?;
+            taken.nets.push(net);
+        }
+        for Endpoint { tunnel, .. } in &model.tunnels {
+            if tunnel.place.shard != place.shard {
+                return Err(Unportable::Damaged);
+            }
+            let restored = self.node.tunnels.restore(*tunnel, chosen.contains(&tunnel.teid));
+            restored.map_err(|error| Unportable::Tunnel(seid, error))?;
+            taken.tunnels.push(*tunnel);
+        }
+        let rules = compile(model, place, seid, &self.node.config.limits);
+        let rules = rules.map_err(|unlinked| Unportable::Refused(seid, unlinked.into()))?;
+        let room = Unportable::NoRoom(seid);
+        let shard = self.shards.get_mut(place.shard.index()).ok_or(room.clone())?;
+        let generation = (seid.0 >> 33) as u32;
+        let is_named_well = place.seid(generation) == seid;
+        if !is_named_well || !shard.slots.restore(place.slot, generation) {
+            return Err(room);
+        }
+        Ok(rules)
+    }
+
+    pub(crate) const fn is_full(&self) -> bool {
+        self.sessions >= self.node.config.limits.sessions
+    }
+
+    /// TEIDs of a session that its SMF chose.
+    pub(crate) fn chosen(&self, session: &Session) -> Vec<Teid> {
+        let tunnels = session.rules.pdrs.iter().filter_map(|pdr| pdr.tunnel);
+        let mut chosen: Vec<_> =
+            tunnels.filter(|tunnel| self.node.tunnels.is_chosen(*tunnel)).map(|tunnel| tunnel.teid).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    }
+
+    /// How many places a shard's sessions have, taken or not.
+    pub(crate) fn places(&self, shard: ShardId) -> usize {
+        self.shards.get(shard.index()).map_or(0, |shard| shard.slots.len())
+    }
+
+    /// All of another process's sessions have come.
+    pub(crate) fn settle(&mut self) {
+        self.shards.iter_mut().for_each(|shard| shard.slots.settle());
+        self.node.tunnels.settle();
     }
 
     /// Session Modification Request (§7.5.4). Whether the sender may is for the caller to know (see [`Session::peer`]).

@@ -5,9 +5,9 @@
 //! the other. A TEID is held by one session: a request that names another session's is refused, or anybody who reaches
 //! N4 could divert a stranger's uplink (docs/interop.md, "Nobody else's").
 
-use crate::ids::{SHARDS, ShardId, TEID_SLOTS, TeidRef};
+use crate::ids::{Epoch, SHARDS, ShardId, TEID_SLOTS, TeidRef};
 use crate::rules::Tunnel;
-use crate::slots::Slots;
+use crate::slots::{SHORT, Slots};
 use crate::teid_key::TeidKey;
 use packet::Teid;
 use std::collections::HashMap;
@@ -37,8 +37,8 @@ pub struct Tunnels {
 
 impl Tunnels {
     /// None yet. Generations begin where `seed` says: see [`crate::config::Config::seed`]. `key` hides from strangers what TEIDs say.
-    pub fn new(seed: u32, key: TeidKey) -> Self {
-        let shards = (0..SHARDS).map(|_| Slots::new(TEID_SLOTS, u8::MAX as u32, seed)).collect();
+    pub fn new(seed: u32, epoch: Epoch, key: TeidKey) -> Self {
+        let shards = (0..SHARDS).map(|_| Slots::new(TEID_SLOTS, SHORT, epoch, seed)).collect();
         Self { shards, key, chosen: HashMap::new(), live: 0 }
     }
 
@@ -79,6 +79,37 @@ impl Tunnels {
         self.chosen.insert(teid, place);
         self.live += 1;
         Ok(Tunnel { teid, place })
+    }
+
+    /// Takes a tunnel that a session had in a former life, which knew the same key. Afterwards, and before anything else, [`Self::settle`].
+    /// `is_chosen`: an SMF chose its TEID, which may look like one of ours.
+    pub fn restore(&mut self, tunnel: Tunnel, is_chosen: bool) -> Result<(), TunnelError> {
+        let Tunnel { teid, place } = tunnel;
+        if teid.0 == 0 {
+            return Err(TunnelError::Zero);
+        }
+        if let Some(taken) = self.shard_of(teid) {
+            return Err(TunnelError::Taken(taken));
+        }
+        let plain = self.key.open(teid);
+        // One of ours says where it is; the name of a chosen one's slot is never seen.
+        let generation = if is_chosen { 1 } else { plain.0 >> 24 };
+        let slots = self.shards.get_mut(place.shard.index()).ok_or(TunnelError::Exhausted)?;
+        let is_there = is_chosen || TeidRef::of(plain) == place;
+        if !is_there || !slots.restore(place.slot.into(), generation) {
+            return Err(TunnelError::Taken(place.shard));
+        }
+        if is_chosen {
+            slots.hide(place.slot.into());
+            self.chosen.insert(teid, place);
+        }
+        self.live += 1;
+        Ok(())
+    }
+
+    /// What was restored is all that there is.
+    pub fn settle(&mut self) {
+        self.shards.iter_mut().for_each(Slots::settle);
     }
 
     /// Gives a tunnel back. Whether it was one that an SMF had chosen, so that the workers' directories must forget it.
@@ -131,7 +162,7 @@ mod tests {
 
     #[test]
     fn our_own_names_say_where_the_record_is() {
-        let mut tunnels = Tunnels::new(0, TeidKey::default());
+        let mut tunnels = Tunnels::new(0, Epoch::default(), TeidKey::default());
         let a = tunnels.allocate(SHARD).unwrap();
         let b = tunnels.allocate(SHARD).unwrap();
         assert_eq!(a.teid, Teid(0x0102_8000));
@@ -143,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_chosen_name_is_held_by_one_session() {
-        let mut tunnels = Tunnels::new(0, TeidKey::default());
+        let mut tunnels = Tunnels::new(0, Epoch::default(), TeidKey::default());
         let mine = tunnels.adopt(SHARD, Teid(7)).unwrap();
         assert_eq!(mine.teid, Teid(7));
         assert_eq!(tunnels.adopt(ShardId::from_hash(9), Teid(7)), Err(TunnelError::Taken(SHARD)));
@@ -155,7 +186,7 @@ mod tests {
 
     #[test]
     fn names_of_both_kinds_never_meet() {
-        let mut tunnels = Tunnels::new(0, TeidKey::default());
+        let mut tunnels = Tunnels::new(0, Epoch::default(), TeidKey::default());
         let ours = tunnels.allocate(SHARD).unwrap();
         assert_eq!(tunnels.adopt(SHARD, ours.teid), Err(TunnelError::Taken(SHARD)));
         // The SMF takes the names that the next two slots would make: one hides a slot, the other is stepped over.
@@ -170,7 +201,7 @@ mod tests {
     #[test]
     fn a_sealed_name_is_held_by_one_session() {
         let key = TeidKey::new([0xdead_beef_0bad_cafe, 0x0123_4567_89ab_cdef, 0xfeed_f00d_d00d_feed, 0x5eed]);
-        let mut tunnels = Tunnels::new(3, key);
+        let mut tunnels = Tunnels::new(3, Epoch::default(), key);
         let ours = tunnels.allocate(SHARD).unwrap();
         assert_eq!(TeidRef::of(key.open(ours.teid)), ours.place);
         assert_eq!(tunnels.adopt(SHARD, ours.teid), Err(TunnelError::Taken(SHARD)));
@@ -188,12 +219,12 @@ mod tests {
             random += 1;
             let key = TeidKey::new([random, random << 7, random << 33, random << 40]);
             let plain = key.open(Teid(0));
-            if plain.0 >> 24 != 0 && plain.0 & 0x7fff < 64 {
+            if (1..64).contains(&(plain.0 >> 24)) && plain.0 & 0x7fff < 64 {
                 break (key, plain);
             }
         };
         let place = TeidRef::of(plain);
-        let mut tunnels = Tunnels::new((plain.0 >> 24) - 1, key);
+        let mut tunnels = Tunnels::new((plain.0 >> 24) - 1, Epoch::default(), key);
         for _ in 0..=place.slot {
             assert_ne!(tunnels.allocate(place.shard).unwrap().teid, Teid(0));
         }
@@ -201,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_shard_runs_out_of_tunnels_with_an_error() {
-        let mut tunnels = Tunnels::new(0, TeidKey::default());
+        let mut tunnels = Tunnels::new(0, Epoch::default(), TeidKey::default());
         for _ in 0..TEID_SLOTS {
             tunnels.allocate(SHARD).unwrap();
         }

@@ -51,6 +51,13 @@ impl TeidKey {
         Self { factors, inverses: factors.map(inverse), masks, open: false }
     }
 
+    /// What [`Self::new`] makes it of again; `None`: it keeps nothing secret. Whoever reads these knows the secret.
+    pub fn words(&self) -> Option<[u64; 4]> {
+        let ([f0, f1, f2], [m0, m1, m2, m3]) = (self.factors, self.masks);
+        let word = |mask: u32, factor: u32| u64::from(mask) << 32 | u64::from(factor);
+        (!self.open).then(|| [word(m0, f0), word(m1, f1), word(m2, f2), word(m3, 0)])
+    }
+
     /// The number on the wire for what [`crate::TeidRef::teid`] says openly.
     pub const fn seal(&self, plain: Teid) -> Teid {
         if self.open {
@@ -87,8 +94,8 @@ fn inverse(odd: u32) -> u32 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::ShardId;
     use crate::teid::Tunnels;
+    use crate::{Epoch, ShardId};
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
     use std::collections::HashSet;
@@ -121,7 +128,7 @@ mod tests {
         let mut hits = [0u32; 6];
         let keys = 8;
         for _ in 0..keys {
-            let mut tunnels = Tunnels::new(rng.random(), key(&mut rng));
+            let mut tunnels = Tunnels::new(rng.random(), Epoch::default(), key(&mut rng));
             let shards: Vec<ShardId> = ShardId::all().collect();
             let teid = |n: usize| tunnels.allocate(shards[n % 512]).unwrap().teid.0;
             let all: Vec<u32> = (0..20_480).map(teid).collect();

@@ -56,6 +56,16 @@ pub fn timings(model: &Model) -> Vec<UrrTiming> {
 pub struct Sequences(Vec<(UrrId, u32)>);
 
 impl Sequences {
+    /// Those of rules that had reports: the rule, and the number of the next one.
+    pub(crate) const fn list(&self) -> &Vec<(UrrId, u32)> {
+        &self.0
+    }
+
+    /// What [`Self::list`] was.
+    pub(crate) const fn of(list: Vec<(UrrId, u32)>) -> Self {
+        Self(list)
+    }
+
     /// The number for the next report of a rule, counting from 0. `known` says which rules still exist: the others
     /// are forgotten when the list would grow beyond `limit`.
     pub fn next(&mut self, urr: UrrId, limit: usize, known: impl Fn(UrrId) -> bool) -> u32 {

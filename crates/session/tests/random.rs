@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::common::*;
+use packet::Teid;
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
@@ -10,10 +11,11 @@ use proptest::prelude::*;
 use session::config::{Config, Limits};
 use session::ids::TeidRef;
 use session::model::Model;
+use session::portable::{Header, Restore};
 use session::rest::{freeze, thaw};
 use session::rules::{Action, Forward, Rules};
-use session::store::{Counts, DirectoryChange, Store};
-use std::collections::{HashMap, HashSet};
+use session::store::{Counts, DirectoryChange, Established, Store};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A small world, so that requests collide.
@@ -125,6 +127,8 @@ enum Step {
     Establish(Box<SessionEstablishmentRequest<'static>>),
     Modify(usize, Box<SessionModificationRequest<'static>>),
     Delete(usize),
+    /// Another process takes over, after this one has handed out some more that nobody told it of.
+    Restart(usize),
 }
 
 fn establishment() -> impl Strategy<Value = SessionEstablishmentRequest<'static>> {
@@ -198,7 +202,17 @@ fn step() -> impl Strategy<Value = Step> {
         4 => establishment().prop_map(|request| Step::Establish(Box::new(request))),
         6 => (any::<usize>(), modify()).prop_map(|(at, request)| Step::Modify(at, Box::new(request))),
         2 => any::<usize>().prop_map(Step::Delete),
+        1 => (0usize..4).prop_map(Step::Restart),
     ]
+}
+
+/// TEIDs that the UPF chose for a session.
+fn own_teids(established: &Established) -> Vec<Teid> {
+    let chosen = established.created_pdrs.iter().filter_map(|created| match created.local_fteid {
+        Some(FTeid::Given { teid, .. }) => Some(teid),
+        _ => None,
+    });
+    chosen.collect()
 }
 
 type Snapshot = (Counts, Vec<(Vec<u8>, Arc<Rules>)>);
@@ -303,19 +317,44 @@ fn check(store: &Store, directory: &HashMap<String, String>) {
     assert_eq!(&fresh, directory, "a worker who begins now learns what the others know");
 }
 
+/// The store of the process that takes over from another one's.
+fn restart(store: &Store) -> Store {
+    let records = |store: &Store| store.iter().map(|session| store.record(session)).collect::<Vec<_>>();
+    let header = Header::read(&store.header()).unwrap();
+    let config = Config { epoch: header.epoch().next(), teids: header.teids(), ..small() };
+    let mut next = Store::new(config).unwrap();
+    let mut restore = Restore::new(&mut next, &header);
+    for (session, record) in store.iter().zip(records(store)) {
+        // Twice, or cut off, it is refused.
+        assert!(restore.session(&record[..record.len() - 1]).is_err());
+        let restored = restore.session(&record).unwrap();
+        assert_eq!((&restored.rules, restored.cp_fseid), (session.rules(), session.cp_fseid()));
+        assert!(restore.session(&record).is_err());
+    }
+    restore.finish();
+    assert_eq!(snapshot(&next), snapshot(store));
+    assert_eq!(records(&next), records(store), "what leaves, comes back and leaves is the same");
+    next
+}
+
 proptest! {
     #[test]
     fn whatever_comes(steps in prop::collection::vec(step(), 1..40)) {
         let mut store = Store::new(small()).unwrap();
         let peer = store.attach();
-        let mut seids: Vec<Seid> = Vec::new();
+        let (mut seids, mut named): (Vec<Seid>, HashSet<Seid>) = (Vec::new(), HashSet::new());
+        // TEIDs of our own making that former processes handed out and nobody wrote down.
+        let mut lost: VecDeque<HashSet<Teid>> = VecDeque::new();
         let mut directory = HashMap::new();
         for step in steps {
             let before = snapshot(&store);
             let refused = match step {
                 Step::Establish(request) => match store.establish(&request, peer) {
                     Ok(established) => {
-                        prop_assert!(!seids.contains(&established.rules.seid));
+                        prop_assert!(named.insert(established.rules.seid), "handed out twice");
+                        for teid in own_teids(&established) {
+                            prop_assert!(!lost.iter().any(|lost| lost.contains(&teid)), "{teid} may be in use");
+                        }
                         seids.push(established.rules.seid);
                         follow(&mut directory, &established.directory);
                         false
@@ -335,6 +374,23 @@ proptest! {
                     let seid = seids.swap_remove(at % seids.len());
                     follow(&mut directory, &store.delete(seid).unwrap().directory);
                     prop_assert!(store.get(seid).is_none());
+                    false
+                }
+                Step::Restart(more) => {
+                    let next = restart(&store);
+                    let mut after = HashSet::new();
+                    for _ in 0..more {
+                        if let Ok(established) = store.establish(&everyday(), peer) {
+                            named.insert(established.rules.seid);
+                            after.extend(own_teids(&established));
+                        }
+                    }
+                    lost.truncate(2);
+                    lost.push_front(after);
+                    store = next;
+                    // The directory is told anew.
+                    directory.clear();
+                    follow(&mut directory, &store.directory().collect::<Vec<_>>());
                     false
                 }
                 _ => true,

@@ -13,9 +13,9 @@ use packet::{MacAddr, Qfi};
 use pfcp::calendar::NTP_AT_1970;
 use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{Bounds, NodeConfig, RequestPort};
-use session::TeidKey;
 use session::config::{Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig};
 use session::network_instance::Name;
+use session::{Epoch, TeidKey};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -172,6 +172,7 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         own,
         limits: of_sessions(&config.limits),
         seed,
+        epoch: Epoch::of((seed >> 16) as u16),
         teids,
     }
 }
