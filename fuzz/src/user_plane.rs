@@ -5,6 +5,7 @@ use crate::requests::{GNB, GNB_IPV6};
 use crate::sent::{self, Judge};
 use crate::translation::{Bindings, Scheme};
 use crate::{Input, inspected, witness};
+use counters::Count;
 use datapath::inspect::Inspected;
 use datapath::nat::{Plan, PoolCounters, Protocol};
 use datapath::net::{Interface, Net, NetView, Roles};
