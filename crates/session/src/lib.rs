@@ -115,9 +115,10 @@
 
 pub mod about;
 pub mod addresses;
+mod by_address;
 mod change;
 pub mod classifier;
-pub mod columns;
+mod columns;
 pub mod compile;
 pub mod config;
 pub mod dialect;

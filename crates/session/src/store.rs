@@ -9,6 +9,7 @@
 
 use crate::about::About;
 use crate::addresses::{AddressError, PoolUsage, shard_of_ipv4, shard_of_ipv6};
+use crate::by_address::ByAddress;
 use crate::change::{Plan, framed_routes, host};
 use crate::compile::compile;
 use crate::config::{Config, Limits, Policy};
@@ -226,6 +227,7 @@ impl Sweep {
 struct Shard {
     slots: Slots,
     sessions: Vec<Option<Box<Session>>>,
+    by_address: ByAddress,
 }
 
 /// All sessions.
@@ -246,8 +248,11 @@ pub struct Store {
 impl Store {
     /// Empty.
     pub fn new(config: Config) -> Result<Self, PoolError> {
-        let shard =
-            || Shard { slots: Slots::new(SLOTS, LONG, config.epoch, config.seed), sessions: Vec::new() };
+        let shard = || Shard {
+            slots: Slots::new(SLOTS, LONG, config.epoch, config.seed),
+            sessions: Vec::new(),
+            by_address: ByAddress::default(),
+        };
         Ok(Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             peers: HashMap::new(),
@@ -341,9 +346,12 @@ impl Store {
 
     /// A session.
     pub fn get(&self, seid: Seid) -> Option<&Session> {
-        let place = SessionRef::of(seid);
-        let session = self.shards.get(place.shard.index())?.sessions.get(place.slot as usize)?.as_deref()?;
-        (session.rules.seid == seid).then_some(session)
+        self.at(SessionRef::of(seid)).filter(|session| session.rules.seid == seid)
+    }
+
+    /// Whichever is in this place.
+    fn at(&self, place: SessionRef) -> Option<&Session> {
+        self.shards.get(place.shard.index())?.sessions.get(place.slot as usize)?.as_deref()
     }
 
     fn get_mut(&mut self, seid: Seid) -> Option<&mut Session> {
@@ -384,21 +392,21 @@ impl Store {
         None
     }
 
-    /// The session of the UE that uses this address: a look at the sessions of one shard.
+    /// The session of the UE that uses this address.
     pub fn by_address(&self, address: IpAddr) -> Option<&Session> {
-        let shard = self.elsewhere.shard_of(address.into())?;
-        self.sessions_in(shard).find(|session| session.has_address(address))
+        let found = if let Some(place) = self.elsewhere.noted(address.into()) {
+            self.at(place)
+        } else {
+            let shard = self.elsewhere.shard_of(address.into())?;
+            let slot = self.shards.get(shard.index())?.by_address.find(address)?;
+            self.at(SessionRef { shard, slot })
+        };
+        found.filter(|session| session.has_address(address))
     }
 
-    /// The session that has the tunnel with this TEID: a look at the sessions of one shard.
+    /// The session that has the tunnel with this TEID.
     pub fn by_teid(&self, teid: Teid) -> Option<&Session> {
-        let shard = self.node.tunnels.shard_of(teid)?;
-        self.sessions_in(shard).find(|session| session.has_tunnel(teid))
-    }
-
-    fn sessions_in(&self, shard: ShardId) -> impl Iterator<Item = &Session> {
-        let shard = self.shards.get(shard.index()).into_iter();
-        shard.flat_map(|shard| shard.sessions.iter().filter_map(Option::as_deref))
+        self.at(self.node.tunnels.session_of(teid)?).filter(|session| session.has_tunnel(teid))
     }
 
     /// All that a worker must be told who begins now: every change that is in force.
@@ -422,6 +430,11 @@ impl Store {
             addresses_in_pools: self.node.addresses.held_in_pools(),
             addresses_outside: self.node.addresses.held_outside(),
         }
+    }
+
+    /// Entries that lead from addresses to sessions: as many as UEs have addresses.
+    pub fn entries(&self) -> usize {
+        self.shards.iter().map(|shard| shard.by_address.len()).sum()
     }
 
     /// Sessions of an association.
@@ -515,6 +528,7 @@ impl Store {
     /// A session is in its place from now on.
     fn put(&mut self, session: Session) {
         let (place, peer) = (session.rules.place, session.peer);
+        self.lead_to(&session.rules);
         if let Some(shard) = self.shards.get_mut(place.shard.index()) {
             let slot = place.slot as usize;
             if shard.sessions.len() <= slot {
@@ -612,6 +626,16 @@ impl Store {
         self.node.tunnels.settle();
     }
 
+    /// From now on its addresses and tunnels lead to a session.
+    fn lead_to(&mut self, rules: &Rules) {
+        let SessionRef { shard, slot } = rules.place;
+        let tunnels = rules.pdrs.iter().filter_map(|pdr| pdr.tunnel);
+        tunnels.for_each(|tunnel| self.node.tunnels.own(tunnel.place, slot));
+        if let Some(shard) = self.shards.get_mut(shard.index()) {
+            shard.by_address.enter(rules);
+        }
+    }
+
     /// Session Modification Request (§7.5.4). Whether the sender may is for the caller to know (see [`Session::peer`]).
     pub fn modify(
         &mut self,
@@ -669,6 +693,7 @@ impl Store {
         let query = model.urrs.iter().map(|urr| urr.id).filter(asked).collect();
         freeze(model, &mut self.scratch);
         let rest = self.scratch.as_slice().into();
+        self.lead_to(&rules);
         let session = self.get_mut(seid).ok_or(Refusal::UnknownSession(seid))?;
         session.rules = rules.clone();
         session.rest = rest;
@@ -694,6 +719,7 @@ impl Store {
         let shard = self.shards.get_mut(place.shard.index()).ok_or(unknown.clone())?;
         let session = shard.sessions.get_mut(place.slot as usize).and_then(Option::take).ok_or(unknown)?;
         shard.slots.release(place.slot);
+        shard.by_address.forget(place.slot);
         self.sessions -= 1;
         if let Some(count) = self.peers.get_mut(&session.peer) {
             *count -= 1;

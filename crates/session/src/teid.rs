@@ -5,7 +5,7 @@
 //! the other. A TEID is held by one session: a request that names another session's is refused, or anybody who reaches
 //! N4 could divert a stranger's uplink (docs/interop.md, "Nobody else's").
 
-use crate::ids::{Epoch, SHARDS, ShardId, TEID_SLOTS, TeidRef};
+use crate::ids::{Epoch, SHARDS, SessionRef, ShardId, TEID_SLOTS, TeidRef};
 use crate::rules::Tunnel;
 use crate::slots::{SHORT, Slots};
 use crate::teid_key::TeidKey;
@@ -32,6 +32,8 @@ pub struct Tunnels {
     shards: Box<[Slots]>,
     key: TeidKey,
     chosen: HashMap<Teid, TeidRef>,
+    /// By shard and slot, the slot of the session that has the tunnel, or had it last: both are of one shard.
+    owners: Box<[Vec<u32>]>,
     live: usize,
 }
 
@@ -39,7 +41,7 @@ impl Tunnels {
     /// None yet. Generations begin where `seed` says: see [`crate::config::Config::seed`]. `key` hides from strangers what TEIDs say.
     pub fn new(seed: u32, epoch: Epoch, key: TeidKey) -> Self {
         let shards = (0..SHARDS).map(|_| Slots::new(TEID_SLOTS, SHORT, epoch, seed)).collect();
-        Self { shards, key, chosen: HashMap::new(), live: 0 }
+        Self { shards, key, chosen: HashMap::new(), owners: vec![Vec::new(); SHARDS].into(), live: 0 }
     }
 
     /// A tunnel with a TEID of our own making.
@@ -128,13 +130,36 @@ impl Tunnels {
         chosen
     }
 
+    /// The session in this slot has the tunnel.
+    pub fn own(&mut self, TeidRef { shard, slot }: TeidRef, session: u32) {
+        let Some(owners) = self.owners.get_mut(shard.index()) else { return };
+        let slot = usize::from(slot);
+        if owners.len() <= slot {
+            owners.resize(slot + 1, u32::MAX);
+        }
+        if let Some(owner) = owners.get_mut(slot) {
+            *owner = session;
+        }
+    }
+
+    /// The session that has the tunnel with this TEID, if one has.
+    pub fn session_of(&self, teid: Teid) -> Option<SessionRef> {
+        let TeidRef { shard, slot } = self.place_of(teid)?;
+        let slot = *self.owners.get(shard.index())?.get(usize::from(slot))?;
+        Some(SessionRef { shard, slot })
+    }
+
     /// The shard of the session that has the tunnel with this TEID, if one has.
     pub fn shard_of(&self, teid: Teid) -> Option<ShardId> {
+        self.place_of(teid).map(|place| place.shard)
+    }
+
+    fn place_of(&self, teid: Teid) -> Option<TeidRef> {
         let plain = self.key.open(teid);
         let own = TeidRef::of(plain);
         let slots = self.shards.get(own.shard.index());
         let visible = slots.is_some_and(|slots| slots.is_visible(own.slot as u32, plain.0 >> 24));
-        if visible { Some(own.shard) } else { self.chosen.get(&teid).map(|place| place.shard) }
+        if visible { Some(own) } else { self.chosen.get(&teid).copied() }
     }
 
     /// Whether an SMF chose this tunnel's TEID.

@@ -14,8 +14,9 @@ use session::model::Model;
 use session::portable::{Header, Restore};
 use session::rest::{freeze, thaw};
 use session::rules::{Action, Forward, Rules};
-use session::store::{Counts, DirectoryChange, Established, Store};
+use session::store::{Counts, DirectoryChange, Established, Session, Store};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A small world, so that requests collide.
@@ -243,6 +244,39 @@ fn follow(directory: &mut HashMap<String, String>, changes: &[DirectoryChange]) 
     }
 }
 
+/// Addresses and TEIDs that sessions have or had.
+#[derive(Default)]
+struct Known {
+    addresses: HashSet<IpAddr>,
+    teids: HashSet<Teid>,
+}
+
+impl Known {
+    /// Each leads to the session that a look at all of them finds, or to none.
+    fn check(&mut self, store: &Store) {
+        for session in store.iter() {
+            let rules = session.rules();
+            self.addresses.extend(rules.ue_ipv4.map(IpAddr::V4));
+            let ends = rules.ue_ipv6.iter().flat_map(|prefix| [prefix.network(), prefix.broadcast()]);
+            self.addresses.extend(ends.map(IpAddr::V6));
+            self.teids.extend(rules.pdrs.iter().filter_map(|pdr| pdr.tunnel.map(|tunnel| tunnel.teid)));
+        }
+        let addresses =
+            |rules: &Rules| usize::from(rules.ue_ipv4.is_some()) + usize::from(rules.ue_ipv6.is_some());
+        let held: usize = store.iter().map(|session| addresses(session.rules())).sum();
+        assert_eq!(store.entries(), held);
+        let seid = |session: Option<&Session>| session.map(|session| session.rules().seid);
+        for &address in &self.addresses {
+            let looked_for = store.iter().find(|session| session.has_address(address));
+            assert_eq!(seid(store.by_address(address)), seid(looked_for), "{address}");
+        }
+        for &teid in &self.teids {
+            let looked_for = store.iter().find(|session| session.has_tunnel(teid));
+            assert_eq!(seid(store.by_teid(teid)), seid(looked_for), "{teid}");
+        }
+    }
+}
+
 /// What the sessions hold is what the store counts, and nothing is held twice.
 fn check(store: &Store, directory: &HashMap<String, String>) {
     let counts = store.counts();
@@ -345,7 +379,7 @@ proptest! {
         let (mut seids, mut named): (Vec<Seid>, HashSet<Seid>) = (Vec::new(), HashSet::new());
         // TEIDs of our own making that former processes handed out and nobody wrote down.
         let mut lost: VecDeque<HashSet<Teid>> = VecDeque::new();
-        let mut directory = HashMap::new();
+        let (mut directory, mut known) = (HashMap::new(), Known::default());
         for step in steps {
             let before = snapshot(&store);
             let refused = match step {
@@ -400,6 +434,7 @@ proptest! {
             }
             prop_assert_eq!(store.counts().sessions, seids.len());
             check(&store, &directory);
+            known.check(&store);
         }
         for seid in seids {
             follow(&mut directory, &store.delete(seid).unwrap().directory);
