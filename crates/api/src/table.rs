@@ -1,6 +1,6 @@
 //! How answers are shown to people: texts and tables.
 //!
-//! A line of an answer says its columns with [`columns!`]: each column's name beside what is in it.
+//! A line of an answer says its columns with `columns!`: each column's name beside what is in it.
 
 use crate::hex::{SeidText, TeidText};
 use std::fmt;

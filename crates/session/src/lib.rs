@@ -110,7 +110,7 @@
 //! | [`portable`] | sessions that leave the process and come back into another one |
 //! | `change`, `dialect`, `grant`, [`mod@compile`], [`model`], [`rest`] | a request on its way: plan, what IEs mean, what it takes, compilation, the model, the model at rest |
 //! | [`sdf`], [`network_instance`] | texts of an SMF |
-//! | [`addresses`], [`pool`], [`columns`], [`teid`], `slots` | what sessions hold |
+//! | [`addresses`], [`pool`], [`columns`], [`teid`], `slots`, `by_address` | what sessions hold |
 #![forbid(unsafe_code)]
 
 pub mod about;
@@ -118,7 +118,7 @@ pub mod addresses;
 mod by_address;
 mod change;
 pub mod classifier;
-mod columns;
+pub mod columns;
 pub mod compile;
 pub mod config;
 pub mod dialect;
