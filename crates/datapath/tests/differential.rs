@@ -59,6 +59,7 @@ struct Bench {
     /// Frames that may come again.
     recent: VecDeque<(usize, Vec<u8>)>,
     rng: StdRng,
+    config: Config,
     fast: Datapath<MemFrame>,
     out: Outbox<MemFrame>,
     pool: MemPool,
@@ -201,12 +202,13 @@ impl Bench {
             mark_inner,
             slices: vec![[Some([(4_000, 3000), (40_000, 3000)]), None], [None, None]],
         };
-        let mut fast = Datapath::new(config);
+        let mut fast = Datapath::new(config.clone());
         for id in ShardId::all() {
             let shard = fast.new_shard(id);
             fast.adopt(shard);
         }
         let mut bench = Self {
+            config,
             fast,
             out: Outbox::new(2),
             pool: MemPool::new(4096, FrameSize::Standard),
@@ -405,6 +407,39 @@ impl Bench {
         assert_eq!(counters.balance(), 0);
     }
 
+    /// Another process goes on with what packets have counted.
+    fn restart(&mut self) {
+        let mut next = Datapath::new(self.config.clone());
+        for i in 0..SESSIONS {
+            let place = self.ues[i].place;
+            let Some(rules) = self.slow.rules(place) else { continue };
+            let mut shard = self.fast.release(place.shard).unwrap();
+            let counted = shard.export(place.slot, self.now).unwrap();
+            self.fast.adopt(shard);
+            if !next.owns(place.shard) {
+                let shard = next.new_shard(place.shard);
+                next.adopt(shard);
+            }
+            let (token, transition, query) = (Token(0), Transition::default(), Box::default());
+            let install = Command::Install { token, rules, transition, query };
+            // Whatever its clock says.
+            let now = self.now.plus(1_000_000_000_000);
+            next.apply(now, install, &mut self.out, &mut self.pool);
+            let mut shard = next.release(place.shard).unwrap();
+            let cut_off = &counted[..counted.len() - 1];
+            assert!(!shard.import(place.slot, cut_off, now) && !shard.import(place.slot + 99, &counted, now));
+            assert!(shard.import(place.slot, &counted, now));
+            assert_eq!(shard.export(place.slot, now).unwrap(), counted, "what leaves, comes back and leaves");
+            next.adopt(shard);
+            let inspect = Command::Inspect { token, session: place };
+            next.apply(now, inspect, &mut self.out, &mut self.pool);
+            let Some(Event::Snapshot { session, .. }) = self.out.events.pop() else { panic!("no snapshot") };
+            let (pdrs, drops, _) = self.slow.counts(place).unwrap();
+            assert_eq!(session.map(|it| (it.pdrs.clone(), it.drops.clone())), Some((pdrs, drops)));
+            self.out.events.clear();
+        }
+    }
+
     fn inspect(&mut self) {
         for i in 0..SESSIONS {
             let place = self.ues[i].place;
@@ -477,6 +512,7 @@ fn run(
         bench.step();
     }
     bench.inspect();
+    bench.restart();
     let Counters { flows, inspection, .. } = *bench.fast.counters();
     let what = [
         ("flows served", flows.served),

@@ -37,8 +37,10 @@ pub fn about(mut octets: &[u8]) -> About<'_> {
 }
 
 /// Something that can be packed.
-pub(crate) trait Pack: Sized {
+pub trait Pack: Sized {
+    /// Appends its octets.
     fn pack(&self, out: &mut Vec<u8>);
+    /// Takes them off the front again; `None`: these are not such a thing's.
     fn unpack(from: &mut &[u8]) -> Option<Self>;
 }
 

@@ -129,6 +129,24 @@ impl Marker {
         marker
     }
 
+    /// How much of both bursts is used, as [`Meter::used`] says it.
+    pub const fn used(&self, now: Nanos) -> (u64, u64) {
+        let other = match self.settled(now) {
+            Other::Peak(peak) => peak.used(now),
+            Other::Excess { lacks, .. } => lacks,
+        };
+        (self.committed.used(now), other)
+    }
+
+    /// So much of both bursts is used, as [`Self::used`] said of a marker of the same kind and rates.
+    pub fn use_up(&mut self, now: Nanos, (committed, other): (u64, u64)) {
+        self.committed.use_up(now, committed);
+        match &mut self.other {
+            Other::Peak(peak) => peak.use_up(now, other),
+            Other::Excess { size, lacks } => *lacks = other.min(*size),
+        }
+    }
+
     /// The other bucket as it is now.
     #[inline(always)]
     const fn settled(&self, now: Nanos) -> Other {

@@ -158,6 +158,16 @@ impl Meter {
         self.set_ahead(now, self.ahead(now));
     }
 
+    /// How much of its burst is used, in units that meters of the same rate share: for whoever is to go on with it elsewhere.
+    pub const fn used(&self, now: Nanos) -> u64 {
+        self.ahead(now)
+    }
+
+    /// So much of its burst is used, as [`Self::used`] said of a meter of the same rate; more than there is of it is all.
+    pub fn use_up(&mut self, now: Nanos, used: u64) {
+        self.set_ahead(now, used.min(self.tolerance));
+    }
+
     /// Bytes that would conform now.
     pub fn available(&self, now: Nanos) -> u64 {
         let left = self.tolerance.saturating_sub(self.ahead(now));

@@ -11,6 +11,8 @@ use crate::Reason;
 use crate::state::police::{self, Meters, Policers, limited_qers, meter_of};
 use crate::state::record::{Record, coarse, flag, from_coarse};
 use crate::state::treatment::gates_are_open;
+use pfcp::{PdrId, UrrId};
+use session::rest::Pack;
 use session::rules::{Rules, Urr, VolumeLimit};
 use session::usage::{Trigger, Usage, Volume};
 use tables::{Colour, Nanos};
@@ -80,6 +82,45 @@ impl UrrState {
         self.first_seen = None;
         self.last_seen = Nanos(0);
         usage
+    }
+}
+
+/// Times leave the process as how long ago they were.
+fn ago(time: Nanos, now: Nanos) -> Option<u64> {
+    (time != Nanos(0)).then(|| now.since(time))
+}
+
+/// And come back; before the clock began is when it began.
+fn back(ago: Option<u64>, now: Nanos) -> Nanos {
+    ago.map_or(Nanos(0), |ago| Nanos(now.0.saturating_sub(ago).max(1)))
+}
+
+fn pack_volume(volume: &Volume, out: &mut Vec<u8>) {
+    let Volume { uplink_packets, uplink_bytes, downlink_packets, downlink_bytes } = *volume;
+    ((uplink_packets, uplink_bytes), (downlink_packets, downlink_bytes)).pack(out);
+}
+
+fn unpack_volume(from: &mut &[u8]) -> Option<Volume> {
+    let ((uplink_packets, uplink_bytes), (downlink_packets, downlink_bytes)) = Pack::unpack(from)?;
+    Some(Volume { uplink_packets, uplink_bytes, downlink_packets, downlink_bytes })
+}
+
+impl UrrState {
+    fn pack(&self, now: Nanos, out: &mut Vec<u8>) {
+        pack_volume(&self.volume, out);
+        pack_volume(&self.consumed, out);
+        self.first_seen.map(|first| now.since(first)).pack(out);
+        (ago(self.last_seen, now), ago(self.active, now)).pack(out);
+        ((self.exhausted, self.told), self.started).pack(out);
+    }
+
+    fn unpack(now: Nanos, from: &mut &[u8]) -> Option<Self> {
+        let (volume, consumed) = (unpack_volume(from)?, unpack_volume(from)?);
+        let first_seen = Option::<u64>::unpack(from)?.map(|ago| back(Some(ago), now));
+        let (last_seen, active): (Option<u64>, Option<u64>) = Pack::unpack(from)?;
+        let ((exhausted, told), started) = Pack::unpack(from)?;
+        let (last_seen, active) = (back(last_seen, now), back(active, now));
+        Some(Self { volume, consumed, first_seen, last_seen, active, exhausted, told, started })
     }
 }
 
@@ -186,6 +227,44 @@ impl Books {
             }
         }
         (books, usage)
+    }
+
+    /// Writes down what was counted, so that another process can go on. The records must have been folded in.
+    pub(crate) fn pack(&self, rules: &Rules, now: Nanos, out: &mut Vec<u8>) {
+        ago(self.last, now).pack(out);
+        (self.pdrs.len() as u64).pack(out);
+        for (rule, state) in rules.pdrs.iter().zip(&self.pdrs) {
+            (rule.id, ((state.packets, state.bytes), state.notified)).pack(out);
+        }
+        (self.urrs.len() as u64).pack(out);
+        for (rule, state) in rules.urrs.iter().zip(&self.urrs) {
+            rule.id.pack(out);
+            state.pack(now, out);
+        }
+    }
+
+    /// Goes on with what [`Self::pack`] wrote of the same session; of rules that are gone since, nothing is kept. `None`: these octets are
+    /// none of it.
+    pub(crate) fn unpack(rules: &Rules, now: Nanos, from: &mut &[u8]) -> Option<Self> {
+        let mut books = Self::new(rules);
+        books.last = back(Pack::unpack(from)?, now);
+        for _ in 0..u64::unpack(from)? {
+            let (id, ((packets, bytes), notified)): (PdrId, _) = Pack::unpack(from)?;
+            if let Some(at) = rules.pdrs.iter().position(|pdr| pdr.id == id)
+                && let Some(state) = books.pdrs.get_mut(at)
+            {
+                *state = PdrState { packets, bytes, notified };
+            }
+        }
+        for _ in 0..u64::unpack(from)? {
+            let (id, state) = (UrrId::unpack(from)?, UrrState::unpack(now, from)?);
+            if let Ok(at) = rules.urrs.binary_search_by_key(&id, |urr| urr.id)
+                && let Some(place) = books.urrs.get_mut(at)
+            {
+                *place = state;
+            }
+        }
+        Some(books)
     }
 
     /// Reports rules (all, if none are named) and starts their measurement anew. The records must have been folded in.

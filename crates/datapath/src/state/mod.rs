@@ -16,6 +16,7 @@ pub(crate) mod origin;
 pub(crate) mod overload;
 pub(crate) mod permit;
 pub(crate) mod police;
+mod portable;
 pub mod record;
 pub(crate) mod room;
 pub(crate) mod rules;

@@ -7,6 +7,7 @@
 
 use crate::state::record::{Meter, Record, coarse, flag};
 use crate::state::slice::Share;
+use pfcp::QerId;
 use session::rules::{Qer, Rules};
 use tables::{Colour, Marker, MarkerConfig, MeterConfig, Nanos};
 
@@ -207,6 +208,11 @@ pub fn resume_meters(meters: &mut [Meters], rules: &Rules, known: &[Meters], bef
             }
         }
     }
+}
+
+/// Whose a session's markers are: the QER, and whether it is its uplink's.
+pub fn promised(rules: &Rules) -> impl Iterator<Item = (QerId, bool)> + '_ {
+    promises(rules).map(|(qer, uplink, ..)| (qer.id, uplink))
 }
 
 /// Fills a session's markers from its rules; what had one under the same QER ID `before` keeps its fill level.

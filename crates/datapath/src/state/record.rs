@@ -210,6 +210,17 @@ impl Meter {
         Self { full_at: before.full_at, per_byte: self.per_byte }
     }
 
+    /// What is missing from the bucket, in its units of time: for whoever is to go on with it elsewhere.
+    pub const fn used(&self, now: Nanos) -> u64 {
+        self.full_at.saturating_sub(now.0 << 6)
+    }
+
+    /// So much is missing, as [`Self::used`] said; at most as much as a packet may overdraw a bucket of this depth by.
+    pub fn use_up(&mut self, now: Nanos, used: u64, depth: u64) {
+        let most = (depth << 6).saturating_add((OVERDRAFT * self.per_byte) >> 16);
+        self.full_at = (now.0 << 6) + used.min(most);
+    }
+
     /// Whether a packet may pass now. `depth` is the bucket's, in nanoseconds.
     #[inline(always)]
     pub const fn conforms(&self, now: Nanos, depth: u64) -> bool {

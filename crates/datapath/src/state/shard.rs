@@ -213,6 +213,11 @@ impl<F> Shard<F> {
         self.live == 0
     }
 
+    /// Depth of a meter's bucket, in nanoseconds.
+    pub(crate) const fn depth(&self) -> u64 {
+        self.depth
+    }
+
     /// Packets that wait in its sessions.
     pub const fn buffered(&self) -> usize {
         self.buffered as usize
