@@ -5,13 +5,23 @@ use crate::screen::{self, Screen};
 use crate::signals::{self, Ended};
 use crate::{output, report};
 use bench::chart::{Figure, Illustrated};
+use bench::control_queue::{self, ControlConfig};
 use bench::crew::CrewError;
+use bench::flood::{self, FloodConfig};
+use bench::flows::{self, FlowsConfig};
+use bench::forward::{self, ForwardConfig};
 use bench::jitter::Fitness;
+use bench::meters::{self, MetersConfig};
+use bench::mirror::{self, MirrorConfig};
+use bench::n4::{self, N4Config};
+use bench::nat::{self, NatConfig};
+use bench::ndr::{self, NdrConfig};
+use bench::offload::{self, OffloadConfig};
+use bench::pdr_scan::{self, PdrScanConfig};
+use bench::port::{self, IoConfig};
+use bench::profiles::{self, ProfilesConfig};
 use bench::scene::Scene;
-use bench::{
-    Progress, Report, compose, control_queue, flood, flows, forward, meters, mirror, n4, nat, ndr, offload,
-    pdr_scan, port, profiles, seeds,
-};
+use bench::{Progress, Report, compose, seeds};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -161,116 +171,115 @@ fn measure(
     progress: &mut dyn Progress,
     figure: &mut Option<Figure>,
 ) -> Result<Report, Failure> {
-    let mut own_figure = |scenario: seeds::Scenario| {
-        let found = scenario.run(args.quick, clock, progress).map_err(|error| failed(&error))?;
-        *figure = Some(found.figure);
-        Ok(found.report)
-    };
+    let mut this = Measuring { quick: args.quick, clock, progress };
     match args.scenario {
-        Scenario::PayloadSize => own_figure(seeds::Scenario::PayloadSize),
-        Scenario::Sessions => own_figure(seeds::Scenario::Sessions),
-        Scenario::Cores => own_figure(seeds::Scenario::Cores),
-        Scenario::Skew => own_figure(seeds::Scenario::Skew),
-        Scenario::Scale => own_figure(seeds::Scenario::Scale),
-        Scenario::Moves => own_figure(seeds::Scenario::Moves),
-        Scenario::HandOff => own_figure(seeds::Scenario::HandOff),
+        Scenario::PayloadSize => this.illustrated(seeds::Scenario::PayloadSize, figure),
+        Scenario::Sessions => this.illustrated(seeds::Scenario::Sessions, figure),
+        Scenario::Cores => this.illustrated(seeds::Scenario::Cores, figure),
+        Scenario::Skew => this.illustrated(seeds::Scenario::Skew, figure),
+        Scenario::Scale => this.illustrated(seeds::Scenario::Scale, figure),
+        Scenario::Moves => this.illustrated(seeds::Scenario::Moves, figure),
+        Scenario::HandOff => this.illustrated(seeds::Scenario::HandOff, figure),
         Scenario::Seeds => Err(failed(&"seeds is many scenarios")),
-        Scenario::Io => {
-            let config = if args.quick { port::IoConfig::quick() } else { port::IoConfig::full() };
-            port::run(&config, clock, progress).map_err(|error| failed(&error))
-        }
+        Scenario::Io => this.with([IoConfig::quick, IoConfig::full], |_| {}, port::run),
         Scenario::Forward => {
-            let mut config =
-                if args.quick { forward::ForwardConfig::quick() } else { forward::ForwardConfig::full() };
-            if !args.sessions.is_empty() {
-                config.sessions = args.sessions.iter().map(|&sessions| sessions as usize).collect();
-            }
-            args.change(&mut config.scenes);
-            forward::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut ForwardConfig| {
+                replace(&mut config.sessions, &args.sessions);
+                args.change(&mut config.scenes);
+            };
+            this.with([ForwardConfig::quick, ForwardConfig::full], change, forward::run)
         }
         Scenario::N4 => {
-            let mut config = if args.quick { n4::N4Config::quick() } else { n4::N4Config::full() };
-            if !args.sessions.is_empty() {
-                config.kept.clone_from(&args.sessions);
-            }
-            n4::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut N4Config| replace(&mut config.kept, &args.sessions);
+            this.with([N4Config::quick, N4Config::full], change, n4::run)
         }
         Scenario::Control => {
-            let mut config = if args.quick {
-                control_queue::ControlConfig::quick()
-            } else {
-                control_queue::ControlConfig::full()
-            };
-            if let Some(&sessions) = args.sessions.first() {
-                config.sessions = sessions;
-            }
-            control_queue::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut ControlConfig| replace_one(&mut config.sessions, &args.sessions);
+            this.with([ControlConfig::quick, ControlConfig::full], change, control_queue::run)
         }
         Scenario::Meters => {
-            let mut config =
-                if args.quick { meters::MetersConfig::quick() } else { meters::MetersConfig::full() };
-            if !args.sessions.is_empty() {
-                config.sessions = args.sessions.iter().map(|&sessions| sessions as usize).collect();
-            }
-            meters::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut MetersConfig| replace(&mut config.sessions, &args.sessions);
+            this.with([MetersConfig::quick, MetersConfig::full], change, meters::run)
         }
-        Scenario::Mirror => {
-            let config =
-                if args.quick { mirror::MirrorConfig::quick() } else { mirror::MirrorConfig::full() };
-            mirror::run(&config, clock, progress).map_err(|error| failed(&error))
-        }
+        Scenario::Mirror => this.with([MirrorConfig::quick, MirrorConfig::full], |_| {}, mirror::run),
         Scenario::FlowTable | Scenario::FlowInsert => {
-            let mut config =
-                if args.quick { flows::FlowsConfig::quick() } else { flows::FlowsConfig::full() };
-            if !args.flows.is_empty() {
-                config.flows = args.flows.iter().map(|&flows| flows as usize).collect();
-            }
-            args.change(&mut config.scenes);
+            let change = |config: &mut FlowsConfig| {
+                replace(&mut config.flows, &args.flows);
+                args.change(&mut config.scenes);
+            };
             let run = if args.scenario == Scenario::FlowTable { flows::run_table } else { flows::run_insert };
-            run(&config, clock, progress).map_err(|error| failed(&error))
+            this.with([FlowsConfig::quick, FlowsConfig::full], change, run)
         }
         Scenario::Profiles => {
-            let mut config =
-                if args.quick { profiles::ProfilesConfig::quick() } else { profiles::ProfilesConfig::full() };
-            if let Some(&flows) = args.flows.first() {
-                config.flows = flows as usize;
-            }
-            args.change(&mut config.scenes);
-            profiles::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut ProfilesConfig| {
+                replace_one(&mut config.flows, &args.flows);
+                args.change(&mut config.scenes);
+            };
+            this.with([ProfilesConfig::quick, ProfilesConfig::full], change, profiles::run)
         }
         Scenario::Ndr => {
-            let mut config = if args.quick { ndr::NdrConfig::quick() } else { ndr::NdrConfig::full() };
-            if let Some(&flows) = args.flows.first() {
-                config.flows = flows as usize;
-            }
-            args.change(&mut config.scenes);
-            ndr::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut NdrConfig| {
+                replace_one(&mut config.flows, &args.flows);
+                args.change(&mut config.scenes);
+            };
+            this.with([NdrConfig::quick, NdrConfig::full], change, ndr::run)
         }
         Scenario::Flood => {
-            let mut config =
-                if args.quick { flood::FloodConfig::quick() } else { flood::FloodConfig::full() };
-            if let Some(&flows) = args.flows.first() {
-                config.flows = flows as usize;
-            }
-            flood::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut FloodConfig| replace_one(&mut config.flows, &args.flows);
+            this.with([FloodConfig::quick, FloodConfig::full], change, flood::run)
         }
-        Scenario::PdrScan => {
-            let config =
-                if args.quick { pdr_scan::PdrScanConfig::quick() } else { pdr_scan::PdrScanConfig::full() };
-            pdr_scan::run(&config, clock, progress).map_err(|error| failed(&error))
-        }
+        Scenario::PdrScan => this.with([PdrScanConfig::quick, PdrScanConfig::full], |_| {}, pdr_scan::run),
         Scenario::Offload => {
-            let mut config =
-                if args.quick { offload::OffloadConfig::quick() } else { offload::OffloadConfig::full() };
-            if let Some(&sessions) = args.sessions.first() {
-                config.sessions = sessions as usize;
-            }
-            offload::run(&config, clock, progress).map_err(|error| failed(&error))
+            let change = |config: &mut OffloadConfig| replace_one(&mut config.sessions, &args.sessions);
+            this.with([OffloadConfig::quick, OffloadConfig::full], change, offload::run)
         }
-        Scenario::Nat => {
-            let config = if args.quick { nat::NatConfig::quick() } else { nat::NatConfig::full() };
-            nat::run(&config, clock, progress).map_err(|error| failed(&error))
-        }
+        Scenario::Nat => this.with([NatConfig::quick, NatConfig::full], |_| {}, nat::run),
+    }
+}
+
+/// What all scenarios take.
+struct Measuring<'a> {
+    quick: bool,
+    clock: Tsc,
+    progress: &'a mut dyn Progress,
+}
+
+impl Measuring<'_> {
+    /// With a scenario's own settings, the `quick` or the `full` ones, and what the arguments change of them.
+    fn with<C, E: std::fmt::Display>(
+        &mut self,
+        [quick, full]: [fn() -> C; 2],
+        change: impl FnOnce(&mut C),
+        run: fn(&C, Tsc, &mut dyn Progress) -> Result<Report, E>,
+    ) -> Result<Report, Failure> {
+        let mut config = if self.quick { quick() } else { full() };
+        change(&mut config);
+        run(&config, self.clock, self.progress).map_err(|error| failed(&error))
+    }
+
+    /// One with a picture of its own.
+    fn illustrated(
+        &mut self,
+        scenario: seeds::Scenario,
+        figure: &mut Option<Figure>,
+    ) -> Result<Report, Failure> {
+        let found = scenario.run(self.quick, self.clock, self.progress).map_err(|error| failed(&error))?;
+        *figure = Some(found.figure);
+        Ok(found.report)
+    }
+}
+
+/// Numbers of the command line instead of the scenario's own, if there are any.
+fn replace<T: TryFrom<u32>>(own: &mut Vec<T>, given: &[u32]) {
+    if !given.is_empty() {
+        *own = given.iter().filter_map(|&number| T::try_from(number).ok()).collect();
+    }
+}
+
+/// The first of them, where a scenario takes one.
+fn replace_one<T: TryFrom<u32>>(own: &mut T, given: &[u32]) {
+    if let Some(number) = given.first().and_then(|&number| T::try_from(number).ok()) {
+        *own = number;
     }
 }
 
@@ -435,6 +444,35 @@ mod tests {
             let own =
                 *scenario == Scenario::Seeds || seeds::Scenario::ALL.iter().any(|own| own.name() == name);
             assert!(own != compose::has_figure(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_replaces_the_scenario_s_own_and_nothing_else_does() {
+        let (mut all, mut one) = (vec![7_usize], 7_u32);
+        replace(&mut all, &[]);
+        replace_one(&mut one, &[]);
+        assert_eq!((&all[..], one), (&[7][..], 7));
+        replace(&mut all, &[1, 2]);
+        replace_one(&mut one, &[1, 2]);
+        assert_eq!((&all[..], one), (&[1, 2][..], 1));
+    }
+
+    #[test]
+    fn a_scenario_is_run_with_quick_or_full_settings_as_they_were_changed() {
+        use crate::exit::Why;
+        struct Silent;
+        impl Progress for Silent {
+            fn tell(&mut self, _: &str) {}
+            fn part(&mut self, _: u64, _: u64) {}
+            fn keep(&mut self, _: &Report) {}
+        }
+        for (quick, expected) in [(true, "2"), (false, "20")] {
+            let mut measuring = Measuring { quick, clock: Tsc::process(), progress: &mut Silent };
+            // What it ran with is what it fails with.
+            let run = |config: &u32, _: Tsc, _: &mut dyn Progress| Err(config.to_string());
+            let failure = measuring.with([|| 1, || 10], |config| *config *= 2, run).unwrap_err();
+            assert!(matches!(failure.why, Why::Sentence(said) if said == expected));
         }
     }
 }
