@@ -52,7 +52,7 @@ pub struct Datapath<F: Frame> {
     pub(crate) counters: Counters,
     pub(crate) rates: Rates,
     pub(crate) reassembly: Reassembly<F>,
-    pub(crate) flows: FragmentFlows,
+    pub(crate) fragment_flows: FragmentFlows,
     /// Who wants copies.
     pub(crate) taps: Taps,
     /// What is translated on N6.
@@ -101,7 +101,7 @@ impl<F: Frame> Datapath<F> {
             counters: Counters::default(),
             rates: Rates::new(&config),
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
-            flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
+            fragment_flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
             taps: Taps::default(),
             nat: config.view.nat().cloned(),
             newcomers: Vec::new(),

@@ -1,6 +1,6 @@
 //! Who and what a session is for: user, DNN, slice, Network Instances. No packet depends on it; people look for it.
 //!
-//! It is kept with the session at rest in as many octets as it has, most often some twenty, and read where it lies: a search
+//! It is kept with the packed session in as many octets as it has, most often some twenty, and read where it lies: a search
 //! looks at a million of them.
 
 use crate::network_instance::Name;

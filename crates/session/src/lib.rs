@@ -14,7 +14,7 @@
 //! ```
 //!
 //! - A session between two requests is its compiled [`rules::Rules`], shared with its shard, and what the SMF said, packed
-//!   into some hundred octets ([`rest`]). A modification works on an unpacked copy, so that refusing one costs
+//!   into some hundred octets ([`packed`]). A modification works on an unpacked copy, so that refusing one costs
 //!   nothing but forgetting it. No packet and no later request ever sees half of a request.
 //! - What a request needs of the node (tunnels, UE addresses, a slot) is taken while it is settled and noted, and given
 //!   back if it is refused. A tunnel, an address or a framed route is one session's: a request for another's is refused.
@@ -108,7 +108,7 @@
 //! | [`store`] | all sessions; establish, modify, delete |
 //! | [`config`], [`refusal`], [`timing`] | what goes in, what is refused, what time drives |
 //! | [`portable`] | sessions that leave the process and come back into another one |
-//! | `change`, `dialect`, `grant`, [`mod@compile`], [`model`], [`rest`] | a request on its way: plan, what IEs mean, what it takes, compilation, the model, the model at rest |
+//! | `change`, `dialect`, `grant`, [`mod@compile`], [`model`], [`packed`] | a request on its way: plan, what IEs mean, what it takes, compilation, the model, the packed model |
 //! | [`sdf`], [`network_instance`] | texts of an SMF |
 //! | [`addresses`], [`pool`], [`columns`], [`teid`], `slots`, `by_address` | what sessions hold |
 #![forbid(unsafe_code)]
@@ -127,11 +127,11 @@ mod grant;
 pub mod ids;
 pub mod model;
 pub mod network_instance;
+pub mod packed;
 pub mod pool;
 pub mod portable;
 pub mod protocol;
 pub mod refusal;
-pub mod rest;
 pub mod rules;
 pub mod sdf;
 mod slots;

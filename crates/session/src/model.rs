@@ -4,7 +4,7 @@
 //! IDs into indices. Lists are kept in order of their ID. What belongs to the session and not to a rule is kept with the
 //! session: the UE's addresses and the tunnels (docs/interop.md rule c: Open5GS's dedicated-flow PDRs carry neither).
 //!
-//! A [`Model`] is for working on. Between two requests a session lies packed, see [`mod@crate::rest`].
+//! A [`Model`] is for working on. Between two requests a session lies packed, see [`mod@crate::packed`].
 
 use crate::rules::{Destination, OuterHeader, Source, Tunnel, VolumeLimit};
 use crate::sdf::{Extras, Flow};

@@ -17,10 +17,10 @@ use crate::elsewhere::Elsewhere;
 use crate::grant::{Node, Taken, announced, tell_addresses};
 use crate::ids::{SHARDS, SessionRef, ShardId, TeidRef};
 use crate::model::{Bar, Endpoint, Model, find};
+use crate::packed::{freeze, thaw};
 use crate::pool::PoolError;
 use crate::portable::Unportable;
 use crate::refusal::{Bound, Refusal};
-use crate::rest::{freeze, thaw};
 use crate::rules::Rules;
 use crate::slots::{LONG, Slots};
 use crate::teid::TunnelError;
@@ -53,7 +53,7 @@ impl PeerId {
 #[derive(Debug)]
 pub struct Session {
     rules: Arc<Rules>,
-    rest: Box<[u8]>,
+    packed: Box<[u8]>,
     cp: FSeid,
     peer: PeerId,
     sequences: Sequences,
@@ -67,17 +67,17 @@ impl Session {
 
     /// What its SMF said, unpacked.
     pub fn model(&self) -> Option<Model> {
-        thaw(&self.rest)
+        thaw(&self.packed)
     }
 
     /// Its packed model: equal octets, equal sessions.
     pub const fn octets(&self) -> &[u8] {
-        &self.rest
+        &self.packed
     }
 
     /// Whom and what it is for.
     pub fn about(&self) -> About<'_> {
-        crate::rest::about(&self.rest)
+        crate::packed::about(&self.packed)
     }
 
     /// The session at its SMF.
@@ -506,7 +506,7 @@ impl Store {
         freeze(&plan.model, &mut self.scratch);
         self.put(Session {
             rules: rules.clone(),
-            rest: self.scratch.as_slice().into(),
+            packed: self.scratch.as_slice().into(),
             cp,
             peer,
             sequences: Sequences::default(),
@@ -557,7 +557,13 @@ impl Store {
         let rules = rules.inspect_err(|_| self.node.give_back(&taken))?;
         let rules = Arc::new(rules);
         freeze(model, &mut self.scratch);
-        self.put(Session { rules: rules.clone(), rest: self.scratch.as_slice().into(), cp, peer, sequences });
+        self.put(Session {
+            rules: rules.clone(),
+            packed: self.scratch.as_slice().into(),
+            cp,
+            peer,
+            sequences,
+        });
         let mut directory = Vec::new();
         tell_addresses(&mut directory, &[], &announced(model, place), place);
         self.elsewhere.told(&directory);
@@ -692,11 +698,11 @@ impl Store {
         let asked = |id: &UrrId| all || request.query_urrs.contains(id);
         let query = model.urrs.iter().map(|urr| urr.id).filter(asked).collect();
         freeze(model, &mut self.scratch);
-        let rest = self.scratch.as_slice().into();
+        let packed = self.scratch.as_slice().into();
         self.lead_to(&rules);
         let session = self.get_mut(seid).ok_or(Refusal::UnknownSession(seid))?;
         session.rules = rules.clone();
-        session.rest = rest;
+        session.packed = packed;
         session.cp = request.cp_fseid.unwrap_or(session.cp);
         Ok(Modified {
             cp_fseid: session.cp,
@@ -758,12 +764,12 @@ impl Store {
         }
         rule.blocked = blocked;
         freeze(&model, &mut self.scratch);
-        let rest = self.scratch.as_slice().into();
+        let packed = self.scratch.as_slice().into();
         let session = self.get_mut(seid)?;
         let mut rules = (*session.rules).clone();
         rules.urrs.iter_mut().filter(|rule| rule.id == urr).for_each(|rule| rule.blocked = blocked);
         session.rules = Arc::new(rules);
-        session.rest = rest;
+        session.packed = packed;
         Some(session.rules.clone())
     }
 

@@ -189,7 +189,7 @@ impl<F: Frame> Datapath<F> {
         self.room.set_limit(new.flows);
         self.network.neighbours.set_limit(new.neighbours);
         self.reassembly.set_limit(new.reassemblies);
-        self.flows.set_limit(new.fragment_flows);
+        self.fragment_flows.set_limit(new.fragment_flows);
         self.nat_fragments.set_limit(new.fragment_flows);
         for shard in self.shards.iter_mut().flatten() {
             shard.flows.set_limit(new.flows);

@@ -149,14 +149,14 @@ impl<F: Frame> Datapath<F> {
         }
         let packet = packet_of(frame.bytes(), meta);
         let known = self.known_unasked(lookup.as_ref());
-        let mut found = classify(rules, tunnel, meta, packet, known, &mut self.flows, now);
+        let mut found = classify(rules, tunnel, meta, packet, known, &mut self.fragment_flows, now);
         let (mut inquiry, of_all) = (None, self.inspects_all());
         if known.open && (found.open || of_all) {
             // The answer matters: now somebody is asked.
             let answer = self.inquire(now, meta, lookup.as_ref(), rules, packet);
             *asked = answer.map(|(conversation, _)| conversation);
             let known = answer.map_or(Known::NONE, |(_, known)| known);
-            found = classify(rules, tunnel, meta, packet, known, &mut self.flows, now);
+            found = classify(rules, tunnel, meta, packet, known, &mut self.fragment_flows, now);
             let open = found.open || (of_all && known.open);
             inquiry = asked.map(|conversation| Inquiry { conversation, open });
         }

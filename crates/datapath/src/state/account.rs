@@ -12,7 +12,7 @@ use crate::state::police::{self, Meters, Policers, limited_qers, meter_of};
 use crate::state::record::{Record, coarse, flag, from_coarse};
 use crate::state::treatment::gates_are_open;
 use pfcp::{PdrId, UrrId};
-use session::rest::Pack;
+use session::packed::Pack;
 use session::rules::{Rules, Urr, VolumeLimit};
 use session::usage::{Trigger, Usage, Volume};
 use tables::{Colour, Nanos};

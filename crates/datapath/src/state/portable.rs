@@ -9,7 +9,7 @@ use crate::state::account::Books;
 use crate::state::police;
 use crate::state::shard::Shard;
 use pfcp::QerId;
-use session::rest::Pack;
+use session::packed::Pack;
 use tables::Nanos;
 
 /// Of what is written.

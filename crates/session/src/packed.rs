@@ -1,4 +1,4 @@
-//! A session at rest: its [`Model`] packed into one allocation of some hundred octets.
+//! A session between two requests: its [`Model`] packed into one allocation of some hundred octets.
 //!
 //! A million idle sessions are mostly this, so it pays to keep them small: integers take as many octets as they need
 //! (LEB128), an absent field takes one. Thawing is what gives a modification its copy to work on; a refused one throws
