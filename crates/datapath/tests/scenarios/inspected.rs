@@ -301,3 +301,29 @@ fn conversations_of_two_sessions_are_two() {
     assert_eq!(worker.leave_into(&both), [OF_ONE, OF_TWO]);
     assert_eq!((worker.known(), worker.shown()), ((2, 0), 6));
 }
+
+/// A packet under question costs what a flow's first one does, and has no more right to it.
+#[test]
+fn in_overload_packets_under_question_count_as_those_of_new_flows() {
+    let mut worker = asked(inspecting(PLENTY, 100));
+    // Busy for long with a flow that has been asked about enough.
+    for _ in 0..40 {
+        worker.datapath.queue_fills(1, Some(0));
+        worker.process(1, &vec![towards(999, None); 64]);
+    }
+    let before = worker.shown();
+    worker.sent(0);
+    let burst: Vec<_> = (1000..1064).map(|port| towards(port, Some(1))).collect();
+    let mut full = |quarters| {
+        worker.datapath.queue_fills(1, Some(quarters));
+        worker.process(1, &burst);
+        (worker.sent(0).len(), worker.shown() - before)
+    };
+    assert_eq!(full(0), (64, 64));
+    assert_eq!(full(2), (8, 72));
+    assert_eq!(full(0), (64, 136));
+    // Eight are found out by now, and go on whatever happens; one more is, each time.
+    assert_eq!(full(4), (9, 137));
+    assert_eq!(full(4), (10, 138));
+    assert_eq!(worker.dropped(Reason::NewFlowInOverload), 56 + 55 + 54);
+}
