@@ -1,7 +1,7 @@
 //! From the configuration to what each part is told.
 
 use super::cores::Cores;
-use super::{Options, UpfError};
+use super::options::{Options, UpfError};
 use config::{BitRate, CheckSource, Config, Limits, NodeId, Role, SliceSection};
 use datapath::nat::{Plan, PlanError};
 use datapath::net::{Interface, Net, NetView, Roles};

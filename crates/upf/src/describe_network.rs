@@ -57,7 +57,10 @@ impl Answers<Neighbours> for Backend {
         // In bites, so that SMFs are answered in between.
         let mut from = Some(0);
         while let Some(place) = from {
-            let (asked, now) = self.ask(move |upf| Ok((upf.ask_for_neighbours(place), upf.clock.now())))?;
+            let (asked, now) = self.ask(move |upf| {
+                let asked = upf.inspections.of_workers(&mut upf.engine, place);
+                Ok((asked, upf.clock.now()))
+            })?;
             from = asked.wait().and_then(|(sights, next)| {
                 sights.iter().for_each(|sight| enter(&mut lines, sight, &names, now));
                 next

@@ -215,7 +215,7 @@ impl Sight {
         let (rules, brief) = (session.rules().clone(), line(upf, session));
         let model = session.model().unwrap_or_default();
         let identities = session.about().user().map(|user| user.texts().collect()).unwrap_or_default();
-        let snapshot = upf.inspect(rules.place);
+        let snapshot = upf.inspections.of_session(&mut upf.engine, rules.place);
         Ok(Self { rules, brief, model, identities, snapshot })
     }
 

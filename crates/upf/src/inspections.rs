@@ -1,9 +1,9 @@
 //! Questions that only workers can answer. The control thread passes them on, and passes on what comes back; whoever asks waits for it on a thread of
 //! his own. So N4 waits for nobody.
 
-use super::Upf;
 use datapath::NeighbourSight;
 use datapath::command::{Command, SessionSnapshot, Token};
+use engine::Engine;
 use session::SessionRef;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -99,23 +99,23 @@ impl OfWorkers {
     }
 }
 
-impl Upf {
+impl Inspections {
     /// Asks the shard about a session.
-    pub(super) fn inspect(&mut self, session: SessionRef) -> OfSession {
+    pub fn of_session(&mut self, engine: &mut Engine, session: SessionRef) -> OfSession {
         let (to, answer) = channel();
-        let token = self.inspections.begin(Waiting::Session(to));
-        self.engine.post(session.shard, Command::Inspect { token, session });
-        self.engine.flush();
+        let token = self.begin(Waiting::Session(to));
+        engine.post(session.shard, Command::Inspect { token, session });
+        engine.flush();
         OfSession(answer)
     }
 
     /// Asks workers for some of the neighbours that they know, from these places of theirs on.
-    pub(super) fn ask_for_neighbours(&mut self, from: u32) -> OfWorkers {
-        let workers = (0..self.engine.workers()).filter(|worker| self.engine.is_alive(*worker)).count();
+    pub fn of_workers(&mut self, engine: &mut Engine, from: u32) -> OfWorkers {
+        let workers = (0..engine.workers()).filter(|worker| engine.is_alive(*worker)).count();
         let (to, seen) = channel();
-        let token = self.inspections.begin(Waiting::Neighbours(workers, to));
-        self.engine.broadcast(|| Command::Neighbours { token, from });
-        self.engine.flush();
+        let token = self.begin(Waiting::Neighbours(workers, to));
+        engine.broadcast(|| Command::Neighbours { token, from });
+        engine.flush();
         OfWorkers { workers, seen }
     }
 }

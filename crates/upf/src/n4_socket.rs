@@ -4,7 +4,7 @@
 //! that. So each of the kernel's addresses gets a socket of its own: what comes in on one is answered from there. The kernel's
 //! addresses change; they are looked at again every ten seconds.
 
-use super::{SOCKET_BUFFER, UpfError};
+use super::options::UpfError;
 use crate::kernel;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::HashMap;
@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use tables::Nanos;
 
 const LOOK_EVERY: u64 = 10 * Nanos::SECOND;
+/// Receive buffer of a socket: a burst of some thousand requests.
+const SOCKET_BUFFER: usize = 8 << 20;
 /// How many far ends are remembered with the address that they asked; beyond, all are learned anew.
 const REMEMBERED: usize = 65_536;
 
