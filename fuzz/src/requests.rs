@@ -11,6 +11,7 @@ use pfcp::ie::{
 };
 use pfcp::message::*;
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
+use session::PrefixLength;
 use session::config::{Config, Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig, Slice};
 use session::network_instance::Name;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -43,6 +44,13 @@ pub fn config() -> Config {
                 ipv4: vec![Ipv4Range::Net(net("10.45.0.0/24"))],
                 ipv6: vec![net("2001:db8:45::/58")],
                 excluded: vec![[10, 45, 0, 1].into()],
+                ..PoolConfig::default()
+            },
+            PoolConfig {
+                names: vec![Name::new(b"home")],
+                ipv6: vec![net("2001:db8:56::/52")],
+                ipv6_length: PrefixLength::new(56).unwrap_or_default(),
+                ..PoolConfig::default()
             },
             PoolConfig {
                 names: vec![Name::new(b"ims")],
@@ -96,7 +104,9 @@ pub fn ue_ipv4(input: &mut Input<'_>) -> Ipv4Addr {
 pub fn ue_ipv6(input: &mut Input<'_>) -> Ipv6Addr {
     let low = u16::from(input.u8());
     match input.below(5) {
-        0..=2 => Ipv6Addr::new(0x2001, 0xdb8, 0x45, low % 64, 0, 0, 0, low),
+        0 | 1 => Ipv6Addr::new(0x2001, 0xdb8, 0x45, low % 64, 0, 0, 0, low),
+        // Links of eight UEs that may have a /56 each.
+        2 => Ipv6Addr::new(0x2001, 0xdb8, 0x56, (low & 7) << 8 | low >> 6, 0, 0, 0, low),
         3 => Ipv6Addr::new(0x2001, 0xdb8, 0x99, low, 0, 0, 0, 1),
         _ => input.pick(&[N3_IPV6, Ipv6Addr::LOCALHOST, Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)]),
     }
@@ -109,7 +119,10 @@ fn ue_address(input: &mut Input<'_>) -> UeIpAddress {
         3 => (address.choose_ipv4, address.choose_ipv6) = (true, true),
         4 => address.choose_ipv6 = true,
         5 => address.ipv4 = Some(ue_ipv4(input)),
-        6 => address.ipv6 = Some(ue_ipv6(input)),
+        6 => {
+            address.ipv6 = Some(ue_ipv6(input));
+            address.ipv6_delegation_bits = input.maybe(|_| 8);
+        }
         _ => {
             address.ipv4 = input.maybe(ue_ipv4);
             address.ipv6 = input.maybe(ue_ipv6);

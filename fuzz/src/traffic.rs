@@ -158,8 +158,10 @@ fn address(input: &mut Input<'_>, rules: Option<&Rules>, v6: bool) -> IpAddr {
             })
             .into(),
         (false, Some(address), _) => address.into(),
+        // On one of its links, if it has several.
         (true, _, Some(net)) => {
-            Ipv6Addr::from(u128::from(net.network()) | (low & !u128::from(net.netmask()))).into()
+            Ipv6Addr::from(u128::from(net.network()) | ((low << 64 | low) & !u128::from(net.netmask())))
+                .into()
         }
         (false, ..) => Ipv4Addr::new(10, 45, 0, low as u8).into(),
         (true, ..) => Ipv6Addr::new(0x2001, 0xdb8, 0x45, low as u16, 0, 0, 0, 1).into(),

@@ -41,10 +41,11 @@ pub const FARTHER_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x33, 0, 0, 0, 0
 /// Far ends of tunnels, at most.
 pub const FAR_ENDS: u16 = 4;
 /// Where UEs' addresses are.
-pub const UE_POOLS: [&str; 6] = [
+pub const UE_POOLS: [&str; 7] = [
     "10.45.0.0/24",
     "10.46.0.0/30",
     "2001:db8:45::/58",
+    "2001:db8:56::/52",
     "172.16.0.0/24",
     "2001:db8:99::/48",
     "100.64.0.9/32",
@@ -196,6 +197,7 @@ impl UserPlane {
             let config = Config {
                 check_source,
                 slices: vec![slice.clone()],
+                prefixes: crate::requests::config().prefix_lengths(),
                 // The witness has one of its own.
                 peers: FAR_ENDS + 1,
                 neighbours: 16,

@@ -417,7 +417,7 @@ impl Check<'_> {
             let ipv6 = section.ipv6.iter().map(|net| IpNet::V6(*net)).enumerate();
             let all = ipv4.map(|(p, net)| (net, way!["pool", index, "ipv4", p]));
             for (prefix, path) in all.chain(ipv6.map(|(p, net)| (net, way!["pool", index, "ipv6", p]))) {
-                self.pool_prefix(file, prefix, &path);
+                self.pool_prefix(file, prefix, section.ipv6_prefix_length, &path);
                 if let Some((first, other)) = seen.iter().find(|(net, _)| overlap(*net, prefix)) {
                     let wrong = Wrong::Overlap { what: "the pools", first: *first, second: prefix };
                     let other = other.clone();
@@ -429,6 +429,7 @@ impl Check<'_> {
                 network_instance: section.network_instance.to_lowercase(),
                 ipv4: section.ipv4.clone(),
                 ipv6: section.ipv6.clone(),
+                ipv6_prefix_length: section.ipv6_prefix_length,
                 ue_to_ue: section.ue_to_ue,
             });
         }
@@ -436,14 +437,14 @@ impl Check<'_> {
     }
 
     /// A pool's prefix on its own: its size, its bits, and none of our own addresses in it.
-    fn pool_prefix(&mut self, file: &File, prefix: IpNet, path: &[Step]) {
+    fn pool_prefix(&mut self, file: &File, prefix: IpNet, of_ue: u8, path: &[Step]) {
         let size = match prefix {
             IpNet::V4(net) if net.prefix_len() < 8 => Some("a pool is a /8 or smaller"),
-            IpNet::V6(net) if net.prefix_len() > 64 => {
-                Some("each UE gets a /64, so the prefix is a /64 or greater")
+            IpNet::V6(net) if net.prefix_len() > of_ue => {
+                Some("each UE gets a prefix of `ipv6-prefix-length` out of it, so it is no longer than that")
             }
-            IpNet::V6(net) if net.prefix_len() < 38 => {
-                Some("a pool is a /38 or smaller: 2^26 subscribers' /64s")
+            IpNet::V6(net) if net.prefix_len() + 26 < of_ue => {
+                Some("a pool is for 2^26 UEs at most: of /64s it is a /38 or smaller, of /56s a /30")
             }
             _ => None,
         };

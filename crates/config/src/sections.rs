@@ -312,17 +312,26 @@ pub struct PoolSection {
     #[serde(with = "units::list")]
     #[schemars(with = "Vec<Text<Ipv4Net>>")]
     pub ipv4: Vec<Ipv4Net>,
-    /// IPv6 prefixes of at most /64; each UE gets one /64.
+    /// IPv6 prefixes; each UE gets a prefix of its own out of them.
     #[serde(with = "units::list")]
     #[schemars(with = "Vec<Text<Ipv6Net>>")]
     pub ipv6: Vec<Ipv6Net>,
+    /// How long each UE's IPv6 prefix is: a /64 is one link, shorter ones are delegated whole.
+    #[schemars(range(min = 48, max = 64))]
+    pub ipv6_prefix_length: u8,
     /// Whether its UEs and other UEs reach each other by their addresses. If not, what they send each other is dropped.
     pub ue_to_ue: bool,
 }
 
 impl Default for PoolSection {
     fn default() -> Self {
-        Self { network_instance: String::new(), ipv4: Vec::new(), ipv6: Vec::new(), ue_to_ue: true }
+        Self {
+            network_instance: String::new(),
+            ipv4: Vec::new(),
+            ipv6: Vec::new(),
+            ipv6_prefix_length: 64,
+            ue_to_ue: true,
+        }
     }
 }
 

@@ -183,8 +183,10 @@ pub struct Pool {
     pub network_instance: String,
     /// IPv4 prefixes, host bits zero, at most /31.
     pub ipv4: Vec<Ipv4Net>,
-    /// IPv6 prefixes, host bits zero, at most /64.
+    /// IPv6 prefixes, host bits zero, none longer than each UE's.
     pub ipv6: Vec<Ipv6Net>,
+    /// Length of each UE's, from 48 to 64.
+    pub ipv6_prefix_length: u8,
     /// Its UEs reach other UEs, and are reached by them.
     pub ue_to_ue: bool,
 }

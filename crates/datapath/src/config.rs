@@ -17,6 +17,8 @@ pub struct Config {
     pub seed: u64,
     /// What TEIDs of our own making are sealed with.
     pub teids: session::TeidKey,
+    /// How much of an IPv6 address names a UE: as sessions' addresses were given.
+    pub prefixes: session::PrefixLengths,
     /// Whether tunnels' packets have to come from the tunnels' other ends.
     pub check_source: CheckSource,
     /// Session slots in each shard.
@@ -83,6 +85,7 @@ impl Config {
             view,
             seed: 0x6d69_6c6c_7261_6365,
             teids: session::TeidKey::default(),
+            prefixes: session::PrefixLengths::default(),
             check_source: CheckSource::Off,
             sessions_per_shard: 1 << 15,
             flows: 1 << 24,

@@ -97,7 +97,7 @@ impl<F: Frame> Datapath<F> {
         let network = Network::new(&config);
         let mut datapath = Self {
             shards: (0..SHARDS).map(|_| None).collect(),
-            directory: Directory::new(config.seed, config.teids),
+            directory: Directory::new(config.seed, config.teids, config.prefixes.clone()),
             counters: Counters::default(),
             rates: Rates::new(&config),
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
@@ -204,6 +204,7 @@ impl<F: Frame> Datapath<F> {
         let seed = self.config.seed ^ (id.index() as u64) << 48;
         let Config { sessions_per_shard, flows, meter_burst, .. } = self.config;
         let mut shard = Shard::new(id, sessions_per_shard, flows, meter_burst, seed);
+        shard.prefixes = self.config.prefixes.clone();
         shard.flows.reserve(self.config.flows_reserved_per_shard);
         shard.nat = self.nat.as_ref().map(|plan| Self::translations(&self.config, plan, id));
         shard.conversations = Self::conversations_of(&self.config, id);
@@ -297,7 +298,8 @@ impl<F: Frame> Datapath<F> {
         self.supply.stock(memory.0);
     }
 
-    /// The shard that a UE address belongs to, unless the address directory says otherwise.
+    /// The shard that a UE address belongs to, unless the address directory says otherwise, or UEs have more than a /64 there (then:
+    /// [`session::addresses::shard_of_ipv6`]).
     pub fn shard_of(address: IpAddr) -> ShardId {
         ShardId::from_hash(rss::ue_hash(address))
     }
@@ -534,7 +536,9 @@ impl<F: Frame> Datapath<F> {
                 break;
             }
             std::mem::swap(&mut burst.frames, &mut self.arisen);
-            burst.metas.extend(burst.frames.iter().map(|frame| parse::internal(frame.bytes())));
+            burst.metas.extend(
+                burst.frames.iter().map(|frame| parse::internal(&self.config.prefixes, frame.bytes())),
+            );
             self.find(cx.now, burst, cx.out);
             self.decide(cx, burst);
         }

@@ -75,7 +75,7 @@ pub struct Meta {
     /// TEID of a tunnel packet.
     pub teid: u32,
     /// What a session is checked or found by: source (tunnel) or destination (plain) of the UE's packet; an IPv4
-    /// address, or the upper half of an IPv6 address.
+    /// address, or the upper half of an IPv6 address, as far as it names a UE (see [`session::prefixes`]).
     pub key: u64,
     /// The owner, once it was found.
     pub shard: u16,

@@ -16,9 +16,10 @@ use packet::{Dscp, MacAddr, Qfi};
 use pfcp::FarId;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use session::config::PoolConfig;
 use session::rules::*;
 use session::usage::Trigger;
-use session::{SessionRef, ShardId, TeidKey};
+use session::{PrefixLength, PrefixLengths, SessionRef, ShardId, TeidKey};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -53,6 +54,15 @@ fn hosts() -> HashMap<IpAddr, MacAddr> {
         .into_iter()
         .map(|(address, mac)| (ip(address), mac))
         .collect()
+}
+
+/// UEs of one pool have a /56 each.
+fn lengths() -> PrefixLengths {
+    PrefixLengths::of(&[PoolConfig {
+        ipv6: vec!["2001:db8:56::/48".parse().unwrap()],
+        ipv6_length: PrefixLength::new(56).unwrap(),
+        ..PoolConfig::default()
+    }])
 }
 
 struct Bench {
@@ -107,10 +117,11 @@ impl Bench {
         net.add_interface(interface(1, N6, addresses6, 1400, n6)).unwrap();
         net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ip("203.0.113.254"))).unwrap();
         net.add_route("::/0".parse().unwrap(), 1, Some(ip("fe80::99"))).unwrap();
-        let pools: Vec<ipnet::IpNet> = ["10.45.0.0/16", "2001:db8:45::/48", "172.16.0.0/12"]
-            .iter()
-            .map(|p| p.parse().unwrap())
-            .collect();
+        let pools: Vec<ipnet::IpNet> =
+            ["10.45.0.0/16", "2001:db8:45::/48", "2001:db8:56::/48", "172.16.0.0/12"]
+                .iter()
+                .map(|p| p.parse().unwrap())
+                .collect();
         for pool in &pools {
             net.add_ue_pool(*pool);
         }
@@ -143,6 +154,7 @@ impl Bench {
             flows_per_session: flows,
             flow_idle: 1,
             teids,
+            prefixes: lengths(),
             ..Config::new(view)
         };
         if inspected {
@@ -191,6 +203,7 @@ impl Bench {
             instances: vec![0, 1],
             own: own.iter().map(|a| ip(a)).collect(),
             pools,
+            delegated: ("2001:db8:56::/48".parse().unwrap(), 56),
             isolated,
             links: ["192.0.2.0/24", "203.0.113.0/24"].map(|net| net.parse().unwrap()).into(),
             check_source,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod costs;
+mod delegated;
 mod export;
 mod feeder;
 mod flows;

@@ -4,11 +4,12 @@
 use crate::bench::*;
 use datapath::Reason;
 use packet::gtpu::MessageType as GtpuType;
-use packet::{EthernetView, GtpuView, Ipv4View, Teid, UdpView};
+use packet::{EthernetView, GtpuView, Ipv4View, PacketBuilder, Teid, UdpView};
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::message_type::MessageType;
 use pfcp::{Cause, FarId, PdrId, QerId, RuleId, Seid, UrrId, ie_type};
+use std::net::Ipv6Addr;
 
 #[test]
 fn an_smf_associates_and_the_upf_says_what_it_can() {
@@ -54,6 +55,43 @@ fn features_are_offered_bit_for_bit() {
     let offered = [0x12, 0x21, 0x54, 0x04];
     let ie = output[0].windows(8).find(|window| window[..2] == [0, 43]).unwrap();
     assert_eq!((u16::from_be_bytes([ie[2], ie[3]]) >= 4, &ie[4..]), (true, &offered[..]));
+}
+
+/// IPv6D and IP6PL (§8.2.62), given and chosen: all links of a UE's /56 lead to it, and its neighbours' don't.
+#[test]
+fn a_delegated_prefix_is_a_ues_whole() {
+    let mut bench = Bench::new(1);
+    let host: Ipv6Addr = "2001:db8:80::80".parse().unwrap();
+    let of = |cp, ue_ip| {
+        let mut request = everyday(cp);
+        request.apn_dnn = Some(b"home");
+        let down = request.create_pdrs.iter_mut().find(|pdr| pdr.id == PdrId(2)).unwrap();
+        down.pdi.ue_ips = vec![ue_ip];
+        request
+    };
+    let given = UeIpAddress {
+        ipv6: Some("2001:db8:56:4200::".parse().unwrap()),
+        ipv6_delegation_bits: Some(8),
+        ..UeIpAddress::default()
+    };
+    let chosen = UeIpAddress { choose_ipv6: true, ..UeIpAddress::default() };
+    let asked = UeIpAddress { ipv6_prefix_length: Some(56), ..chosen };
+    for (cp, question, told) in
+        [(1, given, None), (2, chosen, Some((Some(8), None))), (3, asked, Some((None, Some(56))))]
+    {
+        let response = bench.try_establish(0, &of(cp, question));
+        assert_eq!(response.cause, Cause::ACCEPTED, "{response:?}");
+        let answer = response.created_pdrs.iter().find_map(|pdr| pdr.ue_ips.first());
+        assert_eq!(answer.map(|ip| (ip.ipv6_delegation_bits, ip.ipv6_prefix_length)), told);
+        let prefix = answer.and_then(|ip| ip.ipv6).or(given.ipv6).unwrap().to_bits();
+        for (link, arrives) in [(0, true), (1, true), (0xff, true), (0x100, false)] {
+            let ue = Ipv6Addr::from_bits(prefix + (link << 64) + 7);
+            bench.from_network(&PacketBuilder::new().ipv6(host, ue).udp(1, 2).build(&[7; 20]));
+            assert_eq!(bench.sent(0).len(), usize::from(arrives), "{ue}");
+        }
+    }
+    let whose = UeIpAddress { ipv6: Some("2001:db8:56:42ff::".parse().unwrap()), ..UeIpAddress::default() };
+    assert!(!bench.try_establish(0, &of(4, whose)).cause.is_success(), "a part of somebody's");
 }
 
 /// BUNDL (§6.5): each message of a datagram is answered as if it had come alone.

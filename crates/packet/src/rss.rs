@@ -135,7 +135,7 @@ pub fn ue_hash_ipv4(address: Ipv4Addr) -> u32 {
 }
 
 /// The UE hash of an IPv6 prefix: Toeplitz with [`UE_KEY`] over the upper eight octets, because a UE picks the lower
-/// ones as it likes (TS 23.501 §5.8.2.2).
+/// ones as it likes (TS 23.501 §5.8.2.2). Whoever knows that a UE has more than a /64 clears what that disposes of before.
 #[inline]
 pub fn ue_hash_prefix64(prefix: u64) -> u32 {
     let folded = prefix >> 32 ^ prefix;

@@ -7,6 +7,7 @@ use crate::config::{Config, PoolConfig};
 use crate::ids::ShardId;
 use crate::network_instance::Name;
 use crate::pool::{Pool, PoolError, Unavailable};
+use crate::prefixes::{PrefixLength, PrefixLengths, upper_half};
 use ipnet::{IpNet, Ipv6Net};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -32,7 +33,9 @@ pub enum AddressError {
 struct Named {
     names: Vec<Name>,
     ipv4: Option<Pool>,
+    /// Its numbers are the bits of a prefix of this length.
     ipv6: Option<Pool>,
+    length: PrefixLength,
 }
 
 /// All UE addresses.
@@ -43,6 +46,7 @@ pub struct Addresses {
     outside: BTreeMap<u128, u128>,
     /// The node's own addresses.
     own: Vec<IpAddr>,
+    lengths: PrefixLengths,
 }
 
 /// The shard of a UE's IPv4 address.
@@ -50,21 +54,44 @@ pub fn shard_of_ipv4(address: Ipv4Addr) -> ShardId {
     ShardId::from_hash(hash_ipv4(u32::from(address) as u64))
 }
 
-/// The shard of a UE's IPv6 prefix: that of its first 64 bits.
-pub fn shard_of_ipv6(prefix: Ipv6Net) -> ShardId {
-    ShardId::from_hash(hash_ipv6(upper(prefix.network())))
+/// The shard of a UE's IPv6 prefix: that of its key.
+pub fn shard_of_ipv6(lengths: &PrefixLengths, prefix: Ipv6Net) -> ShardId {
+    ShardId::from_hash(packet::rss::ue_hash_prefix64(lengths.key(upper_half(prefix.network()))))
 }
 
 fn hash_ipv4(number: u64) -> u32 {
     packet::rss::ue_hash_ipv4(Ipv4Addr::from(number as u32))
 }
 
-fn hash_ipv6(number: u64) -> u32 {
-    packet::rss::ue_hash_prefix64(number)
+/// The hash of a key, by its bits without those that the UE disposes of.
+fn hash_ipv6<const DELEGATED: u8>(number: u64) -> u32 {
+    packet::rss::ue_hash_prefix64(number << DELEGATED)
 }
 
-fn upper(address: Ipv6Addr) -> u64 {
-    (u128::from(address) >> 64) as u64
+/// By their number.
+const HASHES_IPV6: [fn(u64) -> u32; 17] = [
+    hash_ipv6::<0>,
+    hash_ipv6::<1>,
+    hash_ipv6::<2>,
+    hash_ipv6::<3>,
+    hash_ipv6::<4>,
+    hash_ipv6::<5>,
+    hash_ipv6::<6>,
+    hash_ipv6::<7>,
+    hash_ipv6::<8>,
+    hash_ipv6::<9>,
+    hash_ipv6::<10>,
+    hash_ipv6::<11>,
+    hash_ipv6::<12>,
+    hash_ipv6::<13>,
+    hash_ipv6::<14>,
+    hash_ipv6::<15>,
+    hash_ipv6::<16>,
+];
+
+/// Whether two pools have a prefix in common: their numbers may be of different kinds.
+fn share_ipv6(one: &PoolConfig, other: &PoolConfig) -> bool {
+    one.ipv6.iter().any(|a| other.ipv6.iter().any(|b| a.contains(b) || b.contains(a)))
 }
 
 /// A range as numbers of one space.
@@ -79,13 +106,14 @@ impl Addresses {
     /// Builds the pools.
     pub fn new(config: &Config) -> Result<Self, PoolError> {
         let mut pools: Vec<Named> = Vec::with_capacity(config.pools.len());
-        for pool in &config.pools {
+        for (pool, others) in
+            config.pools.iter().enumerate().map(|(at, pool)| (pool, config.pools.iter().take(at)))
+        {
             let named = Self::build(pool)?;
             let overlaps = |a: Option<&Pool>, b: Option<&Pool>| a.zip(b).is_some_and(|(a, b)| a.meets(b));
-            if pools.iter().any(|other| {
-                overlaps(other.ipv4.as_ref(), named.ipv4.as_ref())
-                    || overlaps(other.ipv6.as_ref(), named.ipv6.as_ref())
-            }) {
+            if pools.iter().any(|other| overlaps(other.ipv4.as_ref(), named.ipv4.as_ref()))
+                || others.into_iter().any(|other| share_ipv6(other, pool))
+            {
                 return Err(PoolError::Overlap);
             }
             pools.push(named);
@@ -96,19 +124,27 @@ impl Addresses {
             own.extend(local.ipv4.map(IpAddr::V4));
             own.extend(local.ipv6.map(IpAddr::V6));
         }
-        Ok(Self { pools, outside: BTreeMap::new(), own })
+        Ok(Self { pools, outside: BTreeMap::new(), own, lengths: config.prefix_lengths() })
+    }
+
+    /// How much of an IPv6 address names a UE.
+    pub const fn prefix_lengths(&self) -> &PrefixLengths {
+        &self.lengths
     }
 
     fn build(config: &PoolConfig) -> Result<Named, PoolError> {
+        let hash = HASHES_IPV6.get(usize::from(config.ipv6_length.delegated())).copied();
+        let hash = hash.unwrap_or(hash_ipv6::<0>);
         Ok(Named {
             names: config.names.clone(),
             ipv4: config.build_ipv4(hash_ipv4)?,
-            ipv6: config.build_ipv6(hash_ipv6)?,
+            ipv6: config.build_ipv6(hash)?,
+            length: config.ipv6_length,
         })
     }
 
     /// The pool that serves the first of these names that any pool serves; else the first pool with the family.
-    fn pool(&mut self, names: &[&[u8]], family: fn(&mut Named) -> Option<&mut Pool>) -> Option<&mut Pool> {
+    fn pool<'a, P>(&'a mut self, names: &[&[u8]], family: fn(&'a mut Named) -> Option<P>) -> Option<P> {
         let named = names.iter().filter(|name| !name.is_empty()).find_map(|octets| {
             self.pools.iter().position(|pool| pool.names.iter().any(|name| name.is(octets)))
         });
@@ -128,12 +164,12 @@ impl Addresses {
         allocate(pool, wish).map(|number| Ipv4Addr::from(number as u32))
     }
 
-    /// A /64 out of the pool for one of these names, of this shard if it can be.
+    /// A prefix out of the pool for one of these names, of this shard if it can be.
     pub fn allocate_ipv6(&mut self, names: &[&[u8]], wish: Option<ShardId>) -> Result<Ipv6Net, AddressError> {
-        let pool = self.pool(names, |pool| pool.ipv6.as_mut()).ok_or(AddressError::NoPool)?;
-        let number = allocate(pool, wish)?;
-        let address = Ipv6Addr::from((number as u128) << 64);
-        Ok(Ipv6Net::new(address, 64).unwrap_or_default())
+        let found = self.pool(names, |pool| pool.ipv6.as_mut().zip(Some(pool.length)));
+        let (pool, length) = found.ok_or(AddressError::NoPool)?;
+        let half = allocate(pool, wish)? << length.delegated();
+        Ok(Ipv6Net::new(Ipv6Addr::from_bits(u128::from(half) << 64), length.get()).unwrap_or_default())
     }
 
     /// Takes an address or prefix that the SMF chose for a UE.
@@ -146,7 +182,7 @@ impl Addresses {
                 Unavailable::Outside => AddressError::Unusable(net),
             });
         }
-        // A delegated prefix (shorter than /64) takes all of its /64s, or none.
+        // A prefix that is shorter than the pool's UEs' takes all of theirs, or none.
         if last - first >= 1 << 16 || !(first..=last).all(|number| pool.covers(number)) {
             return Err(AddressError::Unusable(net));
         }
@@ -199,9 +235,11 @@ impl Addresses {
                 Some((pool.into_iter().find(|pool| pool.overlaps(first, last))?, first, last))
             }
             IpNet::V6(net) => {
-                let (first, last) = (upper(net.network()), upper(net.broadcast()));
-                let pool = self.pools.iter_mut().filter_map(|pool| pool.ipv6.as_mut());
-                Some((pool.into_iter().find(|pool| pool.overlaps(first, last))?, first, last))
+                let (first, last) = (upper_half(net.network()), upper_half(net.broadcast()));
+                self.pools.iter_mut().find_map(|Named { ipv6, length, .. }| {
+                    let (first, last) = (first >> length.delegated(), last >> length.delegated());
+                    ipv6.as_mut().filter(|pool| pool.overlaps(first, last)).map(|pool| (pool, first, last))
+                })
             }
         }
     }
@@ -277,6 +315,13 @@ mod tests {
                     ipv4: vec![Ipv4Range::Net("10.45.0.0/16".parse().unwrap())],
                     ipv6: vec!["2001:db8:1::/48".parse().unwrap()],
                     excluded: vec!["10.45.0.1".parse().unwrap()],
+                    ..PoolConfig::default()
+                },
+                PoolConfig {
+                    names: vec![Name::new(b"home")],
+                    ipv6: vec!["2001:db8:56::/48".parse().unwrap()],
+                    ipv6_length: PrefixLength::new(56).unwrap(),
+                    ..PoolConfig::default()
                 },
                 PoolConfig {
                     names: vec![Name::new(b"ims")],
@@ -306,8 +351,42 @@ mod tests {
         for _ in 0..100 {
             let four = addresses.allocate_ipv4(&[], None).unwrap();
             let six = addresses.allocate_ipv6(&[], Some(shard_of_ipv4(four))).unwrap();
-            assert_eq!(shard_of_ipv6(six), shard_of_ipv4(four));
+            assert_eq!(shard_of_ipv6(addresses.prefix_lengths(), six), shard_of_ipv4(four));
         }
+    }
+
+    #[test]
+    fn a_pool_of_longer_delegations_gives_each_ue_a_prefix_whose_addresses_are_of_one_shard() {
+        let mut addresses = addresses();
+        let mut seen = std::collections::HashSet::new();
+        while let Ok(prefix) = addresses.allocate_ipv6(&[b"home"], None) {
+            assert_eq!((prefix.prefix_len(), prefix.trunc()), (56, prefix));
+            assert!("2001:db8:56::/48".parse::<Ipv6Net>().unwrap().contains(&prefix));
+            let shard = shard_of_ipv6(addresses.prefix_lengths(), prefix);
+            for link in prefix.subnets(64).unwrap() {
+                assert_eq!(shard_of_ipv6(addresses.prefix_lengths(), link), shard);
+            }
+            assert!(seen.insert(prefix));
+        }
+        assert_eq!(seen.len(), 256);
+        let shards: std::collections::HashSet<_> =
+            seen.iter().map(|prefix| shard_of_ipv6(addresses.prefix_lengths(), *prefix).index()).collect();
+        assert_eq!(shards.len(), 64, "as far as eight bits of the hash reach");
+        // What is longer takes the whole of what its UE could have had, and what is shorter all of them.
+        for prefix in &seen {
+            addresses.release(IpNet::V6(*prefix));
+        }
+        assert_eq!(addresses.held_in_pools(), 0);
+        addresses.reserve(net("2001:db8:56:700::/56")).unwrap();
+        assert!(matches!(addresses.reserve(net("2001:db8:56:742::/64")), Err(AddressError::Taken(_))));
+        addresses.reserve(net("2001:db8:56:842::/64")).unwrap();
+        assert!(matches!(addresses.reserve(net("2001:db8:56:800::/56")), Err(AddressError::Taken(_))));
+        addresses.reserve(net("2001:db8:56:1000::/52")).unwrap();
+        assert_eq!(addresses.held_in_pools(), 1 + 1 + 16);
+        for text in ["2001:db8:56:700::/56", "2001:db8:56:842::/64", "2001:db8:56:1000::/52"] {
+            addresses.release(net(text));
+        }
+        assert_eq!(addresses.held_in_pools(), 0);
     }
 
     #[test]
@@ -374,5 +453,16 @@ mod tests {
         };
         let config = Config { pools: vec![pool("10.0.0.0/8"), pool("10.45.0.0/16")], ..Config::default() };
         assert_eq!(Addresses::new(&config).err(), Some(PoolError::Overlap));
+        let pool = |text: &str, length| PoolConfig {
+            ipv6: vec![text.parse().unwrap()],
+            ipv6_length: PrefixLength::new(length).unwrap(),
+            ..Default::default()
+        };
+        let pools =
+            |pools: &[PoolConfig]| Addresses::new(&Config { pools: pools.into(), ..Config::default() }).err();
+        let wide = pool("2001:db8:1::/48", 56);
+        assert_eq!(pools(&[wide.clone(), pool("2001:db8:1:2345::/64", 64)]), Some(PoolError::Overlap));
+        assert_eq!(pools(&[wide, pool("2001:db8:2::/48", 64)]), None);
+        assert_eq!(pools(&[pool("2001:db8:1:2300::/57", 56)]), Some(PoolError::PrefixTooLong));
     }
 }

@@ -4,6 +4,7 @@
 //! by side, by slot, four or eight octets each; some thousand of them are compared in a microsecond. A hash map would answer sooner,
 //! and took a tenth of the store's time for an establishment (`examples/establish.rs`).
 
+use crate::prefixes::{PrefixLengths, upper_half};
 use crate::rules::Rules;
 use std::net::IpAddr;
 
@@ -23,7 +24,7 @@ impl ByAddress {
             set(&mut self.ipv4, slot, address.into());
         }
         if let Some(prefix) = rules.ue_ipv6 {
-            set(&mut self.ipv6, slot, upper(prefix.network().into()));
+            set(&mut self.ipv6, slot, upper_half(prefix.network()));
         }
     }
 
@@ -35,10 +36,10 @@ impl ByAddress {
     }
 
     /// The slot of the session that has this address, if it is one of those that say its shard.
-    pub fn find(&self, address: IpAddr) -> Option<u32> {
+    pub fn find(&self, lengths: &PrefixLengths, address: IpAddr) -> Option<u32> {
         let slot = match address {
             IpAddr::V4(address) => place(&self.ipv4, address.into()),
-            IpAddr::V6(address) => place(&self.ipv6, upper(address.into())),
+            IpAddr::V6(address) => place(&self.ipv6, lengths.key(upper_half(address))),
         };
         slot.map(|slot| slot as u32)
     }
@@ -66,10 +67,6 @@ fn place<T: Copy + Default + PartialEq>(all: &[T], wanted: T) -> Option<usize> {
     all.iter().position(|value| *value == wanted)
 }
 
-const fn upper(address: u128) -> u64 {
-    (address >> 64) as u64
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -88,7 +85,8 @@ mod tests {
         found.enter(&rules(3, Some([10, 0, 0, 3]), None));
         found.enter(&rules(1, Some([10, 0, 0, 1]), Some("2001:db8:1::/64")));
         found.enter(&rules(2, None, Some("2001:db8:2::/64")));
-        let find = |found: &ByAddress, text: &str| found.find(text.parse().unwrap());
+        let find =
+            |found: &ByAddress, text: &str| found.find(&PrefixLengths::default(), text.parse().unwrap());
         for (text, slot) in [("10.0.0.3", 3), ("10.0.0.1", 1), ("2001:db8:1::9", 1), ("2001:db8:2:0:f::", 2)]
         {
             assert_eq!(find(&found, text), Some(slot), "{text}");

@@ -3,6 +3,7 @@
 use crate::ids::Epoch;
 use crate::network_instance::Name;
 use crate::pool::{Pool, PoolError};
+use crate::prefixes::{PrefixLength, PrefixLengths, upper_half};
 use crate::rules::Source;
 use crate::sdf::SdfLimits;
 use crate::teid_key::TeidKey;
@@ -109,6 +110,11 @@ impl Config {
         by_nssai.or_else(by_name).map(|at| at as u16)
     }
 
+    /// How much of an IPv6 address names a UE.
+    pub fn prefix_lengths(&self) -> PrefixLengths {
+        PrefixLengths::of(&self.pools)
+    }
+
     /// The index of a Network Instance: 0 is the default, which an unknown name means too. The SMF's name for the N6 side is
     /// often a DNN that the node needn't distinguish.
     pub fn instance(&self, name: &[u8]) -> u16 {
@@ -142,8 +148,10 @@ pub struct PoolConfig {
     pub names: Vec<Name>,
     /// IPv4 addresses.
     pub ipv4: Vec<Ipv4Range>,
-    /// Prefixes out of which every UE gets a /64.
+    /// Prefixes out of which every UE gets one of its own.
     pub ipv6: Vec<Ipv6Net>,
+    /// How long each UE's is.
+    pub ipv6_length: PrefixLength,
     /// Addresses that are not given out: gateways, servers.
     pub excluded: Vec<IpAddr>,
 }
@@ -181,18 +189,18 @@ impl PoolConfig {
         if ranges.is_empty() { Ok(None) } else { Pool::new(&ranges, excluded, hash).map(Some) }
     }
 
-    /// The pool of IPv6 prefixes, if there are any.
+    /// The pool of IPv6 prefixes, if there are any: its numbers are the bits that all UEs' prefixes have.
     pub fn build_ipv6(&self, hash: fn(u64) -> u32) -> Result<Option<Pool>, PoolError> {
+        let number = |address: Ipv6Addr| upper_half(address) >> self.ipv6_length.delegated();
         let mut ranges = Vec::new();
         for net in &self.ipv6 {
-            if net.prefix_len() > 64 {
+            if net.prefix_len() > self.ipv6_length.get() {
                 return Err(PoolError::PrefixTooLong);
             }
-            let number = |address: Ipv6Addr| (u128::from(address) >> 64) as u64;
             ranges.push((number(net.network()), number(net.broadcast())));
         }
         let excluded = self.excluded.iter().filter_map(|address| match address {
-            IpAddr::V6(address) => Some((u128::from(*address) >> 64) as u64),
+            IpAddr::V6(address) => Some(number(*address)),
             IpAddr::V4(_) => None,
         });
         if ranges.is_empty() { Ok(None) } else { Pool::new(&ranges, excluded, hash).map(Some) }

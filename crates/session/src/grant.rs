@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::rules::Tunnel;
 use crate::store::DirectoryChange;
 use crate::teid::{TunnelError, Tunnels};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use packet::Teid;
 use pfcp::PdrId;
 use pfcp::ie::{FTeid, UeIpAddress};
@@ -69,7 +69,8 @@ impl Node {
         }
         let names = [dnn.unwrap_or_default(), plan.pool_name.unwrap_or_default()];
         if let (Wish::Choose(pdr), None) = (plan.ipv4, plan.model.ipv4) {
-            let wish = shard.or(plan.model.ipv6.map(shard_of_ipv6));
+            let lengths = self.addresses.prefix_lengths();
+            let wish = shard.or(plan.model.ipv6.map(|prefix| shard_of_ipv6(lengths, prefix)));
             let address = self.addresses.allocate_ipv4(&names, wish);
             let address = address.map_err(|error| Refusal::Address(pdr, error))?;
             taken.nets.push(host(address));
@@ -152,6 +153,18 @@ impl Node {
         }
     }
 
+    /// Prefixes of a session that don't lead to its shard by themselves.
+    pub fn announced(&self, model: &Model, place: SessionRef) -> Vec<IpNet> {
+        let lengths = self.addresses.prefix_lengths();
+        let mut nets = framed_routes(model);
+        let elsewhere = |address: &Ipv4Addr| shard_of_ipv4(*address) != place.shard;
+        nets.extend(model.ipv4.filter(elsewhere).map(host));
+        let leads =
+            |net: Ipv6Net| lengths.key_of(net).is_some() && shard_of_ipv6(lengths, net) == place.shard;
+        nets.extend(model.ipv6.filter(|net| !leads(*net)).map(IpNet::V6));
+        nets
+    }
+
     /// What the SMF left to us and must be told.
     pub fn created(&self, plan: &Plan<'_>) -> Vec<CreatedPdr> {
         let mut created: Vec<CreatedPdr> = Vec::new();
@@ -165,12 +178,16 @@ impl Node {
         }
         for (pdr, question) in &plan.ue_questions {
             let ipv6 = plan.model.ipv6.filter(|_| question.choose_ipv6);
+            // Both ways to say a length mean the same (§8.2.62); that of a /64 needn't be said.
+            let length = ipv6.map(|prefix| prefix.prefix_len());
+            let asked = question.ipv6_prefix_length;
+            let delegated = length.filter(|length| asked.is_none() && *length < 64);
             let chosen = UeIpAddress {
                 ipv4: plan.model.ipv4.filter(|_| question.choose_ipv4),
                 ipv6: ipv6.map(|prefix| prefix.addr()),
                 is_destination: question.is_destination,
-                ipv6_delegation_bits: None,
-                ipv6_prefix_length: ipv6.and(question.ipv6_prefix_length).and(Some(64)),
+                ipv6_delegation_bits: delegated.map(|length| 64 - length),
+                ipv6_prefix_length: asked.and(length),
                 choose_ipv4: false,
                 choose_ipv6: false,
             };
@@ -187,16 +204,6 @@ impl Node {
             }
         }
     }
-}
-
-/// Prefixes of a session that don't lead to its shard by themselves.
-pub fn announced(model: &Model, place: SessionRef) -> Vec<IpNet> {
-    let mut nets = framed_routes(model);
-    let elsewhere = |address: &Ipv4Addr| shard_of_ipv4(*address) != place.shard;
-    nets.extend(model.ipv4.filter(elsewhere).map(host));
-    let six = model.ipv6.filter(|net| net.prefix_len() != 64 || shard_of_ipv6(*net) != place.shard);
-    nets.extend(six.map(IpNet::V6));
-    nets
 }
 
 /// Changes the entry of a PDR, which is added if need be.

@@ -110,7 +110,7 @@
 //! | [`portable`] | sessions that leave the process and come back into another one |
 //! | `change`, `dialect`, `grant`, [`mod@compile`], [`model`], [`packed`] | a request on its way: plan, what IEs mean, what it takes, compilation, the model, the packed model |
 //! | [`sdf`], [`network_instance`] | texts of an SMF |
-//! | [`addresses`], [`pool`], [`columns`], [`teid`], `slots`, `by_address` | what sessions hold |
+//! | [`addresses`], [`pool`], [`columns`], [`prefixes`], [`teid`], `slots`, `by_address` | what sessions hold |
 #![forbid(unsafe_code)]
 
 pub mod about;
@@ -130,6 +130,7 @@ pub mod network_instance;
 pub mod packed;
 pub mod pool;
 pub mod portable;
+pub mod prefixes;
 pub mod protocol;
 pub mod refusal;
 pub mod rules;
@@ -142,4 +143,5 @@ pub mod timing;
 pub mod usage;
 
 pub use ids::{Epoch, SHARDS, SessionRef, ShardId, TeidRef};
+pub use prefixes::{PrefixLength, PrefixLengths};
 pub use teid_key::TeidKey;

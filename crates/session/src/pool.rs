@@ -1,6 +1,6 @@
 //! A pool of UE addresses that knows the shard of each.
 //!
-//! Numbers stand for addresses: an IPv4 address is its 32 bits, an IPv6 /64 prefix its upper 64. Every shard has a
+//! Numbers stand for addresses: an IPv4 address is its 32 bits, an IPv6 prefix those bits that are its own. Every shard has a
 //! *column* of the pool (see [`crate::columns`]) with a cursor over the addresses that were never used and a queue of
 //! those that came back. A free address is taken from under the cursor while there is one, so that an address rests for
 //! as long as the pool allows before it serves the next subscriber.
@@ -12,14 +12,14 @@ use crate::columns::{Block, aligned};
 use crate::ids::{SHARDS, ShardId};
 use std::collections::VecDeque;
 
-/// Most numbers in one pool: a /6 of IPv4, a /38 of IPv6. Sixteen MiB of bits.
+/// Most numbers in one pool: a /6 of IPv4, a /38 of /64s. Sixteen MiB of bits.
 pub const LARGEST: u64 = 1 << 26;
 
 /// Why a pool can't be what its configuration says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PoolError {
     /// More than [`LARGEST`] addresses or prefixes.
-    #[error("a pool holds at most 2^26 addresses or /64 prefixes: name a smaller range")]
+    #[error("a pool holds at most 2^26 addresses or UEs' prefixes: name a smaller range")]
     TooLarge,
     /// The range ends before it begins.
     #[error("the range ends before it begins")]
@@ -27,8 +27,8 @@ pub enum PoolError {
     /// Two ranges share addresses.
     #[error("two ranges share addresses")]
     Overlap,
-    /// Longer than /64.
-    #[error("an IPv6 pool is a prefix of /64 or shorter: every UE gets a /64 of its own")]
+    /// Longer than UEs' own.
+    #[error("an IPv6 pool is no longer than the prefix that every UE gets of it")]
     PrefixTooLong,
 }
 

@@ -14,7 +14,7 @@ use crate::change::{Plan, framed_routes, host};
 use crate::compile::compile;
 use crate::config::{Config, Limits, Policy};
 use crate::elsewhere::Elsewhere;
-use crate::grant::{Node, Taken, announced, tell_addresses};
+use crate::grant::{Node, Taken, tell_addresses};
 use crate::ids::{SHARDS, SessionRef, ShardId, TeidRef};
 use crate::model::{Bar, Endpoint, Model, find};
 use crate::packed::{freeze, thaw};
@@ -119,7 +119,7 @@ pub enum DirectoryChange {
         /// Where its record is; `None`: no longer.
         place: Option<TeidRef>,
     },
-    /// An address of another shard than its session's, a prefix of another length than /64, a framed route.
+    /// An address of another shard than its session's, a prefix of another length than its pool's, a framed route.
     Address {
         /// The prefix.
         prefix: IpNet,
@@ -258,7 +258,7 @@ impl Store {
             peers: HashMap::new(),
             next_peer: 0,
             sessions: 0,
-            elsewhere: Elsewhere::default(),
+            elsewhere: Elsewhere::new(config.prefix_lengths()),
             rotor: 0,
             scratch: Vec::with_capacity(1024),
             node: Node::new(config)?,
@@ -398,7 +398,11 @@ impl Store {
             self.at(place)
         } else {
             let shard = self.elsewhere.shard_of(address.into())?;
-            let slot = self.shards.get(shard.index())?.by_address.find(address)?;
+            let slot = self
+                .shards
+                .get(shard.index())?
+                .by_address
+                .find(self.node.addresses.prefix_lengths(), address)?;
             self.at(SessionRef { shard, slot })
         };
         found.filter(|session| session.has_address(address))
@@ -415,7 +419,7 @@ impl Store {
             let place = session.rules.place;
             let model = session.model().unwrap_or_default();
             let mut changes = Vec::new();
-            tell_addresses(&mut changes, &[], &announced(&model, place), place);
+            tell_addresses(&mut changes, &[], &self.node.announced(&model, place), place);
             self.node.tell_tunnels(&mut changes, &model, &[]);
             changes
         })
@@ -481,7 +485,7 @@ impl Store {
         // The UE's address says where the session lives, so that a NIC can tell too. One without goes anywhere.
         let shard = match (plan.model.ipv4, plan.model.ipv6) {
             (Some(address), _) => shard_of_ipv4(address),
-            (None, Some(prefix)) => shard_of_ipv6(prefix),
+            (None, Some(prefix)) => shard_of_ipv6(self.node.addresses.prefix_lengths(), prefix),
             (None, None) => {
                 self.rotor = self.rotor.wrapping_add(1);
                 ShardId::from_hash(self.rotor)
@@ -512,7 +516,7 @@ impl Store {
             sequences: Sequences::default(),
         });
         let mut directory = Vec::new();
-        let announced = announced(&plan.model, place);
+        let announced = self.node.announced(&plan.model, place);
         tell_addresses(&mut directory, &[], &announced, place);
         self.elsewhere.told(&directory);
         self.node.tell_tunnels(&mut directory, &plan.model, &[]);
@@ -565,7 +569,7 @@ impl Store {
             sequences,
         });
         let mut directory = Vec::new();
-        tell_addresses(&mut directory, &[], &announced(model, place), place);
+        tell_addresses(&mut directory, &[], &self.node.announced(model, place), place);
         self.elsewhere.told(&directory);
         Ok(rules)
     }
@@ -653,7 +657,7 @@ impl Store {
         let model = session.model().ok_or(Refusal::Damaged(seid))?;
         let old_tunnels = model.tunnels.clone();
         let old_routes = framed_routes(&model);
-        let old_announced = announced(&model, place);
+        let old_announced = self.node.announced(&model, place);
         let mut plan = Plan::modify(model, request, &self.node.config)?;
         let mut taken = Taken::default();
         let settled = self
@@ -689,7 +693,7 @@ impl Store {
                 self.node.addresses.release(net);
             }
         }
-        let announced = announced(model, place);
+        let announced = self.node.announced(model, place);
         tell_addresses(&mut directory, &old_announced, &announced, place);
         self.elsewhere.told(&directory);
 
@@ -732,7 +736,7 @@ impl Store {
         }
         let model = session.model().unwrap_or_default();
         let mut directory = Vec::new();
-        let announced = announced(&model, place);
+        let announced = self.node.announced(&model, place);
         tell_addresses(&mut directory, &announced, &[], place);
         self.elsewhere.told(&directory);
         for Endpoint { tunnel, .. } in &model.tunnels {

@@ -125,7 +125,9 @@ fn a_session_is_found_by_its_address() {
         let seid = store.establish(&request, peer).unwrap().rules.seid;
         let rules = store.get(seid).unwrap().rules();
         let [first, second] = [rules.ue_ipv4.unwrap().into(), IpAddr::V6(rules.ue_ipv6.unwrap().addr())];
-        strays += u32::from(session::addresses::shard_of_ipv6(rules.ue_ipv6.unwrap()) != rules.place.shard);
+        let lengths = config().prefix_lengths();
+        let shard = session::addresses::shard_of_ipv6(&lengths, rules.ue_ipv6.unwrap());
+        strays += u32::from(shard != rules.place.shard);
         for address in [first, second] {
             assert_eq!(store.by_address(address).unwrap().rules().seid, seid, "{address}");
         }

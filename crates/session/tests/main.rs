@@ -6,5 +6,6 @@ mod common;
 mod interop;
 mod leaving;
 mod policies;
+mod prefixes;
 mod random;
 mod refusals;

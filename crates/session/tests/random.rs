@@ -40,14 +40,24 @@ fn fteid() -> impl Strategy<Value = FTeid> {
     ]
 }
 
+/// How long each UE's address or prefix is in the pool that this network is in, if it is in one.
+fn pool_of(net: &ipnet::IpNet) -> Option<u8> {
+    let pools = [("10.45.0.0/16", 32), ("2001:db8:45::/48", 64), ("2001:db8:56::/48", 56)];
+    let found = pools.into_iter().find(|(pool, _)| pool.parse::<ipnet::IpNet>().unwrap().contains(net));
+    found.map(|(_, of_ue)| of_ue)
+}
+
 fn ue_ip() -> impl Strategy<Value = UeIpAddress> {
     let six = |nth: u16| Some(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0x45, nth, 0, 0, 0, 9));
-    (0u8..6, 0u8..12, 0u16..6).prop_map(move |(kind, four, nth)| match kind {
+    let home = |nth: u16| Some(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0x56, nth << 7, 0, 0, 0, 9));
+    (0u8..8, 0u8..12, 0u16..6).prop_map(move |(kind, four, nth)| match kind {
         0 => choose_ipv4(),
         1 => ue([10, 45, 0, four]),
         2 => ue([172, 16, 0, four]),
         3 => UeIpAddress { choose_ipv4: true, choose_ipv6: true, ..UeIpAddress::default() },
         4 => UeIpAddress { ipv6: six(nth), ..UeIpAddress::default() },
+        5 => UeIpAddress { ipv6: home(nth), ipv6_delegation_bits: Some(8), ..UeIpAddress::default() },
+        6 => UeIpAddress { ipv6: home(nth), ipv6_prefix_length: Some(54 + four), ..UeIpAddress::default() },
         _ => UeIpAddress { ipv6: six(nth << 8), ipv6_delegation_bits: Some(4), ..UeIpAddress::default() },
     })
 }
@@ -314,13 +324,8 @@ fn check(store: &Store, directory: &HashMap<String, String>) {
         }
         let mut hold = |net: ipnet::IpNet| {
             assert!(nets.insert(net), "{net} is held twice");
-            let in_pool = "10.45.0.0/16".parse::<ipnet::IpNet>().unwrap().contains(&net)
-                || "2001:db8:45::/48".parse::<ipnet::IpNet>().unwrap().contains(&net);
-            if in_pool {
-                1usize << 64u8.saturating_sub(if net.addr().is_ipv4() { 64 } else { net.prefix_len() })
-            } else {
-                0
-            }
+            // Of how many bits each UE's is: what is longer takes the whole of one, what is shorter all that are in it.
+            pool_of(&net).map_or(0, |of_ue: u8| 1usize << of_ue.saturating_sub(net.prefix_len()))
         };
         let mut own = 0;
         let addresses = rules.ue_ipv4.map(|a| ipnet::IpNet::from(std::net::IpAddr::V4(a)));
@@ -336,14 +341,7 @@ fn check(store: &Store, directory: &HashMap<String, String>) {
     }
     assert_eq!(counts.tunnels, teids.len());
     assert_eq!(counts.addresses_in_pools, units);
-    let outside = nets.len()
-        - nets
-            .iter()
-            .filter(|net| {
-                "10.45.0.0/16".parse::<ipnet::IpNet>().unwrap().contains(*net)
-                    || "2001:db8:45::/48".parse::<ipnet::IpNet>().unwrap().contains(*net)
-            })
-            .count();
+    let outside = nets.iter().filter(|net| pool_of(net).is_none()).count();
     assert_eq!(counts.addresses_outside, outside);
     assert_eq!(directory.len(), announced + counts.chosen_tunnels, "{directory:?}");
     let mut fresh = HashMap::new();

@@ -15,7 +15,7 @@ use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{Bounds, NodeConfig, RequestPort};
 use session::config::{Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig};
 use session::network_instance::Name;
-use session::{Epoch, TeidKey};
+use session::{Epoch, PrefixLength, TeidKey};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -150,6 +150,7 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         },
         ipv4: pool.ipv4.iter().map(|&net| Ipv4Range::Net(net)).collect(),
         ipv6: pool.ipv6.clone(),
+        ipv6_length: PrefixLength::new(pool.ipv6_prefix_length).unwrap_or_default(),
         excluded: Vec::new(),
     });
     let slices = config.slices.iter().map(|slice| session::config::Slice {

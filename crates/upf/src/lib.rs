@@ -137,12 +137,14 @@ impl Upf {
             net.protect(local);
             sessions.own.push(local);
         }
+        let prefixes = sessions.prefix_lengths();
         let store = session::store::Store::new(sessions).map_err(UpfError::Pool)?;
         let node = assemble::node(config, &options);
         let time_of_day = options.time_of_day.unwrap_or(SystemTime::now);
         let wall = assemble::wall_clock(clock.now(), time_of_day);
         let frames = ports.iter().filter_map(Port::frames).min();
-        let datapath = datapath::Config { teids, ..assemble::datapath(config, net.view(), seed, frames) };
+        let datapath =
+            datapath::Config { teids, prefixes, ..assemble::datapath(config, net.view(), seed, frames) };
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;

@@ -3,12 +3,12 @@
 use crate::command::Event;
 use crate::datapath::Datapath;
 use crate::state::conversation::Inquiry;
-use crate::state::directory::upper_half;
 use crate::state::export::{End, Ledger, Marks, Owner, Told, WAITING};
 use crate::state::flow::{Flow, Key, Lookup, Reached};
 use crate::state::shard::Shard;
 use io::Frame;
 use session::SHARDS;
+use session::prefixes::upper_half;
 use tables::{Nanos, RateLimiter};
 
 /// Lines that one tick looks at for a watermark that was set.

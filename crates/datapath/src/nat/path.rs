@@ -159,7 +159,7 @@ impl<F: Frame> Datapath<F> {
                     let packet = frame.bytes_mut().get_mut(place).unwrap_or_default();
                     put6(packet, 24, *to);
                     quoted6(packet, Side::Source, |address| plan.prefix_in(address)?.inward(address));
-                    meta.key = (*to >> 64) as u64;
+                    meta.key = network.prefixes.key((*to >> 64) as u64);
                     meta.translated = Translated::Fixed;
                     continue;
                 }

@@ -22,6 +22,7 @@ use crate::{Config, Reason};
 use ingress::Ingress;
 use io::{Frame, FramePool};
 use packet::{MacAddr, arp, ethernet, ndp};
+use session::PrefixLengths;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use tables::{Nanos, RateLimiter};
@@ -74,6 +75,8 @@ pub struct Network<F> {
     pub view: Arc<NetView>,
     /// Ports to interfaces.
     pub ingress: Ingress,
+    /// How much of an IPv6 address is its key.
+    pub prefixes: PrefixLengths,
     /// By [`HopId`].
     pub ways: Vec<Way>,
     /// Far ends of tunnels.
@@ -96,6 +99,7 @@ impl<F: Frame> Network<F> {
         let view = Arc::clone(&config.view);
         let mut network = Self {
             ingress: Ingress::new(&view),
+            prefixes: config.prefixes.clone(),
             view,
             ways: Vec::new(),
             peers: Peers::new(config.peers, Arc::clone(&config.peer_numbers)),

@@ -164,3 +164,54 @@ impl<F: Frame> Datapath<F> {
         meta.kind == Kind::Plain && self.is_own(meta, frame)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Config;
+    use crate::network::net::Net;
+    use crate::state::record::flag;
+    use io::mem::MemFrame;
+    use packet::Teid;
+    use pfcp::{FarId, PdrId};
+    use session::config::PoolConfig;
+    use session::rules::{Action, Destination, Far, Forward, Pdr, Rules, Source, Tunnel};
+    use session::{PrefixLength, PrefixLengths, SessionRef, TeidRef};
+    use std::sync::Arc;
+    use tables::Nanos;
+
+    /// What the fast path knows of a UE with this prefix, where pools give /56s: the prefix that it checks, whether only the session can say
+    /// more, and whether the shard finds it.
+    fn known(prefix: &str) -> (u64, bool, bool) {
+        let pool = PoolConfig {
+            ipv6: vec!["2001:db8:56::/48".parse().unwrap()],
+            ipv6_length: PrefixLength::new(56).unwrap(),
+            ..PoolConfig::default()
+        };
+        let prefixes = PrefixLengths::of(&[pool]);
+        let mut datapath = Datapath::<MemFrame>::new(Config { prefixes, ..Config::new(Net::new().view()) });
+        let place = SessionRef { shard: ShardId::from_hash(0), slot: 0 };
+        let at = TeidRef { shard: place.shard, slot: 3 };
+        let pdr = Pdr::all(PdrId(1), Source::Access, Some(Tunnel { teid: Teid(9), place: at }), 0);
+        let action = Action::Forward(Forward::to(Destination::Core, None));
+        let mut rules = Rules::of(place, None, [pdr], [Far { id: FarId(1), action }]);
+        rules.ue_ipv6 = Some(prefix.parse().unwrap());
+        let mut shard = datapath.new_shard(place.shard);
+        shard.install(&Arc::new(rules), Box::default(), &[], &[], Nanos(0)).unwrap();
+        datapath.adopt(shard);
+        let shard = datapath.shards.first().unwrap().as_deref().unwrap();
+        let record = shard.tunnels.get(3).unwrap();
+        let found = shard.by_prefix.get(&record.ue_prefix) == Some(0);
+        (record.ue_prefix, record.has(flag::MORE_SOURCES), found)
+    }
+
+    #[test]
+    fn a_prefix_of_its_pools_length_is_no_exception() {
+        assert_eq!(known("2001:db8:56:1200::/56"), (0x2001_0db8_0056_1200, false, true));
+        assert_eq!(known("2001:db8:57:1234::/64"), (0x2001_0db8_0057_1234, false, true));
+        for other in ["2001:db8:56:1200::/64", "2001:db8:56::/48", "2001:db8:57:1200::/56"] {
+            assert_eq!(known(other), (0, true, false), "{other}");
+        }
+    }
+}

@@ -11,6 +11,7 @@ use crate::network::ingress::{PortTable, Station};
 use crate::network::net::NetView;
 use crate::network::sources::{Sources, is_no_far_end};
 use packet::{GTP_U_PORT, MacAddr};
+use session::PrefixLengths;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Extension headers of GTP-U or IPv6 that are followed, at most; more are called malformed.
@@ -26,17 +27,20 @@ pub struct Arrival<'a> {
     view: &'a NetView,
     sources: &'a Sources,
     port: Option<&'a PortTable>,
+    /// Where not all UEs' prefixes are /64s.
+    prefixes: Option<&'a PrefixLengths>,
     handed_off: bool,
 }
 
 impl<'a> Arrival<'a> {
     /// Those of this port.
     #[inline(always)]
-    pub fn at<F>(Network { ingress, view, .. }: &'a Network<F>, port: u16) -> Self {
+    pub fn at<F>(Network { ingress, view, prefixes, .. }: &'a Network<F>, port: u16) -> Self {
         Self {
             view,
             sources: &ingress.sources,
             port: ingress.ports.get(usize::from(port)),
+            prefixes: (!prefixes.is_plain()).then_some(prefixes),
             handed_off: false,
         }
     }
@@ -60,6 +64,9 @@ impl Arrival<'_> {
     #[inline(always)]
     pub fn parse_into(&self, frame: &[u8], meta: &mut Meta) {
         meta.kind = self.read(frame, meta).unwrap_or_else(Kind::Bad);
+        if let Some(prefixes) = self.prefixes {
+            meta.cut_key(prefixes);
+        }
     }
 
     #[inline(always)]
@@ -227,6 +234,14 @@ impl Meta {
         Ok(Kind::Plain)
     }
 
+    /// Of an IPv6 address only that counts by which its UE is known.
+    #[inline(never)]
+    fn cut_key(&mut self, prefixes: &PrefixLengths) {
+        if self.v6 && matches!(self.kind, Kind::Tunnel | Kind::Plain) {
+            self.key = prefixes.key(self.key);
+        }
+    }
+
     /// The UE's packet, with whose address it is found or checked.
     #[inline(always)]
     fn users_v4(&mut self, header: &Ipv4Fields, user: u32) {
@@ -380,13 +395,14 @@ fn inner(packet: &[u8], at: u16, meta: &mut Meta) -> Result<Kind, Reason> {
 }
 
 /// A UE's packet behind 14 bytes of internal Ethernet header, as it stands in a frame's memory.
-pub fn internal(frame: &[u8]) -> Meta {
+pub fn internal(prefixes: &PrefixLengths, frame: &[u8]) -> Meta {
     let mut meta = Meta::EMPTY;
     let kind = match frame.split_first_chunk::<14>() {
         Some(([.., t0, t1], packet)) => meta.internal(u16::from_be_bytes([*t0, *t1]), packet),
         None => Err(Reason::Malformed),
     };
     meta.kind = kind.unwrap_or_else(Kind::Bad);
+    meta.cut_key(prefixes);
     meta
 }
 

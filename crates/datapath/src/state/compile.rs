@@ -1,6 +1,5 @@
 //! How rules become records: what of a session's rules a packet needs, a cache line each.
 
-use crate::state::directory::upper_half;
 use crate::state::flow;
 use crate::state::police::{self, Meters, limited_qers};
 use crate::state::record::{MAX_METERS, NO_METER, Record, flag};
@@ -23,10 +22,7 @@ pub(crate) fn compile<F>(
     let mut record =
         Record { session: slot as u16, teid: teid.unwrap_or(0), flags: flag::LIVE, ..Record::default() };
     record.ue_ipv4 = rules.ue_ipv4.map_or(0, u32::from);
-    record.ue_prefix = match rules.ue_ipv6 {
-        Some(prefix) if prefix.prefix_len() == 64 => upper_half(prefix.network()),
-        _ => 0,
-    };
+    record.ue_prefix = session.prefix.unwrap_or(0);
     let complex = Record { flags: flag::LIVE | flag::COMPLEX, ..record };
     let found = candidates(rules, teid).find(|(_, pdr)| {
         let skip = only_link_local(pdr);
@@ -48,7 +44,7 @@ pub(crate) fn compile<F>(
     let into_tunnel = rules.fars.get(pdr.far as usize).is_some_and(|far| tunnel_of(far.action).is_some());
     if pdr.source.is_uplink() {
         record.flags |= flag::UPLINK;
-        let other_prefix = rules.ue_ipv6.is_some_and(|prefix| prefix.prefix_len() != 64);
+        let other_prefix = rules.ue_ipv6.is_some() && session.prefix.is_none();
         if other_prefix || !rules.framed_ipv4.is_empty() || !rules.framed_ipv6.is_empty() {
             record.flags |= flag::MORE_SOURCES;
         }

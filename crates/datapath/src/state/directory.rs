@@ -2,7 +2,7 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::Teid;
-use session::{SessionRef, TeidKey, TeidRef};
+use session::{PrefixLengths, SessionRef, TeidKey, TeidRef};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::BulkMap;
@@ -11,8 +11,10 @@ use tables::BulkMap;
 #[derive(Debug)]
 pub struct Directory {
     key: TeidKey,
+    lengths: PrefixLengths,
     teids: BulkMap<u32, u32>,
     hosts: BulkMap<u32, u64, 5>,
+    /// Keys of UEs' prefixes.
     halves: BulkMap<u64, u64, 3>,
     prefixes: HashMap<IpNet, u64>,
     /// How many entries of `prefixes` have this length, by family.
@@ -22,10 +24,11 @@ pub struct Directory {
 
 impl Directory {
     /// Empty directories. The seed should be random.
-    /// `key`: what TEIDs of our own making are sealed with.
-    pub fn new(seed: u64, key: TeidKey) -> Self {
+    /// `key`: what TEIDs of our own making are sealed with. `lengths`: how much of an IPv6 address is its key.
+    pub fn new(seed: u64, key: TeidKey, lengths: PrefixLengths) -> Self {
         Self {
             key,
+            lengths,
             teids: BulkMap::new(seed),
             hosts: BulkMap::new(seed ^ 1),
             halves: BulkMap::new(seed ^ 2),
@@ -71,12 +74,10 @@ impl Directory {
             (IpNet::V4(net), None) if net.prefix_len() == 32 => {
                 self.hosts.remove(&net.network().into());
             }
-            (IpNet::V6(net), Some(value)) if net.prefix_len() == 64 => {
-                let _ = self.halves.insert(upper_half(net.network()), value);
-            }
-            (IpNet::V6(net), None) if net.prefix_len() == 64 => {
-                self.halves.remove(&upper_half(net.network()));
-            }
+            (IpNet::V6(net), value) if let Some(key) = self.lengths.key_of(net) => match value {
+                Some(value) => drop(self.halves.insert(key, value)),
+                None => drop(self.halves.remove(&key)),
+            },
             (_, Some(value)) => {
                 if self.prefixes.insert(prefix, value).is_none()
                     && let Some(n) = self.count(prefix)
@@ -122,8 +123,8 @@ impl Directory {
         found.next().map(unpack)
     }
 
-    /// The shard and slot of a session, by the upper half of an IPv6 address; `whole` tells the address if a prefix other
-    /// than a /64 has to be tried.
+    /// The shard and slot of a session, by the key of an IPv6 address; `whole` tells the address if a prefix of another length than UEs'
+    /// has to be tried.
     #[inline(always)]
     pub fn ipv6(&self, half: u64, whole: impl FnOnce() -> u128) -> Option<(u16, u32)> {
         if !self.halves.is_empty()
@@ -149,11 +150,6 @@ const fn unpack(value: u64) -> (u16, u32) {
     ((value >> 32) as u16, value as u32)
 }
 
-/// The half of an IPv6 address that names a UE.
-pub(crate) fn upper_half(address: Ipv6Addr) -> u64 {
-    (u128::from(address) >> 64) as u64
-}
-
 /// Where a session is, as one number: shard above, slot below.
 const fn pack(place: SessionRef) -> u64 {
     (place.shard.index() as u64) << 32 | place.slot as u64
@@ -167,7 +163,7 @@ mod tests {
 
     #[test]
     fn exceptions_come_before_the_rule() {
-        let mut directory = Directory::new(7, TeidKey::default());
+        let mut directory = Directory::new(7, TeidKey::default(), PrefixLengths::default());
         let own = TeidRef { shard: ShardId::from_hash(5), slot: 77 };
         assert_eq!(directory.teid(own.teid(3).0), (5, 77));
         directory.set_teid(Teid(0x1234), Some(TeidRef { shard: ShardId::from_hash(9), slot: 7232 }));
@@ -178,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins() {
-        let mut directory = Directory::new(7, TeidKey::default());
+        let mut directory = Directory::new(7, TeidKey::default(), PrefixLengths::default());
         let place = |slot| SessionRef { shard: ShardId::from_hash(500), slot };
         let mut set = |prefix: &str, slot: Option<u32>| {
             directory.set_prefix(prefix.parse().unwrap(), slot.map(place));

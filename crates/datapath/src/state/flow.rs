@@ -8,7 +8,7 @@
 
 use crate::meta::{Kind, Meta, NO_QFI};
 use crate::state::police::{guarantees, limited_qers};
-use crate::state::record::{coarse, from_coarse};
+use crate::state::record::{MAX_SESSIONS, coarse, from_coarse};
 use crate::state::rules::only_link_local;
 use packet::{IpProtocol, Qfi};
 use session::rules::{Pdr, Rules, SdfFilter};
@@ -23,11 +23,13 @@ use tables::hash::mix;
 pub struct Key {
     /// Of the other end; an IPv4 address in the first word.
     remote: [u32; 4],
-    /// Of the UE: an IPv4 address in the first word, or the lower half of an IPv6 address. The upper half is the session's.
+    /// Of the UE: an IPv4 address in the first word, or the lower half of an IPv6 address. The upper half is the session's, but for
+    /// what the UE disposes of.
     ue: [u32; 2],
     /// Source port above, destination port below, as the packet travels; 0 without ports.
     ports: u32,
-    /// Slot of the tunnel (from a tunnel) or of the session.
+    /// Slot of the tunnel (from a tunnel) or of the session. Above it, which of its links the UE's IPv6 address is on: the bits of the upper
+    /// half that aren't the prefix's own.
     place: u32,
     /// Protocol, ToS bits, QFI, and [`TUNNEL`] and [`IPV6`]: an octet each, the protocol's uppermost. Whole words, so that a
     /// key that was just made can be read back as it is compared, in larger pieces.
@@ -38,6 +40,12 @@ pub struct Key {
 const TUNNEL: u32 = 1;
 /// The UE's packet is IPv6.
 const IPV6: u32 = 2;
+/// Of a key's place: slots are below [`MAX_SESSIONS`], and TEIDs name no more.
+const SLOT: u32 = MAX_SESSIONS - 1;
+/// Where the UE's link is in it.
+const LINK_SHIFT: u32 = 16;
+
+const _: () = assert!(SLOT >> LINK_SHIFT == 0 && session::PrefixLength::SHORTEST >= 48);
 
 impl Key {
     /// The key of a packet whose record (with this `prefix` and mask) was found. `None`: the packet is classified by itself,
@@ -58,8 +66,11 @@ impl Key {
             let (words, _) = addresses.as_chunks::<4>();
             let words = words.first_chunk::<8>()?.map(u32::from_ne_bytes);
             let ([s0, s1, s2, s3], [d0, d1, d2, d3]) = halves(words);
-            (key.remote, key.ue) =
-                if from_tunnel { ([d0, d1, d2, d3], [s2, s3]) } else { ([s0, s1, s2, s3], [d2, d3]) };
+            let above;
+            (key.remote, key.ue, above) =
+                if from_tunnel { ([d0, d1, d2, d3], [s2, s3], s1) } else { ([s0, s1, s2, s3], [d2, d3], d1) };
+            // A prefix is a /48 or longer: what differs from its key is in the lowest 16 bits.
+            key.place |= (u32::from_be(above) ^ meta.key as u32) << LINK_SHIFT;
             (protocol, tos, transport) = (next, v0 << 4 | v1 >> 4, rest);
             if !(IpProtocol(next).has_ports() || IpProtocol(next) == IpProtocol::ICMPV6) {
                 return None;
@@ -103,16 +114,16 @@ impl Key {
 
     /// Where the flow's record is: a slot, and whether it is a tunnel's (or else a session's).
     pub const fn place(&self) -> (u32, bool) {
-        (self.place, self.rest & TUNNEL != 0)
+        (self.place & SLOT, self.rest & TUNNEL != 0)
     }
 
-    /// What people know a flow by. `prefix`: the upper half of the UE's IPv6 address.
+    /// What people know a flow by. `prefix`: the upper half of the UE's IPv6 prefix.
     pub fn tuple(&self, prefix: u64) -> Tuple {
         let [ue, _] = self.ue;
         let [remote, ..] = self.remote;
         let (ue, remote) = if self.rest & IPV6 != 0 {
             let [u0, u1] = self.ue.map(u32::to_ne_bytes).map(u32::from_be_bytes);
-            let upper = u128::from(prefix) << 64;
+            let upper = u128::from(prefix | u64::from(self.place >> LINK_SHIFT)) << 64;
             let ue = Ipv6Addr::from_bits(upper | u128::from(u0) << 32 | u128::from(u1));
             let words = self.remote.map(u32::to_ne_bytes).map(u32::from_be_bytes);
             let remote = words.iter().fold(0, |all, word| all << 32 | u128::from(*word));
@@ -449,6 +460,11 @@ mod tests {
             qfi: None,
         };
         assert_eq!(key.tuple(prefix), tuple);
+        // The same where its UE has all of a /56: what was cut off is in the key, and beside the slot.
+        let prefix = 0x2001_0db8_0045_0000;
+        let meta = Meta { key: prefix, ..meta };
+        let key = Key::of(&packet, &meta, prefix, 0).unwrap();
+        assert_eq!((key.tuple(prefix), key.place()), (tuple, (3, false)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Whose flows of former classifications are.
 
-use crate::state::directory::upper_half;
 use crate::state::shard::Session;
 use pfcp::{PdrId, Seid};
+use session::prefixes::upper_half;
 use std::collections::HashMap;
 
 /// A session's classification that is no more, and of which there are flows.

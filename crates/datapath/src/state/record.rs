@@ -29,7 +29,7 @@ pub mod flag {
     pub const DIRECT: u32 = 1 << 10;
     /// Link-local and multicast destinations have a rule of their own: ask the session.
     pub const LINK_LOCAL: u32 = 1 << 11;
-    /// The UE may send from more than `ue_ipv4` and the /64 of `ue_prefix`: ask the session if these don't match.
+    /// The UE may send from more than `ue_ipv4` and the prefix of `ue_prefix`: ask the session if these don't match.
     pub const MORE_SOURCES: u32 = 1 << 12;
     /// The rule is the only one; no address of the UE is known, so sources are not checked.
     pub const ANY_SOURCE: u32 = 1 << 13;
@@ -59,7 +59,7 @@ pub struct Record {
     pub pdr: u16,
     /// The UE's IPv4 address; zero: none.
     pub ue_ipv4: u32,
-    /// The upper half of the UE's IPv6 prefix; zero: none.
+    /// The key of the UE's IPv6 prefix (see [`session::prefixes`]); zero: none.
     pub ue_prefix: u64,
     /// Bytes that may pass before the session's books must be opened.
     pub credit: u32,

@@ -8,7 +8,6 @@ use crate::network::peer::{Luggage, NO_PEER};
 use crate::state::account::{self, Books};
 use crate::state::compile::{compile, rule_record};
 use crate::state::conversation::{Conversations, Inquiry};
-use crate::state::directory::upper_half;
 use crate::state::export::{End, Ledger};
 use crate::state::feeder::Feeder;
 use crate::state::flow::{self, Flow, Key, Lookup};
@@ -20,9 +19,9 @@ use crate::state::runs::{Run, Runs};
 use crate::state::slice::Share;
 use crate::state::waiting::Waiting;
 use pfcp::Seid;
-use session::ShardId;
 use session::rules::{Action, Destination, Forward, Rules, Tunnel};
 use session::usage::Usage;
+use session::{PrefixLengths, ShardId};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -48,6 +47,8 @@ pub struct Session<F> {
     pub(crate) tunnels: Box<[u16]>,
     /// All its flows are inspected.
     pub(crate) of_all: bool,
+    /// The key of its IPv6 prefix, if that has one.
+    pub(crate) prefix: Option<u64>,
     /// Its QERs' meters, among the shard's.
     pub(crate) meters: Run,
     /// Its QERs' markers, among the shard's.
@@ -141,10 +142,12 @@ pub struct Shard<F> {
     pub(crate) sessions: Vec<Option<Box<Session<F>>>>,
     /// UE addresses.
     pub(crate) by_ipv4: BulkMap<u32, u32>,
-    /// Upper halves of UE prefixes.
+    /// Keys of UE prefixes.
     pub(crate) by_prefix: BulkMap<u64, u32, 5>,
     /// How many FARs use each peer, by its number.
     peers: HashMap<u16, u32>,
+    /// How much of an IPv6 address is its key.
+    pub(crate) prefixes: PrefixLengths,
     /// While the shard is between two workers.
     pub(crate) luggage: Option<Luggage>,
     /// Packets that wait in its sessions.
@@ -186,6 +189,7 @@ impl<F> Shard<F> {
             by_ipv4: BulkMap::new(seed),
             by_prefix: BulkMap::new(seed.rotate_left(32)),
             peers: HashMap::new(),
+            prefixes: PrefixLengths::default(),
             luggage: None,
             buffered: 0,
             live: 0,
@@ -630,6 +634,7 @@ impl<F> Shard<F> {
             shared_meter: false,
             tunnels: slots.iter().map(|(slot, _)| *slot).collect(),
             of_all,
+            prefix: rules.ue_ipv6.and_then(|prefix| self.prefixes.key_of(prefix)),
             meters,
             markers,
             rule_records,
@@ -655,7 +660,7 @@ impl<F> Shard<F> {
         if let Some(to) = self.downlink.get_mut(slot as usize) {
             *to = record;
         }
-        self.link(slot, rules);
+        self.link(slot, rules, session.prefix);
         self.divided += usize::from(rule_records.len() > 0);
         if let Some(place) = self.sessions.get_mut(slot as usize) {
             *place = Some(Box::new(session));
@@ -719,16 +724,14 @@ impl<F> Shard<F> {
         self.peers.iter().map(|(number, uses)| (*number, *uses))
     }
 
-    fn link(&mut self, slot: u32, rules: &Rules) {
+    fn link(&mut self, slot: u32, rules: &Rules, prefix: Option<u64>) {
         self.live += 1;
         // A full map leaves the address unknown: its packets are dropped and counted, nothing breaks.
         if let Some(address) = rules.ue_ipv4 {
             let _ = self.by_ipv4.insert(address.into(), slot);
         }
-        if let Some(prefix) = rules.ue_ipv6
-            && prefix.prefix_len() == 64
-        {
-            let _ = self.by_prefix.insert(upper_half(prefix.network()), slot);
+        if let Some(prefix) = prefix {
+            let _ = self.by_prefix.insert(prefix, slot);
         }
     }
 
@@ -741,10 +744,10 @@ impl<F> Shard<F> {
         {
             self.by_ipv4.remove(&address.into());
         }
-        if let Some(prefix) = rules.ue_ipv6
-            && self.by_prefix.get(&upper_half(prefix.network())) == Some(slot)
+        if let Some(prefix) = session.prefix
+            && self.by_prefix.get(&prefix) == Some(slot)
         {
-            self.by_prefix.remove(&upper_half(prefix.network()));
+            self.by_prefix.remove(&prefix);
         }
         for tunnel in &session.tunnels {
             if let Some(record) = self.tunnels.get_mut(*tunnel as usize)

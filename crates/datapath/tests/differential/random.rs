@@ -4,6 +4,7 @@ use super::*;
 use packet::{PacketBuilder, PduSession, Teid, pdu_session};
 use pfcp::{PdrId, QerId, UrrId};
 use session::TeidRef;
+use session::addresses::shard_of_ipv6;
 use session::classifier::Classifier;
 
 impl Bench {
@@ -18,9 +19,12 @@ impl Bench {
     pub(super) fn add_ue(&mut self, i: u32) {
         let ipv4 = self.chance(85).then(|| Ipv4Addr::from(0x0a2d_0001 + i));
         let v6 = ipv4.is_none() || self.chance(70);
-        let length = self.pick(&[64, 64, 64, 60]);
-        let prefix = format!("2001:db8:45:{:x}00::/{length}", i + 1).parse().unwrap();
+        // Of their pools' lengths, and others.
+        let (site, length) =
+            self.pick(&[(45, 64), (45, 64), (45, 60), (56, 56), (56, 56), (56, 56), (56, 60), (56, 64)]);
+        let prefix: ipnet::Ipv6Net = format!("2001:db8:{site}:{:x}00::/{length}", i + 1).parse().unwrap();
         let ipv6 = v6.then_some(prefix);
+        let own_shard = shard_of_ipv6(&lengths(), prefix);
         let framed = if ipv4.is_some() && self.chance(30) {
             vec![format!("172.{}.0.0/24", 16 + i).parse().unwrap()]
         } else {
@@ -28,6 +32,7 @@ impl Bench {
         };
         let shard = match ipv4 {
             Some(address) => Datapath::<MemFrame>::shard_of(address.into()),
+            None if self.chance(60) => own_shard,
             None => ShardId::from_hash(self.rng.random()),
         };
         let place = SessionRef { shard, slot: i };
@@ -43,7 +48,10 @@ impl Bench {
             tunnels.push(Tunnel { teid, place: at });
         }
         let mut exceptions: Vec<ipnet::IpNet> = framed.iter().map(|n| ipnet::IpNet::V4(*n)).collect();
-        exceptions.extend(ipv6.map(ipnet::IpNet::V6));
+        // What leads to its shard by itself may be in the directory all the same.
+        if !matches!((site, length), (45, 64) | (56, 56)) || own_shard != shard || self.chance(20) {
+            exceptions.extend(ipv6.map(ipnet::IpNet::V6));
+        }
         for prefix in exceptions {
             self.apply_fast(Command::AddressDirectory { prefix, session: Some(place) });
         }
@@ -277,14 +285,21 @@ impl Bench {
         .build(&payload)
     }
 
+    /// An address on one of a prefix's links.
+    fn inside(&mut self, net: ipnet::Ipv6Net, low: u64) -> Ipv6Addr {
+        let links = 1_u128 << (64 - net.prefix_len());
+        let link = self.pick(&[0, 0, 1, 2, links - 1]) % links;
+        Ipv6Addr::from_bits(net.network().to_bits() | link << 64 | u128::from(low))
+    }
+
     /// An address of a UE, or nearly.
     pub(super) fn ue_address(&mut self, v6: bool) -> IpAddr {
         let ue = self.rng.random_range(0..SESSIONS);
         let low: u64 = self.rng.random_range(1..4);
         let ue = &self.ues[ue];
         match (v6, ue.ipv4, ue.ipv6) {
-            (true, _, Some(net)) => IpAddr::V6(Ipv6Addr::from(u128::from(net.network()) | u128::from(low))),
-            (true, ..) => ip("2001:db8:45:9999::1"),
+            (true, _, Some(net)) => self.inside(net, low).into(),
+            (true, ..) => ip(self.pick(&["2001:db8:45:9999::1", "2001:db8:56:9999::1"])),
             (false, Some(_), _) if !ue.framed.is_empty() && low.is_multiple_of(3) => {
                 IpAddr::V4(Ipv4Addr::from(u32::from(ue.framed[0].network()) + 5))
             }
@@ -419,9 +434,10 @@ impl Bench {
         let teid = if self.chance(2) { Teid(self.rng.random()) } else { self.ues[ue].tunnels[which].teid };
         let own = match (v6, self.ues[ue].ipv4, self.ues[ue].ipv6) {
             (false, Some(address), _) => IpAddr::V4(address),
-            (true, _, Some(net)) => IpAddr::V6(Ipv6Addr::from(
-                u128::from(net.network()) | u128::from(self.rng.random_range(1..3u64)),
-            )),
+            (true, _, Some(net)) => {
+                let low = self.rng.random_range(1..3);
+                self.inside(net, low).into()
+            }
             _ => self.ue_address(v6),
         };
         let source = match self.rng.random_range(0..20) {

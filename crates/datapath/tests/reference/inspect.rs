@@ -36,6 +36,7 @@ pub struct Talk {
 impl Talk {
     /// `None`: packets like it are never shown.
     pub fn of(
+        world: &World,
         id: (usize, u32),
         rules: &Rules,
         teid: Option<Teid>,
@@ -50,7 +51,11 @@ impl Talk {
             (packet[9], &packet[20..])
         } else {
             let ue = if teid.is_some() { source } else { destination };
-            let own = rules.ue_ipv6.is_some_and(|net| net.prefix_len() == 64 && IpNet::V6(net).contains(&ue));
+            let usual = |net: ipnet::Ipv6Net| {
+                let (pool, length) = world.delegated;
+                net.prefix_len() == if pool.contains(&net.network()) { length } else { 64 }
+            };
+            let own = rules.ue_ipv6.is_some_and(|net| usual(net) && IpNet::V6(net).contains(&ue));
             if !own || ![6, 17, 58].contains(&packet[6]) {
                 return None;
             }

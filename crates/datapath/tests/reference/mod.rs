@@ -51,6 +51,8 @@ pub struct World {
     pub instances: Vec<u16>,
     pub own: Vec<IpAddr>,
     pub pools: Vec<ipnet::IpNet>,
+    /// The one among them whose UEs have prefixes of another length than /64, and that length.
+    pub delegated: (ipnet::Ipv6Net, u8),
     /// Those among the pools whose UEs have nothing to do with other UEs.
     pub isolated: Vec<ipnet::IpNet>,
     /// What is on the links: its first and last address is nobody's.
@@ -374,7 +376,7 @@ impl Reference {
             (Err(Reason::NoRule), passed_over)
         };
         let talk = if self.world.inspected && inspect::makes_flows(&possible) {
-            Talk::of(id, &rules, teid, qfi, packet)
+            Talk::of(&self.world, id, &rules, teid, qfi, packet)
         } else {
             None
         };

@@ -33,8 +33,9 @@ use pfcp::message_type::MessageType;
 use pfcp::node::{Bounds, NodeConfig, Role};
 use pfcp::{Cause, Seid};
 use session::config::{Ipv4Range, LocalAddresses, PoolConfig};
+use session::network_instance::Name;
 use session::store::{DirectoryChange, Store};
-use session::{SessionRef, ShardId};
+use session::{PrefixLength, SessionRef, ShardId};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tables::Nanos;
@@ -111,6 +112,7 @@ fn net() -> Net {
     }
     net.fix(1, HOST.into(), HOST_MAC);
     net.add_ue_pool("10.45.0.0/16".parse().unwrap());
+    net.add_ue_pool("2001:db8:56::/48".parse().unwrap());
     net
 }
 
@@ -132,11 +134,19 @@ impl Bench {
     pub fn unassociated(smfs: usize, limits: Limits) -> Self {
         let config = session::config::Config {
             n3: LocalAddresses { ipv4: Some(N3), ipv6: None },
-            pools: vec![PoolConfig {
-                ipv4: vec![Ipv4Range::Net("10.45.0.0/16".parse().unwrap())],
-                ipv6: vec!["2001:db8:45::/48".parse().unwrap()],
-                ..PoolConfig::default()
-            }],
+            pools: vec![
+                PoolConfig {
+                    ipv4: vec![Ipv4Range::Net("10.45.0.0/16".parse().unwrap())],
+                    ipv6: vec!["2001:db8:45::/48".parse().unwrap()],
+                    ..PoolConfig::default()
+                },
+                PoolConfig {
+                    names: vec![Name::new(b"home")],
+                    ipv6: vec!["2001:db8:56::/48".parse().unwrap()],
+                    ipv6_length: PrefixLength::new(56).unwrap(),
+                    ..PoolConfig::default()
+                },
+            ],
             own: vec![N3.into(), UPF.into()],
             limits: session::config::Limits {
                 sessions: limits.sessions,
@@ -156,10 +166,11 @@ impl Bench {
             ..base
         };
         let now = Nanos(SECOND);
+        let prefixes = config.prefix_lengths();
         let store = Store::new(config).unwrap();
         let wall = wall(0);
         let n4 = N4::new(now, node, store, UPF.into(), &[], limits.far_ends.into(), wall);
-        let datapath = Config { peers: limits.far_ends, ..Config::new(net().view()) };
+        let datapath = Config { peers: limits.far_ends, prefixes, ..Config::new(net().view()) };
         let mut worker = Datapath::new(datapath);
         for id in ShardId::all() {
             let shard = worker.new_shard(id);
@@ -409,6 +420,12 @@ impl Bench {
             1,
             &[&N6_MAC.0[..], &HOST_MAC.0, &[8, 0], &inner(HOST, session.ue, length, 64)].concat(),
         );
+        self.settle();
+    }
+
+    /// A packet of IPv6 as it comes from the data network.
+    pub fn from_network(&mut self, packet: &[u8]) {
+        self.process(1, &[&N6_MAC.0[..], &HOST_MAC.0, &[0x86, 0xdd], packet].concat());
         self.settle();
     }
 

@@ -5,6 +5,7 @@ use packet::{Qfi, Teid};
 use pfcp::ie::*;
 use pfcp::message::*;
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
+use session::PrefixLength;
 use session::config::{Config, Instance, Ipv4Range, LocalAddresses, PoolConfig};
 use session::network_instance::Name;
 use session::rules::Rules;
@@ -32,6 +33,13 @@ pub fn config() -> Config {
                 ipv4: vec![Ipv4Range::Net("10.45.0.0/16".parse().unwrap())],
                 ipv6: vec!["2001:db8:45::/48".parse().unwrap()],
                 excluded: vec!["10.45.0.1".parse().unwrap()],
+                ..PoolConfig::default()
+            },
+            PoolConfig {
+                names: vec![Name::new(b"home")],
+                ipv6: vec!["2001:db8:56::/48".parse().unwrap()],
+                ipv6_length: PrefixLength::new(56).unwrap(),
+                ..PoolConfig::default()
             },
             PoolConfig {
                 names: vec![Name::new(b"ims")],
