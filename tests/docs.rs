@@ -16,7 +16,7 @@ use pfcp::node::NodeCounters;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
-use upf::FlowLogCounters;
+use upf::{FlowLogCounters, PortCounters};
 
 const HOW: &str = "UPDATE_DOCS=1 cargo test --test docs";
 
@@ -72,6 +72,20 @@ fn counted(counters: &impl Count) -> String {
     text
 }
 
+/// How the counters are named where Prometheus reads them.
+const METRICS: &str = "\
+`[metrics] listen = \"127.0.0.1:9090\"` ([configuration.md](configuration.md)) serves all of them by HTTP, for Prometheus and its like: `/metrics` in the format
+of OpenMetrics 1.0, or in Prometheus' older one for whoever doesn't ask for that. [prometheus.yml](prometheus.yml) is an example of what a Prometheus is
+told. A metric's name is `millrace_`, its group, the counter's name and its unit; time is in seconds, and a counter ends in `_total`:
+`received` of worker 0 is `millrace_worker_received_packets_total{worker=\"0\"}`. Groups are `pfcp`, `n4`, `port`, `worker`, `worker_loop` (its time), `interface`, `queue`,
+`slice`, `nat`, `offload` and `flow` (its log). Labels are `worker`, `port`, `interface`, `class`, `slice`, `direction`, `pool` and `reason`: none of them grows
+with subscribers.
+
+`/healthz` answers 200 if all workers and N4 have published within two seconds, else 503 and who has not. Figures are those of the last publication, at most
+a tenth of a second old; asking takes no time from packets and N4.
+
+";
+
 #[test]
 fn counters() {
     // Flows have a table of their own, and reasons a page.
@@ -85,6 +99,7 @@ fn counters() {
         ("Packets, by worker", "`ctl workers`, `ctl drops`", packets),
         ("Flows", "`ctl flows`", counted(&FlowCounters::default())),
         ("A worker's time", "`ctl workers`", counted(&Load::default())),
+        ("A port's own", "`ctl ports`", counted(&PortCounters::default())),
         ("The stages of a burst", "`ctl workers --stages`", counted(&StageCosts::default())),
         ("The flow log", "`ctl flows`", counted(&FlowLogCounters::default())),
         ("Interfaces", "", counted(&InterfaceCounters::default())),
@@ -99,6 +114,7 @@ fn counters() {
          A `counter` only grows, and begins at 0 when the process starts; a `gauge` is a state. Each worker counts by itself, and what is\n\
          shown of all of them together are sums. `millrace ctl peers` says for each SMF how many requests came and how many were refused.\n\n",
     );
+    text.push_str(METRICS);
     for (heading, shown, table) in sections {
         let shown = if shown.is_empty() { String::new() } else { format!("Shown by {shown}.\n\n") };
         writeln!(text, "## {heading}\n\n{shown}{table}").unwrap();

@@ -32,6 +32,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     check.marking(file);
     check.limits(file);
     check.log(file);
+    check.metrics(file);
     check.sense(file);
     if !check.problems.is_empty() {
         return Err(check.problems);
@@ -61,6 +62,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         offload: file.offload,
         limits: file.limits.consistent(),
         socket: file.ctl.socket.clone(),
+        metrics: file.metrics,
         log: file.log.clone(),
         written: Written(Box::new(file.clone())),
     })

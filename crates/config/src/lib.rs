@@ -33,6 +33,7 @@ mod bond;
 mod check;
 mod flow_log;
 mod in_force;
+mod metrics;
 mod mirrors;
 mod n3;
 pub mod nat;
@@ -51,6 +52,7 @@ pub mod units;
 
 pub use bond::{Bond, BondMode, BondSection, BondTimeout, BondTransmit};
 pub use flow_log::FlowLogSection;
+pub use metrics::MetricsSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use n3::{CheckSource, N3Section};
 pub use offload::{OffloadMode, OffloadSection};

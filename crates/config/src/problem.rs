@@ -426,6 +426,12 @@ pub enum Wrong {
         /// What is missing from it.
         needed: &'static str,
     },
+    /// Metrics for whoever reaches an address that isn't this machine's alone.
+    #[error("other machines may reach {listen}, and whoever reaches it may read")]
+    BeyondLoopback {
+        /// The address.
+        listen: std::net::SocketAddr,
+    },
     /// A limit on a part that is greater than the limit on the whole.
     #[error("`{part}` is {value}, more than `{whole}`, which is {limit}")]
     LimitOrder {
@@ -611,6 +617,10 @@ impl Wrong {
             Self::DuplicateCore { .. } => "each worker needs a core of its own".to_owned(),
             Self::Exclusive { first, second } => format!("keep either `{first}` or `{second}`"),
             Self::NoEffect { key, section, needed } => format!("add `{needed} = …` to {section}, or drop `{key}`"),
+            Self::BeyondLoopback { listen } => {
+                let (lo, port) = (if listen.is_ipv6() { "[::1]" } else { "127.0.0.1" }, listen.port());
+                format!("listen on \"{lo}:{port}\"; or, if that is meant, add `beyond-loopback = true` to [metrics]")
+            }
             Self::Swinging { high, .. } => format!("lower it to {} or less, or raise `high`", (high - 1) / 2),
             Self::LimitOrder { whole, .. } => format!("lower it, or raise `{whole}`"),
             Self::Queues { .. } => {

@@ -3,6 +3,7 @@
 
 use super::bond::BondSection;
 use super::flow_log::FlowLogSection;
+use super::metrics::MetricsSection;
 use super::mirrors::MirrorSection;
 use super::n3::N3Section;
 use super::nat::{NatLogSection, NatSection, NatStaticSection, Nptv6Section};
@@ -68,6 +69,8 @@ pub struct File {
     pub limits: Limits,
     /// The control socket that `millrace ctl` talks to.
     pub ctl: CtlSection,
+    /// Where counters are served by HTTP.
+    pub metrics: MetricsSection,
     /// What is logged.
     pub log: Log,
 }

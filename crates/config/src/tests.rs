@@ -795,3 +795,27 @@ fn everybody_as_an_smf_is_warned_of() {
         "{open:?}"
     );
 }
+
+#[test]
+fn metrics_are_this_machines_unless_the_file_says_otherwise() {
+    for (listen, is_ours) in [
+        ("127.0.0.1:9090", true),
+        ("[::1]:9090", true),
+        ("0.0.0.0:9090", false),
+        ("192.0.2.1:1", false),
+        ("[::]:9090", false),
+    ] {
+        let set = format!("metrics.listen={listen}");
+        let told = with(&[&set]);
+        assert_eq!(told.is_ok(), is_ours, "{listen}");
+        if let Err(report) = told {
+            let said = report.to_string();
+            assert!(
+                said.contains("whoever reaches it may read") && said.contains("beyond-loopback = true"),
+                "{said}"
+            );
+        }
+        let meant = with(&[&set, "metrics.beyond-loopback=true"]).unwrap();
+        assert_eq!(meant.metrics.listen, Some(listen.parse().unwrap()));
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::bond::Bond;
 use super::flow_log::FlowLogSection;
+use super::metrics::MetricsSection;
 use super::mirrors::Mirror;
 use super::n3::N3Section;
 use super::nat::Nat;
@@ -68,6 +69,8 @@ pub struct Config {
     pub limits: Limits,
     /// The control socket's path; none: its usual one.
     pub socket: Option<PathBuf>,
+    /// Where counters are served by HTTP.
+    pub metrics: MetricsSection,
     /// What is logged.
     pub log: Log,
     /// What it was read from.

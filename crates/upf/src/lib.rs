@@ -23,6 +23,7 @@ mod inspections;
 mod journal;
 pub mod kernel;
 mod leaving;
+mod metrics;
 mod mirrors;
 mod n4_socket;
 mod offload;
@@ -36,6 +37,7 @@ mod view;
 pub use assemble::{BYTES_PER_FLOW, HELD_SHARE};
 pub use backend::Backend;
 pub use flow_log::FlowLogCounters;
+pub use metrics::PortCounters;
 pub use options::{Options, UpfError};
 pub use reload::Reloaded;
 pub use server::{CtlBindError, CtlServer, Responder, Timeouts};
@@ -49,6 +51,7 @@ use engine::{Engine, Fence, WorkerReport};
 use flow_log::FlowLog;
 use inspections::Inspections;
 use io::Port;
+use metrics::MetricsServer;
 use n4::{N4, Order};
 use n4_socket::Sockets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -84,6 +87,7 @@ pub struct Upf {
     view: View,
     post: Post,
     ctl: Option<CtlServer>,
+    metrics: Option<MetricsServer>,
     jobs: backend::Jobs,
     clock: Tsc,
     time_of_day: fn() -> SystemTime,
@@ -156,6 +160,11 @@ impl Upf {
         let describe = move || ports.iter().map(convert::port).collect();
         let given = Given { config: config.clone(), nat: net.nat().cloned().unwrap_or_default() };
         let (view, post) = View::new(engine.snapshots(), given, describe, clock);
+        let serve = |address| {
+            let failed = |source| UpfError::Metrics { address, source };
+            MetricsServer::start(address, view.clone()).map_err(failed)
+        };
+        let metrics = config.metrics.listen.map(serve).transpose()?;
         let ctl = if no_ctl {
             None
         } else {
@@ -171,6 +180,7 @@ impl Upf {
             view,
             post,
             ctl,
+            metrics,
             jobs,
             clock,
             time_of_day,
@@ -188,6 +198,11 @@ impl Upf {
     /// Where SMFs reach it: the configured address, with the port that the system chose if port 0 was asked for.
     pub const fn n4_address(&self) -> SocketAddr {
         self.sockets.address()
+    }
+
+    /// Where metrics are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(MetricsServer::address)
     }
 
     /// The control socket.
@@ -221,7 +236,7 @@ impl Upf {
                 }
             }
         }
-        drop(self.ctl.take());
+        drop((self.ctl.take(), self.metrics.take()));
         self.take_leave();
         let (lost, wall) = (self.engine.lost(), self.n4.wall());
         let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());

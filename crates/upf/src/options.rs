@@ -22,6 +22,14 @@ pub enum UpfError {
     /// SMFs are told an address at which they reach each session.
     #[error("[n4] listen is the unspecified address, and [node] id is not an address: SMFs must be told one")]
     NoAddress,
+    /// The metrics' socket.
+    #[error("can't serve metrics on {address}: {source}; see [metrics] listen")]
+    Metrics {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The control socket.
     #[error(transparent)]
     Ctl(#[from] CtlBindError),

@@ -4,4 +4,5 @@
 /// N4's, whose SMF these ask with, too.
 #[path = "../../n4/tests/bench/mod.rs"]
 mod bench;
+mod metrics;
 mod upf;

@@ -30,7 +30,7 @@ const N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
 
-const FILE: &str = r#"
+pub const FILE: &str = r#"
 [node]
 id = "upf.test"
 [n4]
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Config {
 }
 
 /// A frame that the driver of [`Fragile`] does not survive.
-const POISON: [u8; 16] = [0xde; 16];
+pub const POISON: [u8; 16] = [0xde; 16];
 
 /// An in-memory NIC with a driver that panics at the sight of poison.
 struct Fragile(MemNic);
@@ -114,9 +114,11 @@ impl Port for Fragile {
 }
 
 /// A UPF that serves, and everything around it.
-struct Rig {
-    backend: Backend,
-    n3: MemWire,
+pub struct Rig {
+    pub backend: Backend,
+    pub n3: MemWire,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
     n6: MemWire,
     smf: Smf,
     socket: UdpSocket,
@@ -124,7 +126,7 @@ struct Rig {
     /// Types of the messages that the UPF sent, in order.
     heard: Vec<u8>,
     begun: Instant,
-    stop: Arc<AtomicBool>,
+    pub stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Vec<WorkerReport>, UpfError>>,
 }
 
@@ -133,22 +135,33 @@ impl Rig {
         Self::start_with(FILE, workers, time_of_day)
     }
 
-    fn start_with(file: &str, workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
+    pub fn start_with(file: &str, workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
         let config = parse(&format!("{file}[workers]\ncount = {workers}\n"));
         let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
         let [(n3_nic, n3), (n6_nic, n6)] = MACS.map(nic);
         let ports = vec![Fragile(n3_nic), Fragile(n6_nic)];
         let options = Options { no_ctl: true, reply_to_source_port: true, time_of_day, ..Options::default() };
         let upf = Upf::start(&config, ports, options).unwrap();
-        let (n4, backend) = (upf.n4_address(), upf.backend());
+        let (n4, backend, metrics) = (upf.n4_address(), upf.backend(), upf.metrics_address());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let thread = std::thread::spawn(move || upf.run(&flag));
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let (smf, heard) = (Smf::new(0, 1), Vec::new());
-        let mut rig =
-            Self { backend, n3, n6, smf, socket, upf: n4, heard, begun: Instant::now(), stop, thread };
+        let mut rig = Self {
+            backend,
+            n3,
+            metrics,
+            n6,
+            smf,
+            socket,
+            upf: n4,
+            heard,
+            begun: Instant::now(),
+            stop,
+            thread,
+        };
         rig.smf.associate(Nanos(0));
         rig.until("an association", |rig| rig.smf.node.peers().next().is_some());
         rig
@@ -192,7 +205,7 @@ impl Rig {
         }
     }
 
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let until = Instant::now() + PATIENCE;
         while !is_so(self) {
             assert!(Instant::now() < until, "{what} does not come");
@@ -200,7 +213,7 @@ impl Rig {
         }
     }
 
-    fn establish(&mut self, cp: u64) -> Established {
+    pub fn establish(&mut self, cp: u64) -> Established {
         let body = self.ask_for_session(cp);
         Established::new(&SessionEstablishmentResponse::decode(&body).unwrap())
     }
@@ -236,7 +249,7 @@ impl Rig {
     }
 
     /// Such a packet from the gNB, and where it leaves to.
-    fn up(&mut self, session: &Established) -> MacAddr {
+    pub fn up(&mut self, session: &Established) -> MacAddr {
         self.up_from(GNB, session)
     }
 
@@ -262,7 +275,7 @@ impl Rig {
     }
 
     /// The end of the UPF, and what it told the SMF meanwhile.
-    fn end(mut self) -> (Result<Vec<WorkerReport>, UpfError>, Vec<u8>, Vec<UsageReport>) {
+    pub fn end(mut self) -> (Result<Vec<WorkerReport>, UpfError>, Vec<u8>, Vec<UsageReport>) {
         self.heard.clear();
         self.until("the end", |rig| rig.thread.is_finished());
         // What was sent last.
