@@ -25,6 +25,7 @@ pub trait Row {
 }
 
 /// What a line's columns are called, which side they keep to, and what is in them.
+#[macro_export]
 macro_rules! columns {
     ($line:ty, |$it:ident| { $($name:literal $side:ident $cell:expr),+ $(,)? }) => {
         impl $crate::table::Row for $line {

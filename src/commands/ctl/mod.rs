@@ -1,6 +1,7 @@
 //! `millrace ctl`: ask a running UPF, and show the answer as a table or as JSON. What can be asked, and how it is shown, is said in [`api`].
 
 mod follow;
+mod watch;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -27,6 +28,8 @@ pub struct Args {
 enum Command {
     #[command(flatten)]
     Ask(api::Command),
+    /// Show rates of ports, workers, drops and N4, each second anew.
+    Watch(watch::Args),
 }
 
 /// How long an answer is awaited.
@@ -48,7 +51,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let socket = args.socket.clone().or_else(from_environment).unwrap_or_else(api::default_socket);
     let mut client = CtlClient::connect(&socket, PATIENCE)?;
     let (client, json) = (&mut client, args.json);
-    let Command::Ask(command) = &args.command;
+    let command = match &args.command {
+        Command::Ask(command) => command,
+        Command::Watch(args) => return watch::watch(client, *args, json),
+    };
     if let api::Command::N4(n4) = command
         && let Some(query) = n4.follow()
     {
