@@ -15,9 +15,13 @@ use tables::{Lookup, Probe};
 
 /// The place of the session that has a plain packet's address, if that says nothing of its shard.
 #[inline(always)]
-fn place_elsewhere(directory: &Directory, meta: &Meta, frame: &[u8]) -> Option<(u16, u32)> {
+fn place_elsewhere<'f>(
+    directory: &Directory,
+    meta: &Meta,
+    frame: impl FnOnce() -> &'f [u8],
+) -> Option<(u16, u32)> {
     if meta.v6 {
-        directory.ipv6(meta.key, || destination6(frame, meta.inner))
+        directory.ipv6(meta.key, || destination6(frame(), meta.inner))
     } else {
         directory.ipv4(meta.key as u32)
     }
@@ -69,7 +73,7 @@ impl<F: Frame> Datapath<F> {
                     }
                 }
                 Kind::Plain => {
-                    if let Some((shard, slot)) = place_elsewhere(directory, meta, frame.bytes()) {
+                    if let Some((shard, slot)) = place_elsewhere(directory, meta, || frame.bytes()) {
                         meta.shard = shard;
                         meta.slot = slot;
                         match shards.get(shard as usize) {
@@ -116,7 +120,7 @@ impl<F: Frame> Datapath<F> {
             (meta.shard, meta.slot) = (shard, u32::from(slot));
             return Some(());
         }
-        (meta.shard, meta.slot) = if let Some(place) = place_elsewhere(&self.directory, meta, frame) {
+        (meta.shard, meta.slot) = if let Some(place) = place_elsewhere(&self.directory, meta, || frame) {
             place
         } else {
             let id = shard_of(meta).index();
