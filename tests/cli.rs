@@ -187,6 +187,11 @@ impl Responder for Fake {
                 let seid = named.seid.unwrap_or_default();
                 Err(CtlError::new(ErrorCode::NotFound, format!("there is no session {seid}")))
             }
+            Request::Ports(_) => {
+                let port = PortLine { name: "p0".into(), ..PortLine::default() };
+                Told::new::<Ports>(&PortList { ports: vec![port] })
+            }
+            Request::Workers(_) => Told::new::<Workers>(&WorkerList::default()),
             Request::Drops(_) => Told::new::<Drops>(&DropList::default()),
             Request::Stages(_) => {
                 let stage =
@@ -296,7 +301,8 @@ impl Responder for Fake {
                     outstanding: 2,
                 }];
                 let (counter, kind) = ("reports-sent".into(), "counter".into());
-                let sent = CounterLine { counter, kind, value: 7, ..CounterLine::default() };
+                let meaning = "Session reports sent.".into();
+                let sent = CounterLine { counter, kind, meaning, value: 7, ..CounterLine::default() };
                 let counters = vec![N4CounterLine { layer: N4Layer::Sessions, line: sent }];
                 Told::new::<N4>(&N4Status { peers, counters })
             }
@@ -353,6 +359,13 @@ fn ctl_asks_a_running_upf() {
         "millrace 9.9.9, node upf, process 1, up 1m 1s, 1 sessions\n"
     );
     assert_eq!(ends(&ask(&["ctl", "drops"]), 0).0, "Nothing was dropped.\n");
+    let (stdout, _) = ends(&ask(&["ctl", "watch", "--count", "2", "--json"]), 0);
+    let looks: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(looks.len() == 2 && looks.iter().all(|look| look["ports"][0]["port"] == "p0"), "{stdout}");
+    let (stdout, _) = ends(&ask(&["ctl", "watch", "--count", "1"]), 0);
+    assert!(stdout.starts_with("PORT ") && !stdout.contains('\x1b'), "{stdout}");
+    ends(&ask(&["ctl", "watch", "--interval", "0"]), 2);
     let (stdout, _) = ends(&ask(&["ctl", "sessions", "--ue", "10.0.0.1", "--json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(json["sessions"][0]["seid"], "0x0000000000001234");
