@@ -287,6 +287,8 @@ fn from_ctl_to_the_wire_and_back_to_nothing() {
     assert_eq!((erspan.header().session, erspan.header().truncated), (7, true));
     assert_eq!(erspan.payload()[14..], inner[..28]);
     assert_eq!(rig.receive(0, 2).len(), 2);
+    // When all that was counted is published.
+    rig.backend.reports().unwrap();
     let lines = rig.backend.answer(Mirror::List).map(|told| told.mirrors).unwrap();
     let told: Vec<_> = lines.iter().map(|line| (line.id, line.packets, line.bytes, line.truncated)).collect();
     assert_eq!(told, [(1, 2, 36 + 37, 0), (2, 2, 56, 2)]);
