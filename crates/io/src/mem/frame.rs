@@ -109,7 +109,7 @@ impl Cache {
     }
 
     /// What dropping `frame` does, without looking for the thread's cache again.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn recycle(&mut self, mut frame: MemFrame) {
         // The drop that follows finds an empty buffer and has only the ledger to settle.
         self.put(std::mem::take(&mut frame.buffer));
