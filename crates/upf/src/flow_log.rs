@@ -134,6 +134,8 @@ impl Answers<Flows> for Backend {
 impl Answers<FlowMarks> for Backend {
     fn answer(&self, request: FlowMarks) -> Result<FlowCounterList, CtlError> {
         self.ask(move |upf| mark(upf, request))?;
+        // What arrives after the answer is counted against them.
+        self.settle()?;
         Ok(counters(&self.view))
     }
 }
