@@ -49,7 +49,7 @@ fn lacks(tool: &str) -> bool {
     let lacks =
         Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err();
     if lacks {
-        testing::skipped(format!("there is no `{tool}` (Debian package prometheus)"));
+        testing::skipped(format!("there is no `{tool}` (`./x test` unpacks Debian's)"));
     }
     lacks
 }
