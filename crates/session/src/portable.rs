@@ -30,8 +30,9 @@
 
 use crate::addresses::AddressError;
 use crate::config::{Config, Slice};
+use crate::dialect::is_far_end;
 use crate::ids::{Epoch, SessionRef};
-use crate::model::Model;
+use crate::model::{Endpoint, Far, Identified, Model, Outer, Pdr};
 use crate::packed::{Pack, counted, thaw};
 use crate::refusal::Refusal;
 use crate::rules::Rules;
@@ -124,6 +125,24 @@ fn slice_name(slice: &Slice) -> Box<[u8]> {
     let names: Names = slice.names.iter().map(|name| name.octets().into()).collect();
     names.pack(&mut name);
     name.into()
+}
+
+/// Whether a model that was read from outside is as those are that requests make: lists in the order of their IDs, tunnels that are their PDRs',
+/// far ends that packets can be sent to.
+fn is_sound(model: &Model) -> bool {
+    fn in_order<T: Identified>(list: &[T]) -> bool {
+        list.is_sorted_by(|one, next| one.id() < next.id())
+    }
+    let Model { tunnels, pdrs, fars, qers, urrs, bars, .. } = model;
+    let leads_to = |pdr: &Pdr, endpoint: &Endpoint| pdr.tunnel == Some(endpoint.tunnel.teid);
+    let leads_somewhere = |far: &Far| match far.outer_header {
+        Some(Outer::Tunnel(outer)) => outer.teid.0 != 0 && is_far_end(&outer.peer),
+        _ => true,
+    };
+    (in_order(pdrs) && in_order(fars) && in_order(qers) && in_order(urrs) && in_order(bars))
+        && tunnels.iter().all(|endpoint| pdrs.iter().any(|pdr| leads_to(pdr, endpoint)))
+        && pdrs.iter().all(|pdr| pdr.tunnel.is_none() || tunnels.iter().any(|it| leads_to(pdr, it)))
+        && fars.iter().all(leads_somewhere)
 }
 
 impl Store {
@@ -234,7 +253,7 @@ impl<'s> Restore<'s> {
             let (seid, cp): (Seid, FSeid) = (Pack::unpack(from)?, Pack::unpack(from)?);
             let (peer, sequences, chosen): (u32, Vec<_>, Vec<_>) =
                 (Pack::unpack(from)?, Pack::unpack(from)?, Pack::unpack(from)?);
-            let model = thaw(counted(from)?)?;
+            let model = thaw(counted(from)?).filter(is_sound)?;
             from.is_empty().then_some((seid, cp, peer, Sequences::of(sequences), chosen, model))
         })();
         let (seid, cp, peer, sequences, chosen, mut model) = read.ok_or(Unportable::Damaged)?;
