@@ -114,6 +114,12 @@ pub(crate) fn packet_of<'a>(frame: &'a [u8], meta: &Meta) -> &'a [u8] {
     frame.get(place).unwrap_or_default()
 }
 
+/// The same, to be changed.
+pub(crate) fn packet_of_mut<'a>(frame: &'a mut [u8], meta: &Meta) -> &'a mut [u8] {
+    let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
+    frame.get_mut(place).unwrap_or_default()
+}
+
 /// The destination of an IPv6 packet that was checked in parsing.
 pub(crate) fn destination6(frame: &[u8], inner: u16) -> u128 {
     let bytes = frame.get(inner as usize + 24..).and_then(|rest| rest.first_chunk::<16>());

@@ -6,7 +6,7 @@ use super::translate::{Content, Head, rewrite, rewrite_quote, rewrite_to_be_quot
 use super::{Ledger, State};
 use crate::Reason;
 use crate::datapath::Datapath;
-use crate::meta::{self, Kind, Meta, Translated, packet_of};
+use crate::meta::{self, Kind, Meta, Translated, packet_of, packet_of_mut};
 use crate::network::Context;
 use crate::stages::burst::Burst;
 use crate::state::fragment::FirstFragments;
@@ -155,8 +155,7 @@ impl<F: Frame> Datapath<F> {
                     continue;
                 }
                 Ahead::Prefix(to) => {
-                    let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
-                    let packet = frame.bytes_mut().get_mut(place).unwrap_or_default();
+                    let packet = packet_of_mut(frame.bytes_mut(), meta);
                     put6(packet, 24, *to);
                     quoted6(packet, Side::Source, |address| plan.prefix_in(address)?.inward(address));
                     meta.key = network.prefixes.key((*to >> 64) as u64);
@@ -195,8 +194,7 @@ impl<F: Frame> Datapath<F> {
                     meta.kind = Kind::Bad(Reason::UeToUe);
                 }
                 Ok(to) => {
-                    let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
-                    let packet = frame.bytes_mut().get_mut(place).unwrap_or_default();
+                    let packet = packet_of_mut(frame.bytes_mut(), meta);
                     rewrite(packet, head, Side::Destination, to);
                     if let Content::Error(quote) = &head.content {
                         rewrite_quote(packet, head, quote, Side::Source, to);
@@ -261,8 +259,7 @@ impl<F: Frame> Datapath<F> {
         if to_ue && !public() {
             return Ok(());
         }
-        let place = meta.inner as usize..meta.inner as usize + meta.len as usize;
-        let packet = frame.bytes_mut().get_mut(place).unwrap_or_default();
+        let packet = packet_of_mut(frame.bytes_mut(), meta);
         if meta.v6 {
             let source = address6(packet, 8);
             let Some(prefix) = plan.prefix_out(source) else { return Ok(()) };

@@ -56,13 +56,13 @@ impl Key {
         let from_tunnel = meta.kind == Kind::Tunnel;
         let mut key = Self { place: meta.slot, ..Self::default() };
         let shape = (if from_tunnel { TUNNEL } else { 0 }) | (if meta.v6 { IPV6 } else { 0 });
-        let (protocol, tos, transport);
+        let (protocol, transport);
         if meta.v6 {
             if meta.key != prefix || prefix == 0 {
                 return None;
             }
             let (header, rest) = packet.split_first_chunk::<40>()?;
-            let [v0, v1, _, _, _, _, next, _, addresses @ ..] = *header;
+            let [_, _, _, _, _, _, next, _, addresses @ ..] = *header;
             let (words, _) = addresses.as_chunks::<4>();
             let words = words.first_chunk::<8>()?.map(u32::from_ne_bytes);
             let ([s0, s1, s2, s3], [d0, d1, d2, d3]) = halves(words);
@@ -71,13 +71,12 @@ impl Key {
                 if from_tunnel { ([d0, d1, d2, d3], [s2, s3], s1) } else { ([s0, s1, s2, s3], [d2, d3], d1) };
             // A prefix is a /48 or longer: what differs from its key is in the lowest 16 bits.
             key.place |= (u32::from_be(above) ^ meta.key as u32) << LINK_SHIFT;
-            (protocol, tos, transport) = (next, v0 << 4 | v1 >> 4, rest);
+            (protocol, transport) = (next, rest);
             if !(IpProtocol(next).has_ports() || IpProtocol(next) == IpProtocol::ICMPV6) {
                 return None;
             }
         } else {
-            let [v, octet, _, _, _, _, f0, f1, _, next, _, _, addresses @ ..] =
-                *packet.first_chunk::<20>()?;
+            let [v, _, _, _, _, _, f0, f1, _, next, _, _, addresses @ ..] = *packet.first_chunk::<20>()?;
             // A fragment, or the first of several.
             if u16::from_be_bytes([f0, f1]) & 0x3fff != 0 {
                 return None;
@@ -87,9 +86,10 @@ impl Key {
                 (u32::from_ne_bytes([a0, a1, a2, a3]), u32::from_ne_bytes([b0, b1, b2, b3]));
             let (ue, remote) = if from_tunnel { (source, destination) } else { (destination, source) };
             (key.remote, key.ue) = ([remote, 0, 0, 0], [ue, 0]);
-            (protocol, tos, transport) = (next, octet, packet.get((v & 15) as usize * 4..)?);
+            (protocol, transport) = (next, packet.get((v & 15) as usize * 4..)?);
         }
-        key.rest = (protocol as u32) << 24 | ((tos & tos_mask) as u32) << 16 | (meta.qfi as u32) << 8 | shape;
+        let tos = (meta.tos & tos_mask) as u32;
+        key.rest = (protocol as u32) << 24 | tos << 16 | (meta.qfi as u32) << 8 | shape;
         if IpProtocol(protocol).has_ports() {
             key.ports = u32::from_be_bytes(*transport.first_chunk::<4>()?);
         }
@@ -109,7 +109,7 @@ impl Key {
             (remote, ue, ports)
         };
         // Of the place, the slot is left out, which differs.
-        Self { remote, ue, ports, place: self.place >> 16 << 16, rest: self.rest & (0xff << 24 | IPV6) }
+        Self { remote, ue, ports, place: self.place & !SLOT, rest: self.rest & (0xff << 24 | IPV6) }
     }
 
     /// Where the flow's record is: a slot, and whether it is a tunnel's (or else a session's).
