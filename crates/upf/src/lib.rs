@@ -58,8 +58,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use session::store::DirectoryChange;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tables::Nanos;
 use tables::clock::Tsc;
@@ -84,6 +84,8 @@ pub struct Upf {
     n4: N4,
     engine: Engine,
     sockets: Sockets,
+    /// They are open as long as it runs.
+    _ports: Arc<view::Ports>,
     view: View,
     post: Post,
     ctl: Option<CtlServer>,
@@ -157,9 +159,9 @@ impl Upf {
         let engine = assemble::engine(config, cores, options, seed);
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
-        let describe = move || ports.iter().map(convert::port).collect();
+        let ports: Arc<view::Ports> = Arc::new(Mutex::new(move || ports.iter().map(convert::port).collect()));
         let given = Given { config: config.clone(), nat: net.nat().cloned().unwrap_or_default() };
-        let (view, post) = View::new(engine.snapshots(), given, describe, clock);
+        let (view, post) = View::new(engine.snapshots(), given, &ports, clock);
         let serve = |address| {
             let failed = |source| UpfError::Metrics { address, source };
             MetricsServer::start(address, view.clone()).map_err(failed)
@@ -177,6 +179,7 @@ impl Upf {
             n4,
             engine,
             sockets,
+            _ports: ports,
             view,
             post,
             ctl,

@@ -12,19 +12,19 @@ use datapath::nat::Plan;
 use engine::{Gauge, Published, Publisher, Snapshots, WorkerReport};
 use n4::N4Counters;
 use pfcp::node::NodeCounters;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tables::Nanos;
 use tables::clock::Tsc;
 
 /// How often the control thread publishes, whatever it does.
-const PUBLISH: u64 = 100_000_000;
+const PUBLISH: u64 = Nanos::SECOND / 10;
 /// What it publishes, in words, at most.
 const WORDS: usize = 64;
 /// [`View::after_now`] waits so long for workers: they publish ten times a second.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// And looks so often.
-const NAP: Duration = Duration::from_micros(200);
+/// And looks so often: each time at all that they say.
+const NAP: Duration = Duration::from_millis(2);
 
 /// What the control thread has counted at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,14 +60,17 @@ pub(super) struct Post {
     given: Arc<Mutex<Arc<Given>>>,
 }
 
+/// Describes the ports, for one asker at a time. It holds them open, and is the UPF's alone: whoever looks for longer than that runs must
+/// not keep a device from being closed.
+pub(super) type Ports = Mutex<dyn Fn() -> Vec<PortLine> + Send>;
+
 /// Everybody else's.
 #[derive(Clone)]
 pub(super) struct View {
     snapshots: Snapshots,
     control: Published,
     given: Arc<Mutex<Arc<Given>>>,
-    /// Ports are read by whoever asks, one at a time.
-    ports: Arc<Mutex<dyn Fn() -> Vec<PortLine> + Send>>,
+    ports: Weak<Ports>,
     pub clock: Tsc,
     pub started: Instant,
 }
@@ -79,19 +82,14 @@ impl std::fmt::Debug for View {
 }
 
 impl View {
-    pub fn new(
-        snapshots: Snapshots,
-        given: Given,
-        ports: impl Fn() -> Vec<PortLine> + Send + 'static,
-        clock: Tsc,
-    ) -> (Self, Post) {
+    pub fn new(snapshots: Snapshots, given: Given, ports: &Arc<Ports>, clock: Tsc) -> (Self, Post) {
         let publisher = Publisher::new(WORDS);
         let given = Arc::new(Mutex::new(Arc::new(given)));
         let view = Self {
             snapshots,
             control: publisher.published(),
             given: given.clone(),
-            ports: Arc::new(Mutex::new(ports)),
+            ports: Arc::downgrade(ports),
             clock,
             started: Instant::now(),
         };
@@ -143,8 +141,11 @@ impl View {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What there is to say of the ports; of a UPF that has ended, nothing.
     pub fn ports(&self) -> Vec<PortLine> {
-        (self.ports.lock().unwrap_or_else(PoisonError::into_inner))()
+        self.ports
+            .upgrade()
+            .map_or_else(Vec::new, |ports| (ports.lock().unwrap_or_else(PoisonError::into_inner))())
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::bench::{Established, Smf, measured, threshold, urr};
-use api::{Answers, Drops, N4, Nat as AskNat, Neighbours, Session, Sessions, Stages, Workers};
+use api::{Answers, Drops, N4, Nat as AskNat, Neighbours, Ports, Session, Sessions, Stages, Workers};
 use config::nat::Nat;
 use config::{self, Config};
 use engine::WorkerReport;
@@ -15,8 +15,8 @@ use pfcp::message::SessionEstablishmentResponse;
 use pfcp::message_type::MessageType;
 use pfcp::{Cause, Seid};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tables::Nanos;
@@ -77,8 +77,8 @@ fn parse(text: &str) -> Config {
 /// A frame that the driver of [`Fragile`] does not survive.
 pub const POISON: [u8; 16] = [0xde; 16];
 
-/// An in-memory NIC with a driver that panics at the sight of poison.
-struct Fragile(MemNic);
+/// An in-memory NIC with a driver that panics at the sight of poison; and something that is there as long as it is open.
+struct Fragile(MemNic, #[expect(dead_code, reason = "counted")] Arc<()>);
 
 struct FragileRx(MemRx);
 
@@ -127,6 +127,8 @@ pub struct Rig {
     heard: Vec<u8>,
     begun: Instant,
     pub stop: Arc<AtomicBool>,
+    /// Ports that are open.
+    open: Weak<()>,
     thread: JoinHandle<Result<Vec<WorkerReport>, UpfError>>,
 }
 
@@ -139,7 +141,9 @@ impl Rig {
         let config = parse(&format!("{file}[workers]\ncount = {workers}\n"));
         let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
         let [(n3_nic, n3), (n6_nic, n6)] = MACS.map(nic);
-        let ports = vec![Fragile(n3_nic), Fragile(n6_nic)];
+        let token = Arc::new(());
+        let open = Arc::downgrade(&token);
+        let ports = vec![Fragile(n3_nic, token.clone()), Fragile(n6_nic, token)];
         let options = Options { no_ctl: true, reply_to_source_port: true, time_of_day, ..Options::default() };
         let upf = Upf::start(&config, ports, options).unwrap();
         let (n4, backend, metrics) = (upf.n4_address(), upf.backend(), upf.metrics_address());
@@ -160,6 +164,7 @@ impl Rig {
             heard,
             begun: Instant::now(),
             stop,
+            open,
             thread,
         };
         rig.smf.associate(Nanos(0));
@@ -283,7 +288,10 @@ impl Rig {
             self.pump();
         }
         let usage = self.smf.take_reports().into_iter().flat_map(|report| report.usage_reports).collect();
-        (self.thread.join().unwrap(), self.heard, usage)
+        let ended = self.thread.join().unwrap();
+        // Whoever still has a way to ask keeps no device from being closed.
+        assert_eq!((self.open.strong_count(), self.backend.answer(Ports {}).unwrap().ports.len()), (0, 0));
+        (ended, self.heard, usage)
     }
 }
 
