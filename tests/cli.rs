@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use upf::{CtlServer, Responder, Timeouts};
 
 fn millrace(args: &[&str]) -> Command {
@@ -315,6 +316,18 @@ impl Responder for Fake {
             _ => Err(CtlError::new(ErrorCode::Unavailable, "nobody asks that here")),
         }
     }
+}
+
+/// The UPF closes connections on which nothing is said for long; a look is taken again all the same.
+#[test]
+fn ctl_watches_for_longer_than_a_connection_lasts() {
+    let directory = Directory::new("watch");
+    let socket = directory.0.join("ctl.sock");
+    let timeouts = Timeouts { idle: Duration::from_millis(500), ..Timeouts::default() };
+    let _server = CtlServer::start(&socket, Arc::new(Fake), timeouts).unwrap();
+    let mut watch = millrace(&["ctl", "watch", "--interval", "2", "--count", "2", "--json"]);
+    let (stdout, _) = ends(&watch.env("MILLRACE_CTL__SOCKET", &socket).output().unwrap(), 0);
+    assert_eq!(stdout.lines().count(), 2, "{stdout}");
 }
 
 /// What is new is shown as it comes, until nobody reads any more.

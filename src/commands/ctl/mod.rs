@@ -49,12 +49,13 @@ impl From<CtlClientError> for Failure {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let from_environment = || std::env::var_os("MILLRACE_CTL__SOCKET").map(PathBuf::from);
     let socket = args.socket.clone().or_else(from_environment).unwrap_or_else(api::default_socket);
-    let mut client = CtlClient::connect(&socket, PATIENCE)?;
-    let (client, json) = (&mut client, args.json);
+    let connect = || CtlClient::connect(&socket, PATIENCE);
+    let json = args.json;
     let command = match &args.command {
         Command::Ask(command) => command,
-        Command::Watch(args) => return watch::watch(client, *args, json),
+        Command::Watch(args) => return watch::watch(connect, *args, json),
     };
+    let client = &mut connect()?;
     if let api::Command::N4(n4) = command
         && let Some(query) = n4.follow()
     {

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::output;
 use api::table::Page;
-use api::{CounterLine, CtlClient, Drops, N4, PortLine, Ports, WorkerLine, Workers, columns};
+use api::{CounterLine, CtlClient, CtlClientError, Drops, N4, PortLine, Ports, WorkerLine, Workers, columns};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ struct Look {
 }
 
 impl Look {
-    fn take(client: &mut CtlClient) -> Result<Self, Failure> {
+    fn take(mut client: CtlClient) -> Result<Self, Failure> {
         let drops =
             client.ask(&Drops {})?.drops.into_iter().map(|line| (line.reason, line.packets)).collect();
         let n4 = client.ask(&N4 { all: true })?.counters.into_iter().map(|line| line.line).collect();
@@ -153,15 +153,21 @@ impl Rates {
 
 /// Shows rates until somebody ends it, the reader goes away, or it was often enough: on a terminal always in the same place, else one below
 /// the other, or as a line of JSON each.
-pub fn watch(client: &mut CtlClient, args: Args, json: bool) -> Result<(), Failure> {
+///
+/// Each look has a connection of its own: the UPF closes one on which nothing is said for long, and has few of them.
+pub fn watch(
+    connect: impl Fn() -> Result<CtlClient, CtlClientError>,
+    args: Args,
+    json: bool,
+) -> Result<(), Failure> {
     let interval = Duration::from_secs(args.interval.into());
     let clear = if !json && std::io::stdout().is_terminal() { CLEAR } else { "" };
-    let mut before = Look::take(client)?;
+    let mut before = Look::take(connect()?)?;
     for _ in 0..args.count.unwrap_or(u64::MAX) {
         // That takes a second.
-        let workers = client.ask(&Workers {})?.workers;
+        let workers = connect()?.ask(&Workers {})?.workers;
         std::thread::sleep(interval.saturating_sub(before.at.elapsed()));
-        let after = Look::take(client)?;
+        let after = Look::take(connect()?)?;
         let seconds = after.at.duration_since(before.at).as_secs_f64();
         let rates = Rates::between(&before, &after, seconds, &workers);
         let text = if json { output::line(&rates)? } else { format!("{clear}{}\n", rates.page()) };
