@@ -6,7 +6,7 @@ use super::view::View;
 use api::{CtlError, ErrorCode, Request, Told};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,13 @@ impl Backend {
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(job).map_err(|_| gone())?;
         // WouldBlock: the counter is full of wake-ups already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
-        answered.recv_timeout(ANSWER_WITHIN).map_err(|_| gone())?
+        answered.recv_timeout(ANSWER_WITHIN).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => gone(),
+            RecvTimeoutError::Timeout => {
+                let message = "the UPF is too busy to answer; what was ordered may still be done";
+                CtlError::new(ErrorCode::Unavailable, message)
+            }
+        })?
     }
 }
 
