@@ -2,8 +2,8 @@
 
 use super::{Backend, Upf};
 use api::{
-    Answers, CtlError, GnbLine, GnbList, Gnbs, MAX_PAGE, NeighbourLine, NeighbourList, Neighbours, PoolLine,
-    PoolList, Pools, RouteLine, RouteList, Routes,
+    Answers, CtlError, ErrorCode, GnbLine, GnbList, Gnbs, MAX_PAGE, NeighbourLine, NeighbourList, Neighbours,
+    PoolLine, PoolList, Pools, RouteLine, RouteList, Routes,
 };
 use datapath::net::Hop;
 use datapath::{NeighbourSight, NeighbourState};
@@ -53,7 +53,10 @@ fn routes(upf: &Upf) -> Vec<RouteLine> {
 
 impl Answers<Neighbours> for Backend {
     fn answer(&self, _: Neighbours) -> Result<NeighbourList, CtlError> {
-        let (mut lines, names) = self.ask(|upf| Ok((known(upf), names(upf))))?;
+        let (mut lines, names) = self.ask(|upf| {
+            let names = names(upf);
+            Ok((known(upf, &names), names))
+        })?;
         // In bites, so that SMFs are answered in between.
         let mut from = Some(0);
         while let Some(place) = from {
@@ -61,10 +64,10 @@ impl Answers<Neighbours> for Backend {
                 let asked = upf.inspections.of_workers(&mut upf.engine, place);
                 Ok((asked, upf.clock.now()))
             })?;
-            from = asked.wait().and_then(|(sights, next)| {
-                sights.iter().for_each(|sight| enter(&mut lines, sight, &names, now));
-                next
-            });
+            let silent = || CtlError::new(ErrorCode::Unavailable, "a worker does not answer");
+            let (sights, next) = asked.wait().ok_or_else(silent)?;
+            sights.iter().for_each(|sight| enter(&mut lines, sight, &names, now));
+            from = next;
         }
         Ok(NeighbourList { neighbours: lines.into_values().map(|(_, line)| line).collect() })
     }
@@ -74,14 +77,13 @@ impl Answers<Neighbours> for Backend {
 type Known = BTreeMap<(u16, IpAddr), (Option<NeighbourState>, NeighbourLine)>;
 
 /// Neighbours that control knows: they are configured, or some worker told of them.
-fn known(upf: &Upf) -> Known {
-    let names = names(upf);
+fn known(upf: &Upf, names: &[String]) -> Known {
     let configured = |number: u16, address| {
         let given = &upf.config.neighbours;
         given.iter().any(|known| known.interface as u16 == number && known.address == address)
     };
     let entry = |(number, address, mac): (u16, IpAddr, MacAddr)| {
-        let mut line = line(&names, number, address);
+        let mut line = line(names, number, address);
         (line.mac, line.configured) = (Some(mac.to_string()), configured(number, address));
         ((number, address), (None, line))
     };
