@@ -13,6 +13,7 @@ const QUARANTINE: usize = 64;
 const LIVE: u32 = 1 << 31;
 const HIDDEN: u32 = 1 << 30;
 const GENERATION: u32 = HIDDEN - 1;
+
 /// How generations are made, in bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Generations {
@@ -20,6 +21,18 @@ pub struct Generations {
     pub bits: u8,
     /// Of them, the highest ones: these are the epoch's. At least one is left, and those that are left are never all 0.
     pub epoch: u8,
+}
+
+impl Generations {
+    /// Those that count, of [`Self::bits`].
+    const fn share(self) -> u8 {
+        self.bits - self.epoch
+    }
+
+    /// How many an epoch has.
+    pub const fn per_epoch(self) -> u32 {
+        (1 << self.share()) - 1
+    }
 }
 
 /// Of TEIDs.
@@ -47,10 +60,8 @@ impl Slots {
     /// `seed` says where generations begin, so that what a process hands out differs from what it handed out before
     /// it was restarted: a gNB may go on sending to tunnels of the process that is gone.
     pub fn new(capacity: u32, generations: Generations, epoch: Epoch, seed: u32) -> Self {
-        let Generations { bits, epoch: epoch_bits } = generations;
-        let epoch = u32::from(epoch.number()) & ((1 << epoch_bits) - 1);
-        let share = bits - epoch_bits;
-        let (base, count) = (epoch << share, (1 << share) - 1);
+        let epoch = u32::from(epoch.number()) & ((1 << generations.epoch) - 1);
+        let (base, count) = (epoch << generations.share(), generations.per_epoch());
         let first_generation = base + 1 + seed % count;
         Self { states: Vec::new(), freed: VecDeque::new(), capacity, base, count, first_generation }
     }

@@ -49,9 +49,9 @@ impl Tunnels {
         let slots = self.shards.get_mut(shard.index()).ok_or(TunnelError::Exhausted)?;
         let (slot, mut generation) = slots.allocate().ok_or(TunnelError::Exhausted)?;
         let place = TeidRef { shard, slot: slot as u16 };
-        // An SMF may have chosen the very name that this slot makes. It can't have chosen all of its generations
+        // An SMF may have chosen the very name that this slot makes. It can't have chosen those of all generations of the epoch
         // unless it set out to, and then this slot stays out of use until one is given back. One of all names is 0.
-        for _ in 0..u8::MAX {
+        for _ in 0..SHORT.per_epoch() {
             let teid = self.key.seal(place.teid(generation as u8));
             if teid.0 != 0 && !self.chosen.contains_key(&teid) {
                 self.live += 1;
@@ -252,6 +252,24 @@ mod tests {
         let mut tunnels = Tunnels::new((plain.0 >> 24) - 1, Epoch::default(), key);
         for _ in 0..=place.slot {
             assert_ne!(tunnels.allocate(place.shard).unwrap().teid, Teid(0));
+        }
+    }
+
+    /// An SMF that chose all names of a slot but one, which is the last to be tried; and one that chose them all.
+    #[test]
+    fn every_name_of_a_slot_is_tried_and_none_twice() {
+        let per_epoch = SHORT.per_epoch();
+        for left in [1, 0] {
+            let mut tunnels = Tunnels::new(0, Epoch::default(), TeidKey::default());
+            let slot = TeidRef { shard: SHARD, slot: 0 };
+            for generation in 1..=per_epoch - left {
+                tunnels.adopt(ShardId::from_hash(9), slot.teid(generation as u8)).unwrap();
+            }
+            let found = tunnels.allocate(SHARD).map(|tunnel| tunnel.teid);
+            let last = Ok(slot.teid(per_epoch as u8));
+            assert_eq!(found, if left == 1 { last } else { Err(TunnelError::Exhausted) });
+            assert_eq!(tunnels.live(), per_epoch as usize);
+            assert_eq!(tunnels.allocate(SHARD).unwrap().place.slot, 1, "the next slot has names");
         }
     }
 
