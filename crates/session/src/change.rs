@@ -542,6 +542,11 @@ fn bound(count: usize, limit: usize, bound: Bound, rule: RuleId) -> Result<(), R
     if count > limit { Err(Refusal::Limit(bound, Some(rule))) } else { Ok(()) }
 }
 
+/// The UE's address and prefix.
+pub fn ue_networks(model: &Model) -> impl Iterator<Item = IpNet> {
+    model.ipv4.map(host).into_iter().chain(model.ipv6.map(IpNet::V6))
+}
+
 /// The networks behind a UE, each once.
 pub fn framed_routes(model: &Model) -> Vec<IpNet> {
     let four = model.pdrs.iter().flat_map(|pdr| pdr.framed_ipv4.iter().copied().map(IpNet::V4));

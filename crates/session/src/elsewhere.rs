@@ -40,15 +40,20 @@ impl Elsewhere {
         noted.map(|(_, (_, session))| *session)
     }
 
-    /// The shard of the session that holds an address of this network, or this address, if one does.
-    pub fn shard_of(&self, net: IpNet) -> Option<ShardId> {
-        self.noted(net).map(|session| session.shard).or(match net {
+    /// The shard that this network or address says itself: of the session that has it, if one has and that was not [noted](Self::noted).
+    pub fn said(&self, net: IpNet) -> Option<ShardId> {
+        match net {
             IpNet::V4(net) if net.prefix_len() == 32 => Some(shard_of_ipv4(net.addr())),
             // A UE has all of its prefix, whatever part of it is asked for.
             IpNet::V6(net) if net.prefix_len() >= self.lengths.length(upper_half(net.addr())).get() => {
                 Some(shard_of_ipv6(&self.lengths, net))
             }
             _ => None,
-        })
+        }
+    }
+
+    /// The shard of the session that holds an address of this network, or this address, if one does.
+    pub fn shard_of(&self, net: IpNet) -> Option<ShardId> {
+        self.noted(net).map(|session| session.shard).or_else(|| self.said(net))
     }
 }

@@ -2,20 +2,21 @@
 //! workers must be told of them.
 
 use crate::addresses::{AddressError, Addresses, shard_of_ipv4, shard_of_ipv6};
-use crate::change::{Plan, Wish, framed_routes, host};
+use crate::change::{Plan, Wish, framed_routes, host, ue_networks};
 use crate::config::{Config, LocalAddresses};
 use crate::ids::{SessionRef, ShardId};
 use crate::model::{Endpoint, Model};
 use crate::pool::PoolError;
+use crate::portable::Unportable;
 use crate::refusal::Refusal;
 use crate::rules::Tunnel;
 use crate::store::DirectoryChange;
 use crate::teid::{TunnelError, Tunnels};
 use ipnet::{IpNet, Ipv6Net};
 use packet::Teid;
-use pfcp::PdrId;
 use pfcp::ie::{FTeid, UeIpAddress};
 use pfcp::message::CreatedPdr;
+use pfcp::{PdrId, Seid};
 use std::net::Ipv4Addr;
 
 /// What a request took, to be given back if it is refused.
@@ -59,12 +60,11 @@ impl Node {
     ) -> Result<(), Refusal> {
         // Those that are given first: one that can't be had costs nothing yet.
         if let (Wish::Given(pdr, address), None) = (plan.ipv4, plan.model.ipv4) {
-            take(&mut self.addresses, host(address), taken).map_err(|error| Refusal::Address(pdr, error))?;
+            self.take(host(address), taken).map_err(|error| Refusal::Address(pdr, error))?;
             plan.model.ipv4 = Some(address);
         }
         if let (Wish::Given(pdr, prefix), None) = (plan.ipv6, plan.model.ipv6) {
-            take(&mut self.addresses, IpNet::V6(prefix), taken)
-                .map_err(|error| Refusal::Address(pdr, error))?;
+            self.take(IpNet::V6(prefix), taken).map_err(|error| Refusal::Address(pdr, error))?;
             plan.model.ipv6 = Some(prefix);
         }
         let names = [dnn.unwrap_or_default(), plan.pool_name.unwrap_or_default()];
@@ -85,10 +85,47 @@ impl Node {
         }
         for net in framed_routes(&plan.model) {
             if !old_routes.contains(&net) {
-                let route = self.addresses.reserve_route(net);
+                let route = self.take_route(net, taken);
                 route.map_err(|error| Refusal::Address(plan.router(net), error))?;
-                taken.nets.push(net);
             }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, net: IpNet, taken: &mut Taken) -> Result<(), AddressError> {
+        self.addresses.reserve(net)?;
+        taken.nets.push(net);
+        Ok(())
+    }
+
+    fn take_route(&mut self, net: IpNet, taken: &mut Taken) -> Result<(), AddressError> {
+        self.addresses.reserve_route(net)?;
+        taken.nets.push(net);
+        Ok(())
+    }
+
+    /// Takes what the session of this SEID had in another process. `chosen`: TEIDs that its SMF chose, in order.
+    pub fn take_again(
+        &mut self,
+        seid: Seid,
+        model: &Model,
+        chosen: &[Teid],
+        taken: &mut Taken,
+    ) -> Result<(), Unportable> {
+        let refused = |error| Unportable::Address(seid, error);
+        for net in ue_networks(model) {
+            self.take(net, taken).map_err(refused)?;
+        }
+        for net in framed_routes(model) {
+            self.take_route(net, taken).map_err(refused)?;
+        }
+        for Endpoint { tunnel, .. } in &model.tunnels {
+            if tunnel.place.shard != SessionRef::of(seid).shard {
+                return Err(Unportable::Damaged);
+            }
+            let restored = self.tunnels.restore(*tunnel, chosen.binary_search(&tunnel.teid).is_ok());
+            restored.map_err(|error| Unportable::Tunnel(seid, error))?;
+            taken.tunnels.push(*tunnel);
         }
         Ok(())
     }
@@ -196,6 +233,14 @@ impl Node {
         created
     }
 
+    /// All that every worker must be told of a session.
+    pub fn directory(&self, model: &Model, place: SessionRef) -> Vec<DirectoryChange> {
+        let mut changes = Vec::new();
+        tell_addresses(&mut changes, &[], &self.announced(model, place), place);
+        self.tell_tunnels(&mut changes, model, &[]);
+        changes
+    }
+
     /// Tells of the tunnels that an SMF named and that are not among the old ones.
     pub fn tell_tunnels(&self, out: &mut Vec<DirectoryChange>, model: &Model, old: &[Endpoint]) {
         for Endpoint { tunnel, .. } in &model.tunnels {
@@ -212,12 +257,6 @@ fn answer_for(created: &mut Vec<CreatedPdr>, id: PdrId, change: impl Fn(&mut Cre
         created.push(CreatedPdr { id, local_fteid: None, ue_ips: Vec::new() });
     }
     created.iter_mut().filter(|entry| entry.id == id).for_each(change);
-}
-
-fn take(addresses: &mut Addresses, net: IpNet, taken: &mut Taken) -> Result<(), AddressError> {
-    addresses.reserve(net)?;
-    taken.nets.push(net);
-    Ok(())
 }
 
 fn adopt(

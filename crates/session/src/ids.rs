@@ -3,8 +3,9 @@
 //! A TEID that Millrace allocates is `generation(8) | shard(9) | slot(15)`, so that an uplink packet finds its
 //! record without a hash lookup: 512 shards of 32,768 slots, 16,777,216 tunnels. On the wire it is this number under a secret
 //! permutation ([`crate::TeidKey`]), so that nobody guesses it. A UP SEID is
-//! `generation(31) | shard(9) | slot(24)`. The generation changes when a slot is used again, so that what was said
-//! of an old session never reaches a new one. Generation 0 is never used: TEID 0 and SEID 0 have meanings of their own
+//! `0(1) | generation(30) | shard(9) | slot(24)`. The generation changes when a slot is used again, so that what was said
+//! of an old session never reaches a new one. Its highest bits are the [`Epoch`]'s, two of a TEID's and ten of a SEID's, so that
+//! 6 and 20 are left that count; these are never all 0, for TEID 0 and SEID 0 have meanings of their own
 //! (TS 29.281 §5.1, TS 29.244 §7.2.2.4.2).
 
 use packet::Teid;
@@ -95,9 +96,14 @@ pub struct SessionRef {
 }
 
 impl SessionRef {
-    /// The SEID on the wire for this place and generation (1..2^31).
+    /// The SEID on the wire for this place and generation (1..2^30).
     pub const fn seid(self, generation: u32) -> pfcp::Seid {
         pfcp::Seid((generation as u64) << 33 | (self.shard.0 as u64) << 24 | self.slot as u64 & 0xff_ffff)
+    }
+
+    /// The generation that a SEID says, if it is ours: 2^30 and above is nobody's.
+    pub const fn generation(seid: pfcp::Seid) -> u32 {
+        (seid.0 >> 33) as u32
     }
 
     /// Where a SEID would live if it were ours; the session there says whether it is.

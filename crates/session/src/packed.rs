@@ -2,11 +2,10 @@
 //!
 //! A million idle sessions are mostly this, so it pays to keep them small: integers take as many octets as they need
 //! (LEB128), an absent field takes one. Thawing is what gives a modification its copy to work on; a refused one throws
-//! the copy away, and the octets here were never touched. They are also what two sessions are compared by, and what a
-//! snapshot or a standby would be sent.
+//! the copy away, and the octets here were never touched. They are also what two sessions are compared by, and most of
+//! the record that a session leaves the process as ([`crate::portable`]).
 //!
-//! The octets are written and read by this process only. Reading nevertheless never panics: octets that are not a model
-//! are `None`.
+//! So another process may have written them, or nobody: reading never panics, and octets that are not a model are `None`.
 
 use crate::about::About;
 use crate::model::{Apply, Bar, Endpoint, Far, Filter, Model, Outer, Pdr, Qer, Triggers, Urr};
@@ -150,15 +149,20 @@ impl<T: Pack> Pack for Vec<T> {
 
 impl Pack for Box<[u8]> {
     fn pack(&self, out: &mut Vec<u8>) {
-        (self.len() as u64).pack(out);
-        out.extend_from_slice(self);
+        count(self, out);
     }
     fn unpack(from: &mut &[u8]) -> Option<Self> {
         counted(from).map(Into::into)
     }
 }
 
-/// Octets with their number before them.
+/// Appends octets with their number before them.
+pub(crate) fn count(octets: &[u8], out: &mut Vec<u8>) {
+    (octets.len() as u64).pack(out);
+    out.extend_from_slice(octets);
+}
+
+/// Takes off what [`count`] appended.
 pub(crate) fn counted<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u64::unpack(from)?;
     let (octets, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;

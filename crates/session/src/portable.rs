@@ -33,7 +33,7 @@ use crate::config::{Config, Slice};
 use crate::dialect::is_far_end;
 use crate::ids::{Epoch, SessionRef};
 use crate::model::{Endpoint, Far, Identified, Model, Outer, Pdr};
-use crate::packed::{Pack, counted, thaw};
+use crate::packed::{Pack, count, counted, thaw};
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 use crate::store::{PeerId, Session, Store};
@@ -116,12 +116,7 @@ impl Header {
 /// A slice is known by what makes a session one of its.
 fn slice_name(slice: &Slice) -> Box<[u8]> {
     let mut name = Vec::new();
-    let sst_and_sd = slice.s_nssai.map(|it| (it.sst, it.sd));
-    sst_and_sd.is_some().pack(&mut name);
-    if let Some((sst, sd)) = sst_and_sd {
-        sst.pack(&mut name);
-        sd.pack(&mut name);
-    }
+    slice.s_nssai.map(|it| (it.sst, it.sd)).pack(&mut name);
     let names: Names = slice.names.iter().map(|name| name.octets().into()).collect();
     names.pack(&mut name);
     name.into()
@@ -159,8 +154,7 @@ impl Store {
         session.peer().number().pack(&mut out);
         session.sequences().list().pack(&mut out);
         self.chosen(session).pack(&mut out);
-        (session.octets().len() as u64).pack(&mut out);
-        out.extend_from_slice(session.octets());
+        count(session.octets(), &mut out);
         out
     }
 }
@@ -205,6 +199,7 @@ pub struct Restored {
 
 /// Sessions on their way into a store without any. Workers are told where they are by [`Store::directory`], when all are there.
 #[derive(Debug)]
+#[must_use = "until it has finished, what is free between the sessions isn't known"]
 pub struct Restore<'s> {
     store: &'s mut Store,
     instances: Places,
@@ -263,8 +258,10 @@ impl<'s> Restore<'s> {
         if grown > self.places_left || self.store.is_full() {
             return Err(Unportable::NoRoom(seid));
         }
+        let rules = self.store.settle_restored(seid, &model, &chosen)?;
+        // From here on nothing refuses.
         let peer = self.peer(peer);
-        let rules = self.store.restore(seid, &model, &chosen, (cp, peer, sequences))?;
+        let (rules, _) = self.store.commit(&model, rules, cp, peer, sequences);
         self.places_left -= grown;
         let (timings, inactivity_timer) = (timings(&model), model.inactivity_timer);
         Ok(Restored { rules, cp_fseid: cp, peer, timings, inactivity_timer })

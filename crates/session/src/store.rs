@@ -10,7 +10,7 @@
 use crate::about::About;
 use crate::addresses::{AddressError, PoolUsage, shard_of_ipv4, shard_of_ipv6};
 use crate::by_address::ByAddress;
-use crate::change::{Plan, framed_routes, host};
+use crate::change::{Plan, framed_routes, ue_networks};
 use crate::compile::compile;
 use crate::config::{Config, Limits, Policy};
 use crate::elsewhere::Elsewhere;
@@ -397,7 +397,7 @@ impl Store {
         let found = if let Some(place) = self.elsewhere.noted(address.into()) {
             self.at(place)
         } else {
-            let shard = self.elsewhere.shard_of(address.into())?;
+            let shard = self.elsewhere.said(address.into())?;
             let slot = self
                 .shards
                 .get(shard.index())?
@@ -416,12 +416,8 @@ impl Store {
     /// All that a worker must be told who begins now: every change that is in force.
     pub fn directory(&self) -> impl Iterator<Item = DirectoryChange> {
         self.iter().flat_map(|session| {
-            let place = session.rules.place;
             let model = session.model().unwrap_or_default();
-            let mut changes = Vec::new();
-            tell_addresses(&mut changes, &[], &self.node.announced(&model, place), place);
-            self.node.tell_tunnels(&mut changes, &model, &[]);
-            changes
+            self.node.directory(&model, session.rules.place)
         })
     }
 
@@ -505,21 +501,7 @@ impl Store {
     }
 
     fn commit_new(&mut self, plan: &Plan<'_>, rules: Rules, cp: FSeid, peer: PeerId) -> Established {
-        let rules = Arc::new(rules);
-        let place = rules.place;
-        freeze(&plan.model, &mut self.scratch);
-        self.put(Session {
-            rules: rules.clone(),
-            packed: self.scratch.as_slice().into(),
-            cp,
-            peer,
-            sequences: Sequences::default(),
-        });
-        let mut directory = Vec::new();
-        let announced = self.node.announced(&plan.model, place);
-        tell_addresses(&mut directory, &[], &announced, place);
-        self.elsewhere.told(&directory);
-        self.node.tell_tunnels(&mut directory, &plan.model, &[]);
+        let (rules, directory) = self.commit(&plan.model, rules, cp, peer, Sequences::default());
         Established {
             created_pdrs: self.node.created(plan),
             directory,
@@ -529,86 +511,61 @@ impl Store {
         }
     }
 
-    /// A session is in its place from now on.
-    fn put(&mut self, session: Session) {
-        let (place, peer) = (session.rules.place, session.peer);
-        self.lead_to(&session.rules);
+    /// A session, for which all is taken, is in its place from now on. Its rules, and what every worker is to be told.
+    pub(crate) fn commit(
+        &mut self,
+        model: &Model,
+        rules: Rules,
+        cp: FSeid,
+        peer: PeerId,
+        sequences: Sequences,
+    ) -> (Arc<Rules>, Vec<DirectoryChange>) {
+        let (rules, packed) = (Arc::new(rules), self.pack(model));
+        let place = rules.place;
+        self.lead_to(&rules);
         if let Some(shard) = self.shards.get_mut(place.shard.index()) {
             let slot = place.slot as usize;
             if shard.sessions.len() <= slot {
                 shard.sessions.resize_with(slot + 1, || None);
             }
             if let Some(entry) = shard.sessions.get_mut(slot) {
-                *entry = Some(Box::new(session));
+                *entry = Some(Box::new(Session { rules: rules.clone(), packed, cp, peer, sequences }));
             }
         }
         self.sessions += 1;
         *self.peers.entry(peer).or_default() += 1;
-    }
-
-    /// A session that was another process's has this place and SEID from now on; see [`crate::portable`], which has settled what it
-    /// says and where it belongs. What it needs is taken, or nothing.
-    pub(crate) fn restore(
-        &mut self,
-        seid: Seid,
-        model: &Model,
-        chosen: &[Teid],
-        (cp, peer, sequences): (FSeid, PeerId, Sequences),
-    ) -> Result<Arc<Rules>, Unportable> {
-        let place = SessionRef::of(seid);
-        let mut taken = Taken::default();
-        let rules = self.settle_restored(seid, model, chosen, &mut taken);
-        let rules = rules.inspect_err(|_| self.node.give_back(&taken))?;
-        let rules = Arc::new(rules);
-        freeze(model, &mut self.scratch);
-        self.put(Session {
-            rules: rules.clone(),
-            packed: self.scratch.as_slice().into(),
-            cp,
-            peer,
-            sequences,
-        });
-        let mut directory = Vec::new();
-        tell_addresses(&mut directory, &[], &self.node.announced(model, place), place);
+        let directory = self.node.directory(model, place);
         self.elsewhere.told(&directory);
-        Ok(rules)
+        (rules, directory)
     }
 
-    fn settle_restored(
+    fn pack(&mut self, model: &Model) -> Box<[u8]> {
+        freeze(model, &mut self.scratch);
+        self.scratch.as_slice().into()
+    }
+
+    /// Takes all that a session needs which was another process's and has this SEID, or nothing; see [`crate::portable`], which has settled
+    /// what it says. `chosen`: TEIDs that its SMF chose, in order.
+    pub(crate) fn settle_restored(
         &mut self,
         seid: Seid,
         model: &Model,
         chosen: &[Teid],
-        taken: &mut Taken,
     ) -> Result<Rules, Unportable> {
+        let mut taken = Taken::default();
+        let settled = self.node.take_again(seid, model, chosen, &mut taken);
+        let settled = settled.and_then(|()| self.place_again(seid, model));
+        settled.inspect_err(|_| self.node.give_back(&taken))
+    }
+
+    /// The rules of a session that has what it needs but its place.
+    fn place_again(&mut self, seid: Seid, model: &Model) -> Result<Rules, Unportable> {
         let place = SessionRef::of(seid);
-        let refused = |error| Unportable::Address(seid, error);
-        for net in model.ipv4.map(host).into_iter().chain(model.ipv6.map(IpNet::V6)) {
-            self.node.addresses.reserve(net).map_err(refused)?;
-            taken.nets.push(net);
-        }
-        for net in framed_routes(model) {
-            self.node.addresses.reserve_route(net).map_err(refused)?;
-            taken.nets.push(net);
-        }
-        for Endpoint { tunnel, .. } in &model.tunnels {
-            if tunnel.place.shard != place.shard {
-                return Err(Unportable::Damaged);
-            }
-            let restored = self.node.tunnels.restore(*tunnel, chosen.contains(&tunnel.teid));
-            restored.map_err(|error| Unportable::Tunnel(seid, error))?;
-            taken.tunnels.push(*tunnel);
-        }
         let rules = compile(model, place, seid, &self.node.config.limits);
         let rules = rules.map_err(|unlinked| Unportable::Refused(seid, unlinked.into()))?;
-        let room = Unportable::NoRoom(seid);
-        let shard = self.shards.get_mut(place.shard.index()).ok_or(room.clone())?;
-        let generation = (seid.0 >> 33) as u32;
-        let is_named_well = place.seid(generation) == seid;
-        if !is_named_well || !shard.slots.restore(place.slot, generation) {
-            return Err(room);
-        }
-        Ok(rules)
+        let shard = self.shards.get_mut(place.shard.index());
+        let is_free = shard.is_some_and(|it| it.slots.restore(place.slot, SessionRef::generation(seid)));
+        if is_free { Ok(rules) } else { Err(Unportable::NoRoom(seid)) }
     }
 
     pub(crate) const fn is_full(&self) -> bool {
@@ -701,8 +658,7 @@ impl Store {
         let all = request.flags.query_all_urrs;
         let asked = |id: &UrrId| all || request.query_urrs.contains(id);
         let query = model.urrs.iter().map(|urr| urr.id).filter(asked).collect();
-        freeze(model, &mut self.scratch);
-        let packed = self.scratch.as_slice().into();
+        let packed = self.pack(model);
         self.lead_to(&rules);
         let session = self.get_mut(seid).ok_or(Refusal::UnknownSession(seid))?;
         session.rules = rules.clone();
@@ -744,8 +700,8 @@ impl Store {
                 directory.push(DirectoryChange::Tunnel { teid: tunnel.teid, place: None });
             }
         }
-        let addresses = model.ipv4.map(host).into_iter().chain(model.ipv6.map(IpNet::V6));
-        addresses.chain(framed_routes(&model)).for_each(|net| self.node.addresses.release(net));
+        let nets = ue_networks(&model).chain(framed_routes(&model));
+        nets.for_each(|net| self.node.addresses.release(net));
         let Session { rules, cp: cp_fseid, peer, sequences, .. } = *session;
         Ok(Deleted { rules, cp_fseid, peer, directory, sequences })
     }
@@ -767,8 +723,7 @@ impl Store {
             return None;
         }
         rule.blocked = blocked;
-        freeze(&model, &mut self.scratch);
-        let packed = self.scratch.as_slice().into();
+        let packed = self.pack(&model);
         let session = self.get_mut(seid)?;
         let mut rules = (*session.rules).clone();
         rules.urrs.iter_mut().filter(|rule| rule.id == urr).for_each(|rule| rule.blocked = blocked);
