@@ -18,6 +18,7 @@ use session::rules::{Action, Forward, Rules};
 use session::store::{Counts, Deleted, DirectoryChange, PeerId, Store, Sweep};
 use session::{SessionRef, TeidRef};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 fuzz_target!(|data: &[u8]| {
     let mut world = World::new();
@@ -218,13 +219,9 @@ impl World {
     /// Another process takes over.
     fn restart(&mut self, input: &mut Input<'_>) {
         let header = Header::read(&self.store.header()).expect("it was just written");
-        let next = || {
-            let config = Config { epoch: header.epoch().next(), teids: header.teids(), ..requests::config() };
-            Store::new(config).expect("the configuration is right")
-        };
-        let records: Vec<_> = self.store.iter().map(|session| self.store.record(session)).collect();
-        // On the way an octet changes: whatever is taken in then is sound, and can leave again.
-        let mut damaged = next();
+        let records = records(&self.store);
+        // On the way an octet changes: whatever is taken in then is sound, can be modified, and can leave again.
+        let mut damaged = next(&header);
         let mut restore = Restore::new(&mut damaged, &header);
         for record in &records {
             let mut record = record.clone();
@@ -237,19 +234,23 @@ impl World {
         restore.finish();
         damaged.iter().for_each(|session| in_range(session.rules()));
         let seids: Vec<Seid> = damaged.iter().map(|session| session.rules().seid).collect();
-        seids.into_iter().for_each(|seid| drop(damaged.delete(seid).expect("it is there")));
-        assert_eq!(damaged.counts(), Counts::default());
+        for seid in &seids {
+            if let Err(refusal) = damaged.modify(*seid, &requests::modification(input)) {
+                let _ = refusal.to_string();
+            }
+        }
+        let mut after = taken_over(&damaged);
+        assert_eq!((damaged.counts(), seen(&damaged)), (after.counts(), seen(&after)));
+        seids.into_iter().for_each(|seid| drop(after.delete(seid).expect("it is there")));
+        assert_eq!(after.counts(), Counts::default());
 
-        let mut store = next();
+        let mut store = next(&header);
         let mut restore = Restore::new(&mut store, &header);
         self.peers = self.peers.map(|peer| restore.peer(peer.number()));
         for record in &records {
             restore.session(record).expect("it was just written");
         }
         restore.finish();
-        let seen = |store: &Store| -> Vec<_> {
-            store.iter().map(|session| (session.octets().to_vec(), session.rules().clone())).collect()
-        };
         assert_eq!((self.store.counts(), seen(&self.store)), (store.counts(), seen(&store)));
         assert_eq!(self.store.pools().collect::<Vec<_>>(), store.pools().collect::<Vec<_>>());
         self.directory = Directory::default();
@@ -313,6 +314,33 @@ impl World {
         assert!(self.store.pools().all(|usage| usage.ipv4.0 == 0 && usage.ipv6.0 == 0));
         assert!(self.directory.tunnels.is_empty() && self.directory.addresses.is_empty());
     }
+}
+
+/// The store of a process that takes over from one with this header.
+fn next(header: &Header) -> Store {
+    let config = Config { epoch: header.epoch().next(), teids: header.teids(), ..requests::config() };
+    Store::new(config).expect("the configuration is right")
+}
+
+fn records(store: &Store) -> Vec<Vec<u8>> {
+    store.iter().map(|session| store.record(session)).collect()
+}
+
+/// What can be seen of a store's sessions.
+fn seen(store: &Store) -> Vec<(Vec<u8>, Arc<Rules>)> {
+    store.iter().map(|session| (session.octets().to_vec(), session.rules().clone())).collect()
+}
+
+/// Another process's store with the same sessions.
+fn taken_over(store: &Store) -> Store {
+    let header = Header::read(&store.header()).expect("it was just written");
+    let mut after = next(&header);
+    let mut restore = Restore::new(&mut after, &header);
+    for record in records(store) {
+        restore.session(&record).expect("it was just written");
+    }
+    restore.finish();
+    after
 }
 
 /// Whose each address and network is.

@@ -5,7 +5,8 @@
 //! the copy away, and the octets here were never touched. They are also what two sessions are compared by, and most of
 //! the record that a session leaves the process as ([`crate::portable`]).
 //!
-//! So another process may have written them, or nobody: reading never panics, and octets that are not a model are `None`.
+//! So another process may have written them, or nobody: reading never panics, and octets that are not a model are `None`. Whoever changes
+//! how something is packed gives [`crate::portable::VERSION`] another number (`tests/portable.rs` notices).
 
 use crate::about::About;
 use crate::model::{Apply, Bar, Endpoint, Far, Filter, Model, Outer, Pdr, Qer, Triggers, Urr};

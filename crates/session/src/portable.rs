@@ -29,23 +29,27 @@
 //! **What it is not.** A protocol between versions: a header of another [`VERSION`] is refused.
 
 use crate::addresses::AddressError;
+use crate::change::{framed_routes, ue_networks};
 use crate::config::{Config, Slice};
 use crate::dialect::is_far_end;
 use crate::ids::{Epoch, SessionRef};
-use crate::model::{Endpoint, Far, Identified, Model, Outer, Pdr};
+use crate::model::{Far, Identified, Model, Outer, Pdr};
 use crate::packed::{Pack, count, counted, thaw};
 use crate::refusal::Refusal;
-use crate::rules::Rules;
+use crate::rules::{Prefix, Rules};
+use crate::sdf::{Flow, Side};
 use crate::store::{PeerId, Session, Store};
 use crate::teid::TunnelError;
 use crate::teid_key::TeidKey;
 use crate::timing::{Sequences, UrrTiming, timings};
+use ipnet::IpNet;
+use packet::Teid;
 use pfcp::Seid;
 use pfcp::ie::FSeid;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Of headers and records.
+/// Of headers and records. Another one is due when the octets of either change: `tests/portable.rs` has those of this one.
 pub const VERSION: u16 = 1;
 
 /// What a process's records are to be read with.
@@ -122,22 +126,51 @@ fn slice_name(slice: &Slice) -> Box<[u8]> {
     name.into()
 }
 
-/// Whether a model that was read from outside is as those are that requests make: lists in the order of their IDs, tunnels that are their PDRs',
-/// far ends that packets can be sent to.
+/// Whether a model that was read from outside is as those are that requests make: lists that rules can count, in the order of their IDs;
+/// tunnels that are their PDRs', networks without an address in them, port ranges with something in them, far ends that packets can be
+/// sent to.
 fn is_sound(model: &Model) -> bool {
     fn in_order<T: Identified>(list: &[T]) -> bool {
         list.is_sorted_by(|one, next| one.id() < next.id())
     }
     let Model { tunnels, pdrs, fars, qers, urrs, bars, .. } = model;
-    let leads_to = |pdr: &Pdr, endpoint: &Endpoint| pdr.tunnel == Some(endpoint.tunnel.teid);
+    let lengths = |Pdr { qfis, filters, framed_ipv4, framed_ipv6, qers, urrs, .. }: &Pdr| {
+        [qfis.len(), filters.len(), framed_ipv4.len(), framed_ipv6.len(), qers.len(), urrs.len()]
+    };
+    let ranges = |Flow { remote_ports, local_ports, .. }: &Flow| [remote_ports.len(), local_ports.len()];
+    let flows = || pdrs.iter().flat_map(|pdr| &pdr.filters).map(|filter| &filter.flow);
+    let lists = [tunnels.len(), pdrs.len(), fars.len(), qers.len(), urrs.len(), bars.len()];
+    // First of all: what follows, and what compiles them, is made for few.
+    let mut lists = lists.into_iter().chain(pdrs.iter().flat_map(lengths)).chain(flows().flat_map(ranges));
+    if lists.any(|length| u16::try_from(length).is_err()) {
+        return false;
+    }
+    let mut held: Vec<Teid> = tunnels.iter().map(|endpoint| endpoint.tunnel.teid).collect();
+    let mut named: Vec<Teid> = pdrs.iter().filter_map(|pdr| pdr.tunnel).collect();
+    held.sort_unstable();
+    named.sort_unstable();
+    named.dedup();
+    let sides = flows().flat_map(|flow| [flow.remote, flow.local]).filter_map(network);
+    let mut ports = flows().flat_map(|flow| flow.remote_ports.iter().chain(&flow.local_ports));
+    let mut networks = ue_networks(model).chain(framed_routes(model)).chain(sides);
     let leads_somewhere = |far: &Far| match far.outer_header {
         Some(Outer::Tunnel(outer)) => outer.teid.0 != 0 && is_far_end(&outer.peer),
         _ => true,
     };
     (in_order(pdrs) && in_order(fars) && in_order(qers) && in_order(urrs) && in_order(bars))
-        && tunnels.iter().all(|endpoint| pdrs.iter().any(|pdr| leads_to(pdr, endpoint)))
-        && pdrs.iter().all(|pdr| pdr.tunnel.is_none() || tunnels.iter().any(|it| leads_to(pdr, it)))
+        && held == named
+        && networks.all(|net| net == net.trunc())
+        && ports.all(|(low, high)| low <= high)
         && fars.iter().all(leads_somewhere)
+}
+
+/// That of a filter's side.
+fn network(side: Side) -> Option<IpNet> {
+    match side {
+        Side::Prefix(Prefix::V4(net)) => Some(net.into()),
+        Side::Prefix(Prefix::V6(net)) => Some(net.into()),
+        Side::Any | Side::Assigned => None,
+    }
 }
 
 impl Store {

@@ -6,6 +6,7 @@ mod common;
 mod interop;
 mod leaving;
 mod policies;
+mod portable;
 mod prefixes;
 mod random;
 mod refusals;
