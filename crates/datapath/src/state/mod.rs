@@ -9,6 +9,7 @@ pub(crate) mod feeder;
 pub(crate) mod flow;
 pub(crate) mod formers;
 pub(crate) mod fragment;
+pub(crate) mod install;
 pub(crate) mod limits;
 pub(crate) mod load;
 pub mod marking;

@@ -1,17 +1,15 @@
 //! Everything mutable about a set of subscribers. A worker owns shards; moving one is handing over the box.
 
 use crate::Reason;
-use crate::command::Refusal;
 use crate::config::CheckSource;
 use crate::meta::{Kind, Meta};
 use crate::network::peer::{Luggage, NO_PEER};
 use crate::state::account::{self, Books};
-use crate::state::compile::{compile, rule_record};
 use crate::state::conversation::{Conversations, Inquiry};
 use crate::state::export::{End, Ledger};
 use crate::state::feeder::Feeder;
 use crate::state::flow::{self, Flow, Key, Lookup};
-use crate::state::formers::{self, Formers};
+use crate::state::formers::Formers;
 use crate::state::police::{self, Meters, Place, Policers, enforce};
 use crate::state::record::{MAX_SESSIONS, Record, flag};
 use crate::state::rules::remote;
@@ -19,7 +17,7 @@ use crate::state::runs::{Run, Runs};
 use crate::state::slice::Share;
 use crate::state::waiting::Waiting;
 use pfcp::Seid;
-use session::rules::{Action, Destination, Forward, Rules, Tunnel};
+use session::rules::Rules;
 use session::usage::Usage;
 use session::{PrefixLengths, ShardId};
 use std::collections::hash_map::Entry;
@@ -63,7 +61,7 @@ pub struct Session<F> {
     pub(crate) current: u32,
     /// Its mirrors, by number.
     pub(crate) mirrors: Vec<u16>,
-    drops: Vec<(Reason, u64)>,
+    pub(super) drops: Vec<(Reason, u64)>,
 }
 
 impl<F> Session<F> {
@@ -91,21 +89,6 @@ impl<F> Session<F> {
     pub fn peer(&self, far: u16) -> u16 {
         self.peers.get(far as usize).copied().unwrap_or(NO_PEER)
     }
-}
-
-/// What installing a session changed.
-#[derive(Debug, Default)]
-pub struct Installed {
-    /// The session existed before.
-    pub found: bool,
-    /// The slot held another session, which is forgotten: its packets are discarded.
-    pub replaced: bool,
-    /// Final usage of URRs that are gone, and usage that was asked for.
-    pub usage: Vec<Usage>,
-    /// Tunnels that end with an end marker.
-    pub left: Vec<(IpAddr, packet::Teid)>,
-    /// Mirrors of the session that was replaced.
-    pub mirrors: Vec<u16>,
 }
 
 /// See the module's documentation.
@@ -137,7 +120,7 @@ pub struct Shard<F> {
     /// When its flows were last looked over.
     swept: Nanos,
     /// The version that the next classification gets.
-    next_version: u32,
+    pub(super) next_version: u32,
     /// By session slot.
     pub(crate) sessions: Vec<Option<Box<Session<F>>>>,
     /// UE addresses.
@@ -152,16 +135,16 @@ pub struct Shard<F> {
     pub(crate) luggage: Option<Luggage>,
     /// Packets that wait in its sessions.
     pub(crate) buffered: u32,
-    live: usize,
+    pub(super) live: usize,
     /// See [`Shard::divided`].
-    divided: usize,
+    pub(super) divided: usize,
     /// Flows of sessions that are gone.
     pub(crate) orphans: u32,
     /// The number below which they are looked for next.
     pub(crate) purging: u32,
     /// Reused where flows end.
     pub(crate) ended: Vec<(Key, Flow)>,
-    max_sessions: u32,
+    pub(super) max_sessions: u32,
     /// Depth of a meter's bucket, in nanoseconds.
     depth: u64,
 }
@@ -535,156 +518,7 @@ impl<F> Shard<F> {
         session.books.enforce(rules, &mut policers, pdr, bytes, now, exact, reports)
     }
 
-    /// Makes the session be these rules. `peers` are the worker's peers by FAR, already counted; those of the rules
-    /// before are returned to be given back.
-    pub(crate) fn install(
-        &mut self,
-        rules: &Arc<Rules>,
-        peers: Box<[u16]>,
-        query: &[pfcp::UrrId],
-        end_markers: &[pfcp::FarId],
-        now: Nanos,
-    ) -> Result<(Installed, Box<[u16]>), Refusal> {
-        let slot = rules.place.slot;
-        let slots = tunnel_slots(rules, self.id);
-        if slot >= self.max_sessions {
-            return Err(Refusal::SlotBeyondLimit);
-        }
-        if self.sessions.len() <= slot as usize {
-            self.sessions.resize_with(slot as usize + 1, || None);
-            self.downlink.resize(slot as usize + 1, Record::default());
-        }
-        if let Some(last) = slots.iter().map(|(slot, _)| *slot as usize).max()
-            && self.tunnels.len() <= last
-        {
-            self.tunnels.resize(last + 1, Record::default());
-        }
-        self.switch_paths(now, slot, rules, slots.iter().copied());
-        self.fold(slot);
-        let before = self.sessions.get_mut(slot as usize).and_then(Option::take);
-        let mut installed = Installed { found: before.is_some(), ..Installed::default() };
-        let (mut books, mut waiting, mut drops, mut old_peers) =
-            (Books::new(rules), VecDeque::new(), Vec::new(), Box::default());
-        let meters = self.meters.allocate(rules.qers.len() as u16);
-        police::set_meters(self.meters.get_mut(meters), rules);
-        let markers = self.markers.allocate(police::markers_needed(rules));
-        police::set_markers(self.markers.get_mut(markers), rules, &[], None, now, self.depth);
-        let of_all = self.conversations.as_ref().is_some_and(|conversations| conversations.of_all);
-        let per_rule = of_all || flow::needs_rule_records(rules);
-        let mut rule_records = Run::default();
-        let version = self.next_version;
-        let (mut versions, mut flows, mut current, mut mirrors) = ((version, version), 0, 0, Vec::new());
-        if let Some(before) = before {
-            let mut before = *before;
-            self.unlink(slot, &before);
-            // A new session in a slot that was never removed keeps nothing of the old one.
-            if before.rules.seid == rules.seid {
-                let known: Vec<_> = query
-                    .iter()
-                    .copied()
-                    .filter(|urr| rules.urrs.binary_search_by_key(urr, |u| u.id).is_ok())
-                    .collect();
-                if !known.is_empty() {
-                    installed.usage =
-                        before.books.report(&before.rules, &known, session::usage::Trigger::Immediate);
-                }
-                let (next, mut usage) = Books::succeed(&before.books, &before.rules, rules);
-                books = next;
-                let known = self.meters.get(before.meters).to_vec();
-                police::resume_meters(self.meters.get_mut(meters), rules, &known, &before.rules);
-                let known = self.markers.get(before.markers).to_vec();
-                let own = self.markers.get_mut(markers);
-                police::set_markers(own, rules, &known, Some(&before.rules), now, self.depth);
-                (versions.0, flows) = (before.versions.0, before.flows);
-                // Flows know a rule by its number: as long as all numbers mean the same, they stay in force.
-                if per_rule && flow::same_classification(&before.rules, rules) {
-                    versions.1 = before.versions.1;
-                    current = std::mem::take(&mut before.current);
-                    rule_records = std::mem::take(&mut before.rule_records);
-                }
-                installed.usage.append(&mut usage);
-                installed.left = left_tunnels(&before.rules, rules, end_markers);
-                drops = std::mem::take(&mut before.drops);
-                mirrors = std::mem::take(&mut before.mirrors);
-            } else {
-                installed.found = false;
-                installed.replaced = true;
-                installed.mirrors = std::mem::take(&mut before.mirrors);
-            }
-            formers::retire(&mut self.formers, &before);
-            if installed.replaced {
-                self.orphans += formers::bereave(&mut self.formers, &before);
-            }
-            self.meters.free(before.meters);
-            self.markers.free(before.markers);
-            self.rules.free(before.rule_records);
-            waiting = std::mem::take(&mut before.waiting);
-            old_peers = before.peers;
-        }
-        self.count_peers(&peers, &old_peers);
-        if per_rule && rule_records.len() == 0 {
-            rule_records = self.rules.allocate(rules.pdrs.len() as u16);
-            self.next_version = version.wrapping_add(1);
-        }
-        let mut session = Session {
-            rules: Arc::clone(rules),
-            books,
-            peers,
-            waiting,
-            shared_meter: false,
-            tunnels: slots.iter().map(|(slot, _)| *slot).collect(),
-            of_all,
-            prefix: rules.ue_ipv6.and_then(|prefix| self.prefixes.key_of(prefix)),
-            meters,
-            markers,
-            rule_records,
-            versions,
-            flows,
-            current,
-            mirrors,
-            drops,
-        };
-        for (index, record) in self.rules.get_mut(rule_records).iter_mut().enumerate() {
-            *record = rule_record(&session, slot, index as u16);
-        }
-        let (own_rules, own_meters) = (self.rules.get(rule_records), self.meters.get(meters));
-        for (place, tunnel) in &slots {
-            let (record, shared) = compile(&session, own_rules, own_meters, slot, Some(*tunnel));
-            session.shared_meter |= shared;
-            if let Some(to) = self.tunnels.get_mut(*place as usize) {
-                *to = record;
-            }
-        }
-        let (record, shared) = compile(&session, own_rules, own_meters, slot, None);
-        session.shared_meter |= shared;
-        if let Some(to) = self.downlink.get_mut(slot as usize) {
-            *to = record;
-        }
-        self.link(slot, rules, session.prefix);
-        self.divided += usize::from(rule_records.len() > 0);
-        if let Some(place) = self.sessions.get_mut(slot as usize) {
-            *place = Some(Box::new(session));
-        }
-        self.mark_mirrored(slot);
-        self.grant(slot);
-        Ok((installed, old_peers))
-    }
-
-    /// Forgets a session: its books after folding, for the final report.
-    pub(crate) fn remove(&mut self, slot: u32) -> Option<Box<Session<F>>> {
-        self.fold(slot);
-        let session = self.sessions.get_mut(slot as usize).and_then(Option::take)?;
-        self.unlink(slot, &session);
-        formers::retire(&mut self.formers, &session);
-        self.orphans += formers::bereave(&mut self.formers, &session);
-        self.meters.free(session.meters);
-        self.markers.free(session.markers);
-        self.rules.free(session.rule_records);
-        self.count_peers(&[], &session.peers);
-        Some(session)
-    }
-
-    fn count_peers(&mut self, more: &[u16], less: &[u16]) {
+    pub(super) fn count_peers(&mut self, more: &[u16], less: &[u16]) {
         for number in more.iter().filter(|number| **number != NO_PEER) {
             *self.peers.entry(*number).or_default() += 1;
         }
@@ -723,74 +557,4 @@ impl<F> Shard<F> {
     pub(crate) fn peers(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
         self.peers.iter().map(|(number, uses)| (*number, *uses))
     }
-
-    fn link(&mut self, slot: u32, rules: &Rules, prefix: Option<u64>) {
-        self.live += 1;
-        // A full map leaves the address unknown: its packets are dropped and counted, nothing breaks.
-        if let Some(address) = rules.ue_ipv4 {
-            let _ = self.by_ipv4.insert(address.into(), slot);
-        }
-        if let Some(prefix) = prefix {
-            let _ = self.by_prefix.insert(prefix, slot);
-        }
-    }
-
-    fn unlink(&mut self, slot: u32, session: &Session<F>) {
-        self.live -= 1;
-        self.divided -= usize::from(session.rule_records.len() > 0);
-        let rules = &session.rules;
-        if let Some(address) = rules.ue_ipv4
-            && self.by_ipv4.get(&address.into()) == Some(slot)
-        {
-            self.by_ipv4.remove(&address.into());
-        }
-        if let Some(prefix) = session.prefix
-            && self.by_prefix.get(&prefix) == Some(slot)
-        {
-            self.by_prefix.remove(&prefix);
-        }
-        for tunnel in &session.tunnels {
-            if let Some(record) = self.tunnels.get_mut(*tunnel as usize)
-                && u32::from(record.session) == slot
-            {
-                *record = Record::default();
-            }
-        }
-        if let Some(record) = self.downlink.get_mut(slot as usize) {
-            *record = Record::default();
-        }
-    }
-}
-
-/// Tunnels towards the radio that these FARs were sending into before and no longer do, although they still forward: a
-/// path switch (TS 29.244 §5.2.3, TS 23.501 §5.8.2.9). A FAR that keeps its tunnel gets no end marker, whatever the SMF asks.
-fn left_tunnels(before: &Rules, after: &Rules, fars: &[pfcp::FarId]) -> Vec<(IpAddr, packet::Teid)> {
-    let mut left = Vec::new();
-    for far in before.fars.iter().filter(|far| fars.contains(&far.id)) {
-        let Action::Forward(Forward { outer_header: Some(old), destination: Destination::Access, .. }) =
-            far.action
-        else {
-            continue;
-        };
-        let now = after.fars.binary_search_by_key(&far.id, |f| f.id).ok().and_then(|i| after.fars.get(i));
-        if let Some(Action::Forward(Forward { outer_header: Some(new), .. })) = now.map(|far| far.action)
-            && new != old
-            && !left.contains(&(old.peer, old.teid))
-        {
-            left.push((old.peer, old.teid));
-        }
-    }
-    left
-}
-
-/// The session's tunnels in this shard, by slot, each once.
-fn tunnel_slots(rules: &Rules, shard: ShardId) -> Vec<(u16, Tunnel)> {
-    let tunnels = rules.pdrs.iter().filter_map(|pdr| pdr.tunnel);
-    let mut slots: Vec<_> = tunnels
-        .filter(|tunnel| tunnel.place.shard == shard && tunnel.teid.0 != 0)
-        .map(|tunnel| (tunnel.place.slot, tunnel))
-        .collect();
-    slots.sort_unstable_by_key(|(slot, _)| *slot);
-    slots.dedup_by_key(|(slot, _)| *slot);
-    slots
 }
