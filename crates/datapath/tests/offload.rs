@@ -164,6 +164,39 @@ fn a_volume_limit_is_met_to_the_packet() {
     }
 }
 
+/// Nobody said when to come back: what the rules carry does. Of a limit that is measured before the rate is enforced it is what arrives
+/// that counts, far more here than what the meter lets pass.
+#[test]
+fn software_counts_again_as_early_as_what_rules_carry_asks_for() {
+    let policy = Policy { margin: 0, ..eager() };
+    let plain = Kind { teid: 9, quota: Some(2_000_000), ..Kind::default() };
+    let metered = Kind { teid: 9, before: Some(10_000_000), mbr: Some(40_000_000), ..Kind::default() };
+    for (kind, urr, packets) in [(plain, UrrId(1), 20), (metered, UrrId(2), 80)] {
+        let config = || Config { flow_idle: 1, ..Config::new(net().view()) };
+        let mut hard = Side::of(config(), Some(&FlowTableConfig::default()), policy.clone());
+        let mut soft = Side::of(config(), None, policy.clone());
+        let packets = vec![Packet { size: 1000, ..PLAIN }.uplink(); packets];
+        for side in [&mut hard, &mut soft] {
+            side.install(&rules(1, &kind));
+        }
+        for _ in 0..1000 {
+            for side in [&mut hard, &mut soft] {
+                side.send(0, &packets);
+                side.tick(MILLI);
+                side.collect();
+            }
+        }
+        let counters = hard.report().counters;
+        assert!(counters.packets > 500 && hard.taken_back(TakenBack::Credit) > 0, "{counters:?}");
+        let of = |side: &mut Side| -> Vec<_> {
+            side.reported().into_iter().filter(|(_, of, ..)| *of == urr).collect()
+        };
+        let (hard, soft) = (of(&mut hard), of(&mut soft));
+        assert!(!soft.is_empty());
+        assert_eq!(hard, soft);
+    }
+}
+
 #[test]
 fn a_flow_that_only_hardware_sees_does_not_age() {
     let mut side =

@@ -441,14 +441,11 @@ impl Offload {
                 self.shares.remove(place, at);
                 continue;
             };
-            // A bucket changes its size with its rate, and what is in it in proportion. Of one that grew, only the worker's part is known.
-            let held = if whole < before {
-                i128::from(held) * i128::from(whole) / i128::from(before)
-            } else {
-                held.into()
-            };
+            // A bucket changes its size with its rate, and what is in it in proportion: the worker's part of it, too.
+            let held = i128::from(held) * i128::from(whole) / i128::from(before.max(1));
             let rate = MeterRate::Part(whole.saturating_sub(self.shares.lent(&limit)));
-            datapath.set_limit(&limit, rate, held as i64, now);
+            // What is too much to be said is lacking: a bucket never holds that much.
+            datapath.set_limit(&limit, rate, i64::try_from(held).unwrap_or(i64::MIN), now);
             at += 1;
         }
     }

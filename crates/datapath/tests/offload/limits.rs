@@ -280,6 +280,32 @@ fn what_a_failed_device_may_use_is_withheld() {
     world.passes_nearly_all_that_is_allowed(80, 300);
 }
 
+/// What a lower limit leaves is less at once, however much the worker has kept: the device, which has failed, uses its part all the time.
+#[test]
+fn a_lower_limit_holds_beside_a_failed_device() {
+    for eighths in 0..8 {
+        let mut world = World::new(2, &limited(80 * MBIT), &FlowTableConfig::default());
+        world.run(100, 30);
+        world.side.switch.set_broken(Some(Failure::Device("firmware".into())));
+        world.run(20, 30);
+        assert_eq!(world.side.report().down, 2);
+        let send = |world: &mut World, flow: u16, packets: usize| {
+            let packet = Packet { ports: (flow, 53), tos: 0x20, size: 972, ..PLAIN }.uplink();
+            world.side.send(0, &vec![packet; packets]);
+            world.judge.see(world.side.now, &world.side.collect());
+        };
+        // The device's meter is empty, the worker's bucket is full; and then not any more.
+        for _ in 0..150 {
+            send(&mut world, 1, 20);
+            world.side.tick(MILLI);
+        }
+        send(&mut world, 9_999, eighths * 100);
+        send(&mut world, 1, 20);
+        world.install(&limited(40 * MBIT));
+        send(&mut world, 9_999, 1000);
+    }
+}
+
 #[test]
 fn a_device_without_meters_has_no_share() {
     let none = FlowTableConfig { meters: 0, ..FlowTableConfig::default() };
