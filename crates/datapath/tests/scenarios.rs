@@ -97,6 +97,30 @@ fn forged(source: IpAddr, destination: IpAddr) -> Vec<u8> {
     packet.gtpu(Teid(0x8000_0001)).build(&inner(HOST, UE2, 8))
 }
 
+/// A header's checksum is over its options, too: of user's packets on N6 and of tunnels' on N3.
+#[test]
+fn options_are_in_a_headers_checksum() {
+    let mut worker = Worker::new(net(true), |_| true);
+    worker.install(&rules(UE, to_gnb(77)), Transition::default());
+    let options = [0x94, 4, 0, 0, 7, 7, 4, 1, 2, 3, 4, 0];
+    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
+    let plain = PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, UE).options(&options);
+    let tunnel = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).options(&options);
+    let tunnel = tunnel.udp(2152, 2152).gtpu_message(MessageType::G_PDU, teid(UE));
+    let frames = [(1, 18, plain.udp(1, 2).build(b"hello")), (0, 14, tunnel.build(&inner(UE, HOST, 10)))];
+    for (port, l3, frame) in frames {
+        worker.process(port, std::slice::from_ref(&frame));
+        assert_eq!(worker.sent((1 - port).into()).len(), 1);
+        for at in l3 + 20..l3 + 32 {
+            let mut damaged = frame.clone();
+            damaged[at] ^= 0x10;
+            let before = worker.dropped(Reason::Malformed);
+            worker.process(port, &[damaged]);
+            assert_eq!(worker.dropped(Reason::Malformed), before + 1, "octet {at}");
+        }
+    }
+}
+
 /// N3's subnet, a network behind a router on N3, and N9: of all of them the stations are known, and tunnels lead there.
 #[test]
 fn a_users_packet_leaves_through_n6_only() {

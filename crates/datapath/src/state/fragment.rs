@@ -382,6 +382,7 @@ fn header_of_later(header: &[u8]) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use io::mem::MemFrame;
     use packet::PacketBuilder;
 
     #[test]
@@ -407,5 +408,101 @@ mod tests {
         }
         assert_eq!(data, Ipv4View::parse(&packet).unwrap().payload());
         assert!(cut_ipv4(&packet, 27).is_empty(), "no room for eight octets");
+    }
+
+    fn key(identification: u32) -> Key {
+        let source = IpAddr::from([192, 0, 2, 7]);
+        Key { source, destination: [192, 0, 2, 1].into(), identification, protocol: 17 }
+    }
+
+    /// Eight octets of a packet; the last, if no more follow.
+    fn add(
+        all: &mut Reassembly<MemFrame>,
+        counters: &mut Counters,
+        (packet, nth, more): (u32, u32, bool),
+        now: Nanos,
+    ) -> bool {
+        let frame = MemFrame::copy_of(&[7; 8]).unwrap();
+        let piece = Piece { start: 8 * nth, end: 8 * nth + 8, at: 0, frame };
+        all.add(key(packet), more, piece, now, counters).is_some()
+    }
+
+    #[test]
+    fn a_packet_comes_in_so_many_fragments_at_most() {
+        for (fragments, is_whole) in [(64, true), (65, false)] {
+            let (mut all, mut counters) = (Reassembly::new(4, 1000), Counters::default());
+            let last = fragments - 1;
+            let whole = (0..=last).any(|nth| add(&mut all, &mut counters, (1, nth, nth < last), Nanos(0)));
+            assert_eq!((whole, counters.held), (is_whole, 0));
+            let dropped = if is_whole { 0 } else { u64::from(fragments) };
+            assert_eq!(counters.dropped(Reason::FragmentLimit), dropped, "all of them go");
+        }
+    }
+
+    #[test]
+    fn without_room_for_packets_no_fragment_waits() {
+        let (mut all, mut counters) = (Reassembly::new(0, 1000), Counters::default());
+        assert!(!add(&mut all, &mut counters, (1, 0, true), Nanos(0)));
+        assert_eq!((counters.held, counters.dropped(Reason::FragmentLimit)), (0, 1));
+    }
+
+    /// Nor do their names pile up behind one that waits.
+    #[test]
+    fn what_is_whole_is_forgotten() {
+        let (mut all, mut counters) = (Reassembly::new(4, 1000), Counters::default());
+        assert!(!add(&mut all, &mut counters, (0, 0, true), Nanos(0)));
+        for packet in 1..1000 {
+            assert!(!add(&mut all, &mut counters, (packet, 1, false), Nanos(0)));
+            assert!(add(&mut all, &mut counters, (packet, 0, true), Nanos(0)));
+        }
+        assert_eq!((counters.held, all.partials.len()), (1, 1));
+        assert!(all.order.len() < 100, "{} names", all.order.len());
+    }
+
+    #[test]
+    fn fragments_wait_until_their_time_is_over() {
+        let (mut all, mut counters) = (Reassembly::new(4, 1000), Counters::default());
+        for (packet, began) in [(1, 10), (2, 20)] {
+            assert!(!add(&mut all, &mut counters, (packet, 0, true), Nanos(began)));
+        }
+        for (now, dropped) in [(1009, 0), (1010, 1), (1019, 1), (1020, 2)] {
+            all.expire(Nanos(now), &mut counters);
+            assert_eq!((counters.dropped(Reason::FragmentTimeout), counters.held), (dropped, 2 - dropped));
+        }
+    }
+
+    /// The first fragment of a UE's packet.
+    fn first(identification: u16) -> IpPacket {
+        let header = ipv4::Ipv4Header {
+            source: [10, 0, 0, 1].into(),
+            destination: [10, 0, 0, 2].into(),
+            identification,
+            more_fragments: true,
+            ..ipv4::Ipv4Header::default()
+        };
+        IpPacket::parse(&PacketBuilder::new().ipv4_header(header).udp(1, 2).build(&[7; 8])).unwrap()
+    }
+
+    #[test]
+    fn the_latest_first_fragments_are_known_for_a_time() {
+        let mut said = FirstFragments::new(3, 1000);
+        let knows = |said: &FirstFragments<u16>, now: u64| -> Vec<u16> {
+            (1..9).filter_map(|packet| said.recall(&first(packet), Nanos(now))).collect()
+        };
+        // One that is repeated is one.
+        for packet in [1, 2, 2, 3] {
+            said.remember(&first(packet), packet, Nanos(5));
+        }
+        assert_eq!(knows(&said, 1004), [1, 2, 3]);
+        assert_eq!(knows(&said, 1005), [0; 0]);
+        said.remember(&first(4), 4, Nanos(5));
+        assert_eq!((knows(&said, 6), said.known.len(), said.order.len()), (vec![2, 3, 4], 3, 3));
+        said.set_limit(1);
+        assert_eq!((knows(&said, 6), said.known.len(), said.order.len()), (vec![4], 1, 1));
+        said.remember(&first(5), 5, Nanos(5));
+        assert_eq!(knows(&said, 6), [5]);
+        said.set_limit(0);
+        said.remember(&first(6), 6, Nanos(5));
+        assert_eq!((knows(&said, 6), said.known.len(), said.order.len()), (vec![], 0, 0));
     }
 }

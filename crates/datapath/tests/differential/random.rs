@@ -472,12 +472,11 @@ impl Bench {
         let ecn = self.pick(&[0, 0, 0, 0, 1, 2, 3]);
         let outer = PacketBuilder::new().ethernet(N3, GNB);
         let outer = match (from, ip(to)) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => outer.ipv4_header(packet::ipv4::Ipv4Header {
-                source,
-                destination,
-                tos: 0xb8 | ecn,
-                ..Default::default()
-            }),
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let header =
+                    packet::ipv4::Ipv4Header { source, destination, tos: 0xb8 | ecn, ..Default::default() };
+                outer.ipv4_header(header).options(self.pick(&[&[], &[], &[], &[0x94, 4, 0, 0][..]]))
+            }
             (IpAddr::V6(source), IpAddr::V6(destination)) => outer.ipv6_header(packet::ipv6::Ipv6Header {
                 source,
                 destination,
