@@ -8,10 +8,10 @@ use crate::{Input, inspected, witness};
 use counters::Count;
 use datapath::inspect::Inspected;
 use datapath::nat::{Plan, PoolCounters, Protocol};
-use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{
     Burst, CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Places, Slice, Token, Transition,
 };
+use datapath::{Fib, Interface, Rib, Roles};
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::{Frame, FramePool};
 use ipnet::IpNet;
@@ -96,13 +96,13 @@ pub struct UserPlane {
     /// The time.
     pub now: Nanos,
     /// The network as it is configured.
-    net: Net,
+    rib: Rib,
     /// What is translated, as each worker was told.
     schemes: [Arc<Scheme>; 2],
     /// And as one was told until then: a packet that waited for a neighbour left by that.
     former: Vec<(Arc<Scheme>, Nanos)>,
     /// Who has not been told of the last change yet.
-    untold: Option<(usize, Arc<NetView>, Arc<Scheme>)>,
+    untold: Option<(usize, Arc<Fib>, Arc<Scheme>)>,
     /// Whether ever a session's rules passed on what another UPF sent: strangers' packets, too.
     passed_on: bool,
     /// Whether a shard changed hands between workers who had been told of different plans: it goes by its own until it is looked at.
@@ -151,7 +151,7 @@ impl UserPlane {
     }
 
     fn with(check_source: CheckSource, scheme: Scheme, inspected: bool) -> Self {
-        let mut net = Net::new();
+        let mut rib = Rib::new();
         let interface = |port, mac, addresses: [&str; 2], roles| Interface {
             name: format!("if{port}"),
             port,
@@ -164,35 +164,35 @@ impl UserPlane {
         };
         let n3 = Roles { n3: true, n9: true, n6: false };
         let n6 = Roles { n6: true, ..Roles::default() };
-        let at3 = net.add_interface(interface(0, N3_MAC, ["192.168.10.1/24", "2001:db8:3::1/64"], n3));
-        let at6 = net.add_interface(interface(1, N6_MAC, ["198.51.100.1/24", "2001:db8:6::1/64"], n6));
+        let at3 = rib.add_interface(interface(0, N3_MAC, ["192.168.10.1/24", "2001:db8:3::1/64"], n3));
+        let at6 = rib.add_interface(interface(1, N6_MAC, ["198.51.100.1/24", "2001:db8:6::1/64"], n6));
         let (at3, at6) = (at3.expect("room"), at6.expect("room"));
         let router = IpAddr::from([198, 51, 100, 254]);
         let router6 = IpAddr::from(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9));
         for (destination, gateway) in [("0.0.0.0/0", router), ("::/0", router6)] {
-            net.add_route(destination.parse().expect("a network"), at6, Some(gateway)).expect("one family");
-            net.fix(at6, gateway, ROUTER_MAC);
+            rib.add_route(destination.parse().expect("a network"), at6, Some(gateway)).expect("one family");
+            rib.fix(at6, gateway, ROUTER_MAC);
         }
         for (destination, gateway) in
             [("192.88.99.0/24", IpAddr::from(GNB)), ("2001:db8:33::/48", GNB_IPV6.into())]
         {
-            net.add_route(destination.parse().expect("a network"), at3, Some(gateway)).expect("one family");
+            rib.add_route(destination.parse().expect("a network"), at3, Some(gateway)).expect("one family");
         }
         // The gNB's IPv6 address is left to be found.
-        net.fix(at3, GNB.into(), GNB_MAC);
-        net.fix(at3, witness::GNB.into(), witness::GNB_MAC);
+        rib.fix(at3, GNB.into(), GNB_MAC);
+        rib.fix(at3, witness::GNB.into(), witness::GNB_MAC);
         let pools = UE_POOLS.map(|pool| pool.parse().expect("a network")).to_vec();
-        pools.iter().for_each(|pool| net.add_ue_pool(*pool));
-        net.protect(N4.into());
-        net.translate(Arc::new(scheme.after(&Plan::default())));
+        pools.iter().for_each(|pool| rib.add_ue_pool(*pool));
+        rib.protect(N4.into());
+        rib.translate(Arc::new(scheme.after(&Plan::default())));
         let scheme = Arc::new(scheme);
-        let view = net.view();
+        let fib = rib.fib();
         // Both workers draw on what there is of the slice: some packets are beyond it.
         let meter = |rate_bps| MeterConfig { rate_bps, burst_bytes: 3_000 };
         let marker = Arc::new(SharedMarker::new(meter(8_000), meter(64_000)));
         let slice = Slice { uplink: Some(Arc::clone(&marker)), downlink: Some(marker) };
         let inspection = inspected.then(inspected::inspection);
-        let shared = Config { buffered: Places::new(BUFFERED), inspection, ..Config::new(view) };
+        let shared = Config { buffered: Places::new(BUFFERED), inspection, ..Config::new(fib) };
         let worker = |_| {
             let config = Config {
                 check_source,
@@ -217,7 +217,7 @@ impl UserPlane {
             passing: Vec::new(),
             events: Vec::new(),
             now: Nanos(Nanos::SECOND),
-            net,
+            rib,
             schemes: [Arc::clone(&scheme), scheme],
             former: Vec::new(),
             untold: None,
@@ -321,27 +321,27 @@ impl UserPlane {
         }
         let scheme = Arc::new(scheme);
         self.tell_untold();
-        let before = self.net.view().nat().cloned().unwrap_or_default();
-        self.net.translate(Arc::new(scheme.after(&before)));
-        let (first, view) = (usize::from(how & 1), self.net.view());
-        self.tell(first, Arc::clone(&view), Arc::clone(&scheme));
-        self.untold = Some((1 - first, view, scheme));
+        let before = self.rib.fib().nat().cloned().unwrap_or_default();
+        self.rib.translate(Arc::new(scheme.after(&before)));
+        let (first, fib) = (usize::from(how & 1), self.rib.fib());
+        self.tell(first, Arc::clone(&fib), Arc::clone(&scheme));
+        self.untold = Some((1 - first, fib, scheme));
         if how & 2 == 0 {
             self.tell_untold();
         }
     }
 
     fn tell_untold(&mut self) {
-        if let Some((at, view, scheme)) = self.untold.take() {
-            self.tell(at, view, scheme);
+        if let Some((at, fib, scheme)) = self.untold.take() {
+            self.tell(at, fib, scheme);
         }
     }
 
-    fn tell(&mut self, at: usize, view: Arc<NetView>, scheme: Arc<Scheme>) {
+    fn tell(&mut self, at: usize, fib: Arc<Fib>, scheme: Arc<Scheme>) {
         self.from_outside = Some(false);
         self.former.push((std::mem::replace(&mut self.schemes[at], scheme), self.now));
         let Worker { datapath, out, .. } = &mut self.workers[at];
-        datapath.apply(self.now, Command::Net(view), out, &mut self.pool);
+        datapath.apply(self.now, Command::Fib(fib), out, &mut self.pool);
     }
 
     /// Gives a shard to the other worker.
@@ -447,7 +447,7 @@ impl UserPlane {
                 _ => true,
             });
         }
-        if let Some(plan) = self.net.view().nat().filter(|_| self.untold.is_none() && !self.strayed) {
+        if let Some(plan) = self.rib.fib().nat().filter(|_| self.untold.is_none() && !self.strayed) {
             let places: Vec<usize> = plan.placed().map(|(place, _)| place).collect();
             let place = self.bindings.in_the_way(schemes[0], &places);
             assert_eq!(place, None, "an endpoint is forwarded and somebody else's: {:?}", self.bindings);

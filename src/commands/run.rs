@@ -179,7 +179,7 @@ fn failure(error: &UpfError) -> Failure {
         }
         UpfError::Listen { .. }
         | UpfError::NoAddress
-        | UpfError::Net { .. }
+        | UpfError::Network { .. }
         | UpfError::Cores(_)
         | UpfError::Pool(_)
         | UpfError::Engine(Pin { .. } | NoQueue { .. }) => Exit::Usage,

@@ -191,7 +191,7 @@ impl Rig {
         let ((n3_port, n3), (n6_port, n6)) = (nic(path::N3_MAC)?, nic(path::N6_MAC)?);
         let mut ports = vec![n3_port, n6_port];
         let config = EngineConfig { egress: Arc::new(plan), ..EngineConfig::default() };
-        let network = path::network().map_err(PathError::Net)?.view();
+        let network = path::network().map_err(PathError::Rib)?.fib();
         let mut engine = Engine::start(&mut ports, &config, &datapath::Config::new(network), clock)?;
         let source = ReplayRx::new(establish(&mut engine, sessions, bottleneck)?);
         Ok(Self { engine, ports, n3, n6, source, bottleneck, clock })

@@ -326,7 +326,7 @@ impl Crew {
         P::Pool: 'static,
     {
         let mut network = path::network().map_err(PathError::from)?;
-        let config = Config { teids: path::teids(), ..Config::new(network.view()) };
+        let config = Config { teids: path::teids(), ..Config::new(network.fib()) };
         let mut engine = Engine::start(ports, &team.settings(), &config, clock)?;
         install(&mut engine, members, forward::rules, progress)?;
         Ok(Self { engine })

@@ -127,18 +127,18 @@ struct Bench {
 }
 
 fn prepare(mappings: usize, clock: Tsc, nat: bool, progress: &mut dyn Progress) -> Result<Bench, NatError> {
-    let mut net = path::network().map_err(PathError::Net)?;
+    let mut rib = path::network().map_err(PathError::Rib)?;
     if nat {
         // One public address for each shard, with 1,008 blocks.
         let inside = vec![ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8)];
         let outside = vec![ipnet::Ipv4Net::new_assert(Ipv4Addr::new(198, 18, 0, 0), 23)];
         let settings =
             Settings { block_size: 64, logging: Logging::Nothing, ..Settings::new("bench", inside, outside) };
-        net.translate(Arc::new(Plan::new(&[settings], &[], &[])?));
+        rib.translate(Arc::new(Plan::new(&[settings], &[], &[])?));
     }
-    let view = net.view();
+    let fib = rib.fib();
     let mut path = Path::new(clock, |config| {
-        config.view = view;
+        config.fib = fib;
         config.mappings_per_shard = (mappings as u32 / 256).max(1 << 13);
     })?;
     let sessions = mappings.div_ceil(ENDPOINTS);

@@ -167,7 +167,7 @@ struct World {
 
 impl World {
     fn new(config: &OffloadConfig, uplink: bool, entries: u32, clock: Tsc) -> Result<Self, PathError> {
-        let datapath_config = Config { teids: teids(), ..Config::new(network()?.view()) };
+        let datapath_config = Config { teids: teids(), ..Config::new(network()?.fib()) };
         let mut datapath = Datapath::new(datapath_config);
         for id in ShardId::all() {
             let shard = datapath.new_shard(id);

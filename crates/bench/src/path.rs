@@ -3,8 +3,8 @@
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use crate::scene::Scene;
-use datapath::net::{Net, NetError};
-use datapath::{Burst, Command, Config, Datapath, Event, FlowMemory, Outbox, Token, Transition};
+use datapath::rib::RibError;
+use datapath::{Burst, Command, Config, Datapath, Event, FlowMemory, Outbox, Rib, Token, Transition};
 use engine::Supplier;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use io::replay::{Patch, ReplayError, ReplayRx, SinkTx, Stream};
@@ -51,7 +51,7 @@ pub const SERVER_PORT: u16 = 443;
 pub enum PathError {
     /// The network made here is wrong: a defect.
     #[error("network: {0}")]
-    Net(#[from] NetError),
+    Rib(#[from] RibError),
     /// The system has no thread for what is measured.
     #[error("can't start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -180,7 +180,7 @@ impl Path {
 
     /// Likewise in another scene.
     pub fn within(scene: Scene, clock: Tsc, tune: impl FnOnce(&mut Config)) -> Result<Self, PathError> {
-        let mut config = Config { teids: teids(), ..Config::new(scene.network()?.view()) };
+        let mut config = Config { teids: teids(), ..Config::new(scene.network()?.fib()) };
         tune(&mut config);
         let start = || Supplier::start("memory".into(), None, FlowMemory::make);
         let supplier = (config.flow_supply > 0).then(start).transpose()?;
@@ -482,6 +482,6 @@ pub fn shuffle<T>(list: &mut [T]) {
 }
 
 /// The network of the simple scene.
-pub fn network() -> Result<Net, NetError> {
+pub fn network() -> Result<Rib, RibError> {
     Scene::SIMPLE.network()
 }

@@ -11,7 +11,8 @@ use crate::path::{
     FIRST_UE, GNB_MAC, HEADERS, MTU, N3_MAC, N6_MAC, PAYLOAD, PathError, ROUTER_MAC, SERVER_PORT, Subscriber,
     UPF_N3,
 };
-use datapath::net::{Interface, Net, NetError, Roles};
+use datapath::rib::RibError;
+use datapath::{Interface, Rib, Roles};
 use io::replay::{Patch, ReplayError, ReplayRx, Stream, WORDS};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::{MacAddr, PacketBuilder, PduSession, Qfi, pdu_session};
@@ -156,7 +157,7 @@ impl Scene {
     }
 
     /// The network around the datapath: port 0 is N3, port 1 N6.
-    pub fn network(&self) -> Result<Net, NetError> {
+    pub fn network(&self) -> Result<Rib, RibError> {
         let interface = |name: &str, port, mac, own: Vec<IpNet>, roles| Interface {
             name: name.into(),
             port,
@@ -171,14 +172,14 @@ impl Scene {
             let v6 = Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 1);
             vec![Ipv4Net::new_assert(v4, 24).into(), Ipv6Net::new_assert(v6, 64).into()]
         };
-        let mut net = Net::new();
+        let mut rib = Rib::new();
         let (n3, n6) = (Roles { n3: true, ..Roles::default() }, Roles { n6: true, ..Roles::default() });
-        let n3 = net.add_interface(interface("n3", 0, N3_MAC, own(UPF_N3, 3), n3))?;
+        let n3 = rib.add_interface(interface("n3", 0, N3_MAC, own(UPF_N3, 3), n3))?;
         let mut own = own(Ipv4Addr::new(203, 0, 113, 1), 6);
         if self.on_link {
             own.push(Ipv4Net::new_assert(UPF_ON_LINK.into(), 16).into());
         }
-        let n6 = net.add_interface(interface("n6", 1, N6_MAC, own, n6))?;
+        let n6 = rib.add_interface(interface("n6", 1, N6_MAC, own, n6))?;
         let router4 = |number| Ipv4Addr::from(FIRST_ROUTER + number % self.routers);
         let router6 =
             |number: u32| Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 0x100 + (number % self.routers) as u16);
@@ -193,25 +194,25 @@ impl Scene {
                     Ipv6Net::new_assert(self.server6(first), 48).trunc().into(),
                 )
             };
-            net.add_route(v4, n6, Some(router4(number).into()))?;
-            net.add_route(v6, n6, Some(router6(number).into()))?;
+            rib.add_route(v4, n6, Some(router4(number).into()))?;
+            rib.add_route(v6, n6, Some(router6(number).into()))?;
         }
-        net.add_ue_pool(Ipv4Net::new_assert(Ipv4Addr::from(FIRST_UE & 0xff00_0000), 8).into());
-        net.add_ue_pool(Ipv6Net::new_assert(ue6(Ipv4Addr::from(FIRST_UE)), 40).trunc().into());
+        rib.add_ue_pool(Ipv4Net::new_assert(Ipv4Addr::from(FIRST_UE & 0xff00_0000), 8).into());
+        rib.add_ue_pool(Ipv6Net::new_assert(ue6(Ipv4Addr::from(FIRST_UE)), 40).trunc().into());
         for number in 0..self.gnbs {
-            net.fix(n3, Ipv4Addr::from(FIRST_GNB + number).into(), numbered(GNB_MAC, number));
+            rib.fix(n3, Ipv4Addr::from(FIRST_GNB + number).into(), numbered(GNB_MAC, number));
         }
         for number in 0..self.routers {
             let mac = numbered(ROUTER_MAC, number);
-            net.fix(n6, router4(number).into(), mac);
-            net.fix(n6, router6(number).into(), mac);
+            rib.fix(n6, router4(number).into(), mac);
+            rib.fix(n6, router6(number).into(), mac);
         }
         for number in 0..if self.on_link { self.servers } else { 0 } {
             let (server, mac) = (Ipv4Addr::from(self.first_server() + number), numbered(SERVER_MAC, number));
-            net.fix(n6, server.into(), mac);
-            net.fix(n6, self.server6(server).into(), mac);
+            rib.fix(n6, server.into(), mac);
+            rib.fix(n6, self.server6(server).into(), mac);
         }
-        Ok(net)
+        Ok(rib)
     }
 
     /// Packets of these subscribers and ports in turn, over and over.

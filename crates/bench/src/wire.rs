@@ -129,7 +129,7 @@ impl Wire {
         };
         let ((n3_port, n3), (n6_port, n6)) = (nic("n3")?, nic("n6")?);
         let mut network = scene.network().map_err(PathError::from)?;
-        let mut config = Config { teids: path::teids(), ..Config::new(network.view()) };
+        let mut config = Config { teids: path::teids(), ..Config::new(network.fib()) };
         flows::room_for(sessions * config.flows_per_session as usize, &mut config);
         let cores = available_cores();
         let (core, worker, cores) = match cores.as_slice() {

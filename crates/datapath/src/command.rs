@@ -85,7 +85,7 @@ pub enum Command {
         session: Option<SessionRef>,
     },
     /// Sent to every worker: the network around us changed.
-    Net(Arc<crate::network::net::NetView>),
+    Fib(Arc<crate::network::fib::Fib>),
     /// Sent to every worker after one of them raised [`Event::Neighbour`].
     Neighbour {
         /// Index of the interface.
@@ -123,7 +123,7 @@ impl Command {
             }
             Self::Directory { .. }
             | Self::AddressDirectory { .. }
-            | Self::Net(_)
+            | Self::Fib(_)
             | Self::Neighbour { .. }
             | Self::Limits(_)
             | Self::Neighbours { .. }
@@ -193,7 +193,7 @@ pub enum Event {
     /// A neighbour that a worker (this one or another) asked for is here, or one moved: other workers should know
     /// ([`Command::Neighbour`]).
     Neighbour {
-        /// Index of the interface in the current [`crate::network::net::NetView`].
+        /// Index of the interface in the current [`crate::network::fib::Fib`].
         interface: u16,
         /// The neighbour.
         address: IpAddr,

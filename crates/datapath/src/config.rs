@@ -1,7 +1,7 @@
 //! What a worker's datapath is told once.
 
 use crate::network::asked::Asked;
-use crate::network::net::NetView;
+use crate::network::fib::Fib;
 use crate::network::peer::Numbers;
 use crate::state::marking::Marking;
 use crate::state::permit::Places;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The network at the start.
-    pub view: Arc<NetView>,
+    pub fib: Arc<Fib>,
     /// Random; keeps others from choosing keys that collide.
     pub seed: u64,
     /// What TEIDs of our own making are sealed with.
@@ -80,9 +80,9 @@ pub struct Config {
 
 impl Config {
     /// Defaults for this network.
-    pub fn new(view: Arc<NetView>) -> Self {
+    pub fn new(fib: Arc<Fib>) -> Self {
         Self {
-            view,
+            fib,
             seed: 0x6d69_6c6c_7261_6365,
             teids: session::TeidKey::default(),
             prefixes: session::PrefixLengths::default(),

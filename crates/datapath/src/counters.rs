@@ -33,7 +33,7 @@ impl Traffic {
 }
 
 counters::counters! {
-    /// One interface's frames, by its index in the [`crate::network::net::NetView`].
+    /// One interface's frames, by its index in the [`crate::network::fib::Fib`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct InterfaceCounters {
         /// Frames that arrived.
@@ -152,7 +152,7 @@ counters::counters! {
         pub mirrors: Vec<MirrorCounters> = "mirrors";
         /// Translation on N6, by pool.
         pub nat: Vec<PoolCounters> = "nat";
-        /// By interface of the current view; interfaces beyond the last view's keep what they had.
+        /// By interface of the current FIB; interfaces beyond the last one's keep what they had.
         pub interfaces: Vec<InterfaceCounters> = "interfaces";
     }
 }

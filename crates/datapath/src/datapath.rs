@@ -103,7 +103,7 @@ impl<F: Frame> Datapath<F> {
             reassembly: Reassembly::new(config.reassemblies, config.fragment_timeout),
             fragment_flows: FragmentFlows::new(config.fragment_flows, config.fragment_timeout),
             taps: Taps::default(),
-            nat: config.view.nat().cloned(),
+            nat: config.fib.nat().cloned(),
             newcomers: Vec::new(),
             nat_fragments: FirstFragments::new(config.fragment_flows, config.fragment_timeout),
             arisen: Vec::with_capacity(BURST),
@@ -129,7 +129,7 @@ impl<F: Frame> Datapath<F> {
     }
 
     pub(crate) fn size_counters(&mut self) {
-        let interfaces = self.network.view.interfaces().len();
+        let interfaces = self.network.fib.interfaces().len();
         let pools = self.nat.as_ref().map_or(0, |plan| plan.names().count());
         if self.counters.nat.len() < pools {
             self.counters.nat.resize(pools, nat::PoolCounters::default());

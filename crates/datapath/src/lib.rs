@@ -28,16 +28,16 @@
 //! `tests/reference` says byte for byte what must come out.
 //!
 //! ```
-//! use datapath::net::{Interface, Net, Roles};
+//! use datapath::{Interface, Rib, Roles};
 //! use datapath::{Burst, Config, Datapath, Outbox, Reason};
 //! use io::mem::{FrameSize, MemFrame, MemPool};
 //! use packet::{MacAddr, PacketBuilder};
 //! use session::ShardId;
 //! use tables::Nanos;
 //!
-//! let mut net = Net::new();
+//! let mut rib = Rib::new();
 //! let mac = MacAddr([2, 0, 0, 0, 0, 1]);
-//! net.add_interface(Interface {
+//! rib.add_interface(Interface {
 //!     name: "n6".into(),
 //!     port: 0,
 //!     vlan: None,
@@ -47,8 +47,8 @@
 //!     addresses: vec!["203.0.113.1/24".parse()?],
 //!     network_instances: vec!["internet".into()],
 //! })?;
-//! net.add_ue_pool("10.45.0.0/16".parse()?);
-//! let mut worker: Datapath<MemFrame> = Datapath::new(Config::new(net.view()));
+//! rib.add_ue_pool("10.45.0.0/16".parse()?);
+//! let mut worker: Datapath<MemFrame> = Datapath::new(Config::new(rib.fib()));
 //! for id in ShardId::all() {
 //!     let shard = worker.new_shard(id);
 //!     worker.adopt(shard);
@@ -71,7 +71,7 @@
 //!
 //! - What is spoken with the outside, in types of all floors: [`command`], [`inspect`] (who looks into packets), `config`, [`counters`], [`Reason`], `outbox`, [`StageCosts`].
 //! - Ground: `meta`, what is known of a frame by its bytes.
-//! - `network`: [`net`] (what control knows of it), `ingress`, `sources` (who can't have sent a packet), `egress`, `neighbour`, `near`, `peer`.
+//! - `network`: [`rib`] (what control knows of it), [`fib`] (what workers forward by, made of that), `interface`, `ingress`, `sources` (who can't have sent a packet), `egress`, `neighbour`, `near`, `peer`.
 //! - `state`: `shard` (sessions), [`record`] and `compile` (how rules become records), `treatment` (what a rule does), `rules`, `flow`,
 //!   `conversation` (flows under question), `feeder` (a tunnel's other end),
 //!   [`account`] (volumes), `police` (meters), [`marking`], `directory`, [`export`] (what is told of flows), `fragment`, `room`, `overload`, `limits`.
@@ -117,9 +117,11 @@ pub use costs::{Stage, StageCosts};
 pub use counters::{Counters, FlowCounters, InspectionCounters, InterfaceCounters, Traffic};
 pub use datapath::{Datapath, FlowMemory};
 pub use network::asked::Asked;
+pub use network::fib::{self, Fib};
+pub use network::interface::{Interface, Roles};
 pub use network::neighbour::{Sight as NeighbourSight, State as NeighbourState};
-pub use network::net::{self, Net, NetView};
 pub use network::peer::Numbers as PeerNumbers;
+pub use network::rib::{self, Rib};
 pub use outbox::Outbox;
 pub use reason::Reason;
 pub use stages::burst::Burst;

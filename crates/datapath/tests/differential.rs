@@ -8,8 +8,8 @@ use crate::reference::{Reference, Said, World, inspect};
 use crate::rig::ThirdOctet;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::inspect::{Budget, Inspected, Inspection};
-use datapath::net::{Interface, Net, Roles};
 use datapath::{Burst, CheckSource, Config, Counters, Datapath, Outbox, Places, Reason, Slice};
+use datapath::{Interface, Rib, Roles};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::{Dscp, MacAddr, Qfi};
@@ -98,7 +98,7 @@ impl Bench {
     /// `flows`: how many a session may have.
     fn new(seed: u64, flows: u32, inspected: bool) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut net = Net::new();
+        let mut rib = Rib::new();
         let interface = |port, mac, addresses: [&str; 2], mtu, roles| Interface {
             name: format!("if{port}"),
             port,
@@ -113,35 +113,35 @@ impl Bench {
         let n6 = Roles { n6: true, ..Roles::default() };
         let addresses3 = ["192.0.2.1/24", "2001:db8:3::1/64"];
         let addresses6 = ["203.0.113.1/24", "2001:db8:6::1/64"];
-        net.add_interface(interface(0, N3, addresses3, 1500, n3)).unwrap();
-        net.add_interface(interface(1, N6, addresses6, 1400, n6)).unwrap();
-        net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ip("203.0.113.254"))).unwrap();
-        net.add_route("::/0".parse().unwrap(), 1, Some(ip("fe80::99"))).unwrap();
+        rib.add_interface(interface(0, N3, addresses3, 1500, n3)).unwrap();
+        rib.add_interface(interface(1, N6, addresses6, 1400, n6)).unwrap();
+        rib.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ip("203.0.113.254"))).unwrap();
+        rib.add_route("::/0".parse().unwrap(), 1, Some(ip("fe80::99"))).unwrap();
         let pools: Vec<ipnet::IpNet> =
             ["10.45.0.0/16", "2001:db8:45::/48", "2001:db8:56::/48", "172.16.0.0/12"]
                 .iter()
                 .map(|p| p.parse().unwrap())
                 .collect();
         for pool in &pools {
-            net.add_ue_pool(*pool);
+            rib.add_ue_pool(*pool);
         }
         let isolated: Vec<ipnet::IpNet> =
             if rng.random_range(0..4) == 0 { vec!["172.16.0.0/12".parse().unwrap()] } else { Vec::new() };
         for pool in &isolated {
-            net.isolate(*pool);
+            rib.isolate(*pool);
         }
-        net.protect(ip("192.0.2.100"));
-        net.fix(1, ip("203.0.113.254"), ROUTER);
-        net.fix(1, ip("fe80::99"), ROUTER);
+        rib.protect(ip("192.0.2.100"));
+        rib.fix(1, ip("203.0.113.254"), ROUTER);
+        rib.fix(1, ip("fe80::99"), ROUTER);
         for (address, mac) in peers() {
-            net.fix(0, address, mac);
+            rib.fix(0, address, mac);
         }
         for (address, mac) in hosts() {
-            net.fix(1, address, mac);
+            rib.fix(1, address, mac);
         }
-        net.serve(0, 2);
-        net.serve(1, 1);
-        let view = net.view();
+        rib.serve(0, 2);
+        rib.serve(1, 1);
+        let fib = rib.fib();
         let teids = TeidKey::new([(); 4].map(|()| rng.random()));
         let checks = [CheckSource::Off, CheckSource::Off, CheckSource::Learn, CheckSource::Strict];
         let check_source = checks[rng.random_range(0..checks.len())];
@@ -155,7 +155,7 @@ impl Bench {
             flow_idle: 1,
             teids,
             prefixes: lengths(),
-            ..Config::new(view)
+            ..Config::new(fib)
         };
         if inspected {
             // No flow is lost: conversations last as long as their flows, of which the naive one knows nothing.

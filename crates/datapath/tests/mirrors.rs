@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::rig::*;
+use datapath::Rib;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::mirror::{
     CaptureRx, MAX_MIRRORS, Mirror, MirrorCounters, NETWORK_MAC, Order, Scope, Target, UE_MAC, capture,
 };
-use datapath::net::Net;
 use datapath::{Config, Reason};
 use io::mem::{FrameSize, MemPool};
 use packet::erspan::{Direction, Erspan, Granularity};
@@ -32,19 +32,19 @@ fn probe6() -> Ipv6Addr {
     "2001:db8:6::5".parse().unwrap()
 }
 
-fn net(probes: bool) -> Net {
-    let mut net = network(None);
-    learn(&mut net);
+fn rib(probes: bool) -> Rib {
+    let mut rib = network(None);
+    learn(&mut rib);
     if probes {
-        net.fix(1, PROBE_IP.into(), PROBE);
-        net.fix(1, probe6().into(), PROBE);
+        rib.fix(1, PROBE_IP.into(), PROBE);
+        rib.fix(1, probe6().into(), PROBE);
     }
-    net
+    rib
 }
 
 impl Worker {
     fn mirroring(probes: bool) -> Self {
-        let mut worker = Self::of(Config::new(net(probes).view()), 3, |_| true);
+        let mut worker = Self::of(Config::new(rib(probes).fib()), 3, |_| true);
         worker.establish(&rules(UE, 1, false));
         worker.establish(&rules(UE2, 1, false));
         worker

@@ -5,9 +5,9 @@ mod changed;
 mod chosen;
 
 use crate::rig::*;
+use datapath::Rib;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::nat::{Plan, Protocol, Settings, Static, Told};
-use datapath::net::Net;
 use datapath::{Burst, Config, Datapath, Reason};
 use io::mem::MemFrame;
 use packet::checksum::{self, Sum};
@@ -41,19 +41,19 @@ fn plan() -> Arc<Plan> {
     Arc::new(Plan::new(&[Settings { block_size: 512, ..settings }], &statics, &prefixes).unwrap())
 }
 
-fn net() -> Net {
-    let mut net = network(None);
-    learn(&mut net);
-    net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
-    net.add_ue_pool("fd00:45::/48".parse().unwrap());
-    net.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
-    net.translate(plan());
-    net
+fn rib() -> Rib {
+    let mut rib = network(None);
+    learn(&mut rib);
+    rib.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
+    rib.add_ue_pool("fd00:45::/48".parse().unwrap());
+    rib.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
+    rib.translate(plan());
+    rib
 }
 
 impl Worker {
     fn translating(shards: impl Fn(ShardId) -> bool) -> Self {
-        Self::of(Config::new(net().view()), 2, shards)
+        Self::of(Config::new(rib().fib()), 2, shards)
     }
 
     /// With sessions for all three UEs.
@@ -260,11 +260,11 @@ fn ues_meet_by_their_public_endpoints() {
 
 #[test]
 fn a_public_address_is_no_way_around_being_kept_apart() {
-    let mut net = net();
+    let mut rib = rib();
     for pool in [format!("{UE2}/32"), "fd00:45:0:8::/64".to_owned()] {
-        net.isolate(pool.parse().unwrap());
+        rib.isolate(pool.parse().unwrap());
     }
-    let mut worker = Worker::of(Config::new(net.view()), 2, |_| true);
+    let mut worker = Worker::of(Config::new(rib.fib()), 2, |_| true);
     for (ue, tunnel) in [(UE, 77), (UE2, 78)] {
         worker.install(&rules(ue, tunnel), Transition::default());
     }
@@ -298,11 +298,11 @@ fn a_public_address_is_no_way_around_being_kept_apart() {
 #[test]
 fn who_is_kept_apart_loses_no_mapping_to_another_ue() {
     for isolated in [false, true] {
-        let mut net = net();
+        let mut rib = rib();
         if isolated {
-            net.isolate(format!("{UE2}/32").parse().unwrap());
+            rib.isolate(format!("{UE2}/32").parse().unwrap());
         }
-        let mut worker = Worker::of(Config::new(net.view()), 2, |_| true);
+        let mut worker = Worker::of(Config::new(rib.fib()), 2, |_| true);
         for (ue, tunnel) in [(UE, 77), (UE2, 78)] {
             worker.install(&rules(ue, tunnel), Transition::default());
         }
@@ -327,11 +327,11 @@ fn who_is_kept_apart_loses_no_mapping_to_another_ue() {
 
 #[test]
 fn who_shares_a_public_address_with_a_scanner_is_another_user() {
-    let mut net = net();
+    let mut rib = rib();
     let settings =
         Settings::new("one", vec!["10.45.0.0/16".parse().unwrap()], vec!["203.0.113.64/32".parse().unwrap()]);
-    net.translate(Arc::new(Plan::new(&[Settings { block_size: 64, ..settings }], &[], &[]).unwrap()));
-    let mut worker = Worker::of(Config::new(net.view()), 2, |_| true);
+    rib.translate(Arc::new(Plan::new(&[Settings { block_size: 64, ..settings }], &[], &[]).unwrap()));
+    let mut worker = Worker::of(Config::new(rib.fib()), 2, |_| true);
     for (ue, tunnel) in [(UE, 77), (UE2, 78)] {
         worker.install(&rules(ue, tunnel), Transition::default());
     }

@@ -62,7 +62,7 @@ fn light_flows_stay_and_so_do_those_of_rates_too_low_to_be_shared() {
 
 #[test]
 fn where_sources_are_checked_tunnels_packets_stay() {
-    let config = Config { check_source: CheckSource::Learn, ..Config::new(net().view()) };
+    let config = Config { check_source: CheckSource::Learn, ..Config::new(rib().fib()) };
     let mut side = Side::of(config, Some(&FlowTableConfig::default()), eager());
     side.install(&rules(1, &Kind { teid: 9, ..Kind::default() }));
     for _ in 0..30 {
@@ -74,7 +74,7 @@ fn where_sources_are_checked_tunnels_packets_stay() {
     warm(&mut side, &[(1, PLAIN.downlink())], 1);
     // Not checked, they leave software; and come back at once when they are.
     let change = |side: &mut Side, check_source| {
-        let config = Config { check_source, ..Config::new(net().view()) };
+        let config = Config { check_source, ..Config::new(rib().fib()) };
         side.apply(Command::Limits(Arc::new(config)));
     };
     change(&mut side, CheckSource::Off);
@@ -109,7 +109,7 @@ fn old_rules_are_gone_before_an_order_is_answered() {
 fn a_neighbour_that_moves_takes_the_rules_with_it() {
     let mut side = one_session(&Kind { teid: 9, ..Kind::default() }, &FlowTableConfig::default());
     // Configured no longer, but known still.
-    side.apply(Command::Net(net_with(None).view()));
+    side.apply(Command::Fib(rib_with(None).fib()));
     warm(&mut side, &[(1, PLAIN.downlink())], 1);
     let moved = MacAddr([2, 9, 0, 0, 0, 8]);
     let mut reply = [0; packet::arp::LEN];
@@ -124,10 +124,10 @@ fn a_neighbour_that_moves_takes_the_rules_with_it() {
     warm(&mut side, &[(1, PLAIN.downlink())], 1);
     side.send(0, &[[&[0xff; 6][..], &moved.0, &[8, 6], &reply].concat()]);
     assert_eq!(side.switch.len(), 1);
-    // A new view takes back what it changes, and nothing else.
-    side.apply(Command::Net(net_with(Some(moved)).view()));
+    // A new FIB takes back what it changes, and nothing else.
+    side.apply(Command::Fib(rib_with(Some(moved)).fib()));
     assert_eq!(side.switch.len(), 1);
-    side.apply(Command::Net(net().view()));
+    side.apply(Command::Fib(rib().fib()));
     assert!(side.switch.is_empty());
 }
 
@@ -172,7 +172,7 @@ fn software_counts_again_as_early_as_what_rules_carry_asks_for() {
     let plain = Kind { teid: 9, quota: Some(2_000_000), ..Kind::default() };
     let metered = Kind { teid: 9, before: Some(10_000_000), mbr: Some(40_000_000), ..Kind::default() };
     for (kind, urr, packets) in [(plain, UrrId(1), 20), (metered, UrrId(2), 80)] {
-        let config = || Config { flow_idle: 1, ..Config::new(net().view()) };
+        let config = || Config { flow_idle: 1, ..Config::new(rib().fib()) };
         let mut hard = Side::of(config(), Some(&FlowTableConfig::default()), policy.clone());
         let mut soft = Side::of(config(), None, policy.clone());
         let packets = vec![Packet { size: 1000, ..PLAIN }.uplink(); packets];

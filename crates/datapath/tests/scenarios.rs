@@ -16,8 +16,8 @@ mod walls;
 
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::net::{Interface, Net, Roles};
 use datapath::{Burst, Config, Places, Reason, Refusal};
+use datapath::{Interface, Rib, Roles};
 use flows::with_flows;
 use packet::gtpu::MessageType;
 use packet::{
@@ -32,17 +32,17 @@ use std::sync::Arc;
 use tables::Nanos;
 
 /// N6 is a VLAN.
-fn net(neighbours: bool) -> Net {
-    let mut net = network(Some(100));
+fn rib(neighbours: bool) -> Rib {
+    let mut rib = network(Some(100));
     if neighbours {
-        learn(&mut net);
+        learn(&mut rib);
     }
-    net
+    rib
 }
 
 impl Worker {
-    fn new(mut net: Net, shards: impl Fn(ShardId) -> bool) -> Self {
-        Self::of(Config::new(net.view()), 2, shards)
+    fn new(mut rib: Rib, shards: impl Fn(ShardId) -> bool) -> Self {
+        Self::of(Config::new(rib.fib()), 2, shards)
     }
 
     fn tick(&mut self, seconds: u64) {
@@ -100,7 +100,7 @@ fn forged(source: IpAddr, destination: IpAddr) -> Vec<u8> {
 /// A header's checksum is over its options, too: of user's packets on N6 and of tunnels' on N3.
 #[test]
 fn options_are_in_a_headers_checksum() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     let options = [0x94, 4, 0, 0, 7, 7, 4, 1, 2, 3, 4, 0];
     let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
@@ -124,7 +124,7 @@ fn options_are_in_a_headers_checksum() {
 /// N3's subnet, a network behind a router on N3, and N9: of all of them the stations are known, and tunnels lead there.
 #[test]
 fn a_users_packet_leaves_through_n6_only() {
-    let mut net = net(true);
+    let mut rib = rib(true);
     let n9 = Interface {
         name: "n9".into(),
         port: 2,
@@ -135,15 +135,15 @@ fn a_users_packet_leaves_through_n6_only() {
         addresses: vec!["198.51.100.1/24".parse().unwrap(), "2001:db8:9::1/64".parse().unwrap()],
         network_instances: Vec::new(),
     };
-    net.add_interface(n9).unwrap();
-    net.add_route("192.88.0.0/16".parse().unwrap(), 0, Some(GNB_IP.into())).unwrap();
-    net.add_route("2001:db8:33::/48".parse().unwrap(), 0, Some("2001:db8:3::7".parse().unwrap())).unwrap();
-    net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
-    net.fix(0, "2001:db8:3::7".parse().unwrap(), GNB);
-    net.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
-    net.fix(2, "198.51.100.7".parse().unwrap(), GNB);
-    net.fix(2, "2001:db8:9::7".parse().unwrap(), GNB);
-    let mut worker = Worker::of(Config::new(net.view()), 3, |_| true);
+    rib.add_interface(n9).unwrap();
+    rib.add_route("192.88.0.0/16".parse().unwrap(), 0, Some(GNB_IP.into())).unwrap();
+    rib.add_route("2001:db8:33::/48".parse().unwrap(), 0, Some("2001:db8:3::7".parse().unwrap())).unwrap();
+    rib.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
+    rib.fix(0, "2001:db8:3::7".parse().unwrap(), GNB);
+    rib.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
+    rib.fix(2, "198.51.100.7".parse().unwrap(), GNB);
+    rib.fix(2, "2001:db8:9::7".parse().unwrap(), GNB);
+    let mut worker = Worker::of(Config::new(rib.fib()), 3, |_| true);
     let ue6: Ipv6Addr = "2001:db8:45::5".parse().unwrap();
     // Served by its record; and (with a filter) judged by its rules.
     for filtered in [false, true] {
@@ -190,8 +190,8 @@ fn a_users_packet_leaves_through_n6_only() {
 /// Two data networks: a FAR that names one of them is never routed into the other.
 #[test]
 fn a_users_packet_leaves_into_the_network_instance_that_its_far_names() {
-    let mut net = network(None);
-    learn(&mut net);
+    let mut rib = network(None);
+    learn(&mut rib);
     let other = Interface {
         name: "ims".into(),
         port: 2,
@@ -202,12 +202,12 @@ fn a_users_packet_leaves_into_the_network_instance_that_its_far_names() {
         addresses: vec!["198.51.100.1/24".parse().unwrap()],
         network_instances: Vec::new(),
     };
-    net.add_interface(other).unwrap();
-    net.add_route("8.0.0.0/8".parse().unwrap(), 2, Some("198.51.100.9".parse().unwrap())).unwrap();
-    net.fix(2, "198.51.100.9".parse().unwrap(), ROUTER);
-    net.serve(1, 1);
-    net.serve(2, 2);
-    let mut worker = Worker::of(Config::new(net.view()), 3, |_| true);
+    rib.add_interface(other).unwrap();
+    rib.add_route("8.0.0.0/8".parse().unwrap(), 2, Some("198.51.100.9".parse().unwrap())).unwrap();
+    rib.fix(2, "198.51.100.9".parse().unwrap(), ROUTER);
+    rib.serve(1, 1);
+    rib.serve(2, 2);
+    let mut worker = Worker::of(Config::new(rib.fib()), 3, |_| true);
     for filtered in [false, true] {
         // The default leaves by any interface, an instance only by its own: destinations on port 1, and on port 2.
         for (instance, leaves) in [(0, [1, 1]), (1, [1, 0]), (2, [0, 1])] {
@@ -232,7 +232,7 @@ fn a_users_packet_leaves_into_the_network_instance_that_its_far_names() {
 
 #[test]
 fn gtpu_control_messages() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     worker.events();
     worker.process(0, &[gtpu(MessageType::ECHO_REQUEST, Teid(0)).gtpu_sequence(0x1234).build(&[])]);
@@ -254,7 +254,7 @@ fn gtpu_control_messages() {
 
 #[test]
 fn a_path_switch_sends_one_end_marker_and_only_if_the_tunnel_changed() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let marking = |far| Transition { end_markers: [FarId(far)].into(), drop_buffered: false };
     worker.install(&rules(UE, to_gnb(77)), marking(2));
     worker.install(&rules(UE, to_gnb(77)), marking(2));
@@ -267,7 +267,7 @@ fn a_path_switch_sends_one_end_marker_and_only_if_the_tunnel_changed() {
 
 #[test]
 fn only_the_far_that_was_asked_to_sends_an_end_marker() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let with = |first, second| {
         let mut rules = Rules::clone(&rules(UE, to_gnb(first)));
         rules.fars =
@@ -285,7 +285,7 @@ fn only_the_far_that_was_asked_to_sends_an_end_marker() {
 
 #[test]
 fn a_quota_of_nothing_lets_nothing_pass() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let with = |quota, quota_generation| {
         let mut rules = Rules::clone(&rules(UE, to_gnb(77)));
         rules.pdrs[1].urrs = [0].into();
@@ -314,7 +314,7 @@ fn a_quota_of_nothing_lets_nothing_pass() {
 
 #[test]
 fn buffered_packets_leave_in_order_and_the_smf_is_told_once() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let buffer = Action::Buffer { notify: true, packets: 3 };
     worker.install(&rules(UE, buffer), Transition::default());
     worker.events();
@@ -331,8 +331,8 @@ fn buffered_packets_leave_in_order_and_the_smf_is_told_once() {
 #[test]
 fn ue_to_ue_across_two_workers() {
     let mine = place(UE).shard;
-    let mut first = Worker::new(net(true), |id| id == mine);
-    let mut second = Worker::new(net(true), |id| id != mine);
+    let mut first = Worker::new(rib(true), |id| id == mine);
+    let mut second = Worker::new(rib(true), |id| id != mine);
     first.install(&rules(UE, to_gnb(77)), Transition::default());
     second.install(&rules(UE2, to_gnb(88)), Transition::default());
     assert_ne!(place(UE2).shard, mine);
@@ -375,8 +375,8 @@ fn ue_to_ue_across_two_workers() {
 
 #[test]
 fn a_shard_moves_with_its_sessions_and_their_packets() {
-    let mut first = Worker::new(net(true), |_| true);
-    let mut second = Worker::new(net(true), |_| false);
+    let mut first = Worker::new(rib(true), |_| true);
+    let mut second = Worker::new(rib(true), |_| false);
     first.install(&rules(UE, Action::Buffer { notify: false, packets: 9 }), Transition::default());
     first.process(1, &[downlink(1), downlink(2)]);
     let id = place(UE).shard;
@@ -393,7 +393,7 @@ fn a_shard_moves_with_its_sessions_and_their_packets() {
 
 #[test]
 fn however_shards_move_no_more_packets_wait_than_may() {
-    let config = Config { buffered: Places::new(3), ..Config::new(net(true).view()) };
+    let config = Config { buffered: Places::new(3), ..Config::new(rib(true).fib()) };
     let mut workers = [true, false].map(|owns| Worker::of(config.clone(), 2, move |_| owns));
     let buffer = rules(UE, Action::Buffer { notify: false, packets: 9 });
     workers[0].install(&buffer, Transition::default());
@@ -419,13 +419,13 @@ fn however_shards_move_no_more_packets_wait_than_may() {
 
 #[test]
 fn a_new_view_changes_the_way_out() {
-    let mut network = net(false);
-    let mut worker = Worker::new(net(false), |_| true);
+    let mut network = rib(false);
+    let mut worker = Worker::new(rib(false), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     worker.process(1, &[downlink(1)]);
     worker.sent(0);
     network.fix(0, GNB_IP.into(), GNB);
-    worker.apply(Command::Net(network.view()));
+    worker.apply(Command::Fib(network.fib()));
     assert_eq!(worker.sent(0).len(), 1, "what waited leaves");
     worker.process(1, &[downlink(1)]);
     assert_eq!(EthernetView::parse(&worker.sent(0)[0]).unwrap().destination(), GNB);
@@ -435,7 +435,7 @@ fn a_new_view_changes_the_way_out() {
 fn any_bytes_whatever_are_survived() {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     let mut rng = StdRng::seed_from_u64(3);
     let container = PduSession::Uplink(pdu_session::Uplink { qfi: Qfi::from_wire(5), ..Default::default() });
@@ -471,7 +471,7 @@ fn any_bytes_whatever_are_survived() {
 
 #[test]
 fn a_ue_may_not_lie_about_its_address_where_a_tunnel_serves_both_directions() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let mut both = (*rules(UE, to_gnb(77))).clone();
     // The first rule of the tunnel is a downlink one that this packet doesn't match.
     let mut from_core = both.pdrs[0].clone();
@@ -491,7 +491,7 @@ fn a_ue_may_not_lie_about_its_address_where_a_tunnel_serves_both_directions() {
 
 #[test]
 fn nobody_who_calls_himself_us_is_answered() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     let echo = packet::icmpv4::Echo { request: true, identifier: 5, sequence: 6 };
     let other_own = Ipv4Addr::new(203, 0, 113, 1);
@@ -517,7 +517,7 @@ fn nobody_who_calls_himself_us_is_answered() {
 #[test]
 fn rules_that_change_under_traffic_are_never_mixed_and_nothing_is_lost() {
     const CHANGES: u32 = 10_000;
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let mut ues: Vec<Ipv4Addr> = Vec::new();
     for host in 1..=255 {
         let ue = Ipv4Addr::new(10, 45, 1, host);

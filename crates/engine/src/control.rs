@@ -173,11 +173,11 @@ impl Seat {
         matches!(self.waiting.front(), Some(Order::Take(order)) if order.number > self.may_take)
     }
 
-    /// A command behind all that waits. A view of the network that its worker has not got yet is out of date when there is a newer one;
+    /// A command behind all that waits. A FIB that its worker has not got yet is out of date when there is a newer one;
     /// and a worker that is far behind asks for neighbours itself when it needs them.
     fn wait(&mut self, command: Command) {
         match command {
-            Command::Net(_) => self.waiting.retain(|order| !matches!(order, Order::Do(Command::Net(_)))),
+            Command::Fib(_) => self.waiting.retain(|order| !matches!(order, Order::Do(Command::Fib(_)))),
             Command::Neighbour { .. } if self.waiting.len() >= NEWS => return,
             _ => {}
         }

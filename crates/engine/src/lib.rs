@@ -29,9 +29,9 @@
 //! # Example
 //! ```no_run
 //! # use engine::{Engine, EngineConfig};
-//! # fn demo<P: io::Port + 'static>(ports: &mut [P], net: &mut datapath::net::Net) -> Result<(), engine::EngineError> {
+//! # fn demo<P: io::Port + 'static>(ports: &mut [P], rib: &mut datapath::Rib) -> Result<(), engine::EngineError> {
 //! let clock = tables::clock::Tsc::process();
-//! let datapath = datapath::Config::new(net.view());
+//! let datapath = datapath::Config::new(rib.fib());
 //! let mut engine = Engine::start(ports, &EngineConfig::default(), &datapath, clock)?;
 //! engine.drain(|worker, event| println!("worker {worker}: {event:?}"));
 //! let reports = engine.stop()?;

@@ -84,7 +84,7 @@ fn the_shards_of_a_worker_that_died_go_on_and_those_that_killed_two_end() {
     let ((n3_nic, mut n3), (n6_nic, mut n6)) = (nic(N3_MAC, 3), nic(N6_MAC, 3));
     let mut ports = vec![n3_nic, n6_nic];
     let config = EngineConfig { cores: vec![None; 3], ..EngineConfig::default() };
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     let mut engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
     install(&mut engine, SESSIONS);
     let all: Vec<u32> = (0..SESSIONS).collect();
@@ -117,7 +117,7 @@ fn a_last_worker_that_died_is_lost_and_what_is_ordered_since_waits_for_nobody() 
     let mut ports = vec![n3_nic, n6_nic];
     // Answers that control has not read fill the ring: the worker's last one is heard all the same.
     let config = EngineConfig { control_ring: 16, ..EngineConfig::default() };
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     let mut engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
     install(&mut engine, SESSIONS);
     assert_eq!(served(&mut engine, &mut n3, &mut n6).len(), SESSIONS as usize);
@@ -144,7 +144,7 @@ fn workers_stop_while_packets_keep_coming() {
         Fronted::new(nic, |_| Endless)
     });
     let config = EngineConfig { cores: vec![None; 2], ..EngineConfig::default() };
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     let engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(20));
     let counters = sum(&engine.stop().unwrap());

@@ -31,7 +31,7 @@ fn start(idle: IdlePolicy) -> (Engine, [i32; 2]) {
         }),
         ..EngineConfig::default()
     };
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     let mut ports = [nic(N3_MAC), nic(N6_MAC)];
     let engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
     let threads = threads.lock().unwrap();

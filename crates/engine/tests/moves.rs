@@ -47,7 +47,7 @@ impl Lab {
             ..EngineConfig::default()
         };
         change(&mut config);
-        let datapath = datapath::Config::new(network().view());
+        let datapath = datapath::Config::new(network().fib());
         let mut engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
         install(&mut engine, SESSIONS);
         let none = || [vec![0; SESSIONS as usize], vec![0; SESSIONS as usize]];

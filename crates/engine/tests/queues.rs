@@ -26,7 +26,7 @@ fn start(steering: &Steering, descriptors: usize) -> (Engine, Vec<MemNic>, MemWi
     let mut ports = vec![n3, n6];
     let egress = Arc::new(engine::egress::Plan::standard([UPF.into()]));
     let config = EngineConfig { egress, ..EngineConfig::default() };
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     let mut engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
     install(&mut engine, SESSIONS);
     (engine, ports, n3_wire, n6_wire)

@@ -67,7 +67,7 @@ fn start<P: Port<Rx: 'static, Tx: 'static, Pool: 'static> + 'static>(
     ports: &mut [P],
     config: &EngineConfig,
 ) -> Result<Engine, EngineError> {
-    Engine::start(ports, config, &datapath::Config::new(network().view()), Tsc::process())
+    Engine::start(ports, config, &datapath::Config::new(network().fib()), Tsc::process())
 }
 
 /// Pinned, then greeted, then furnished: in its own thread, before `start` returns.

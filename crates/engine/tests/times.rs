@@ -39,7 +39,7 @@ fn an_answer_is_later_than_what_it_answers() {
         Fronted::new(n3, |nic| Prompt { nic, network: None }),
         Fronted::new(n6, move |nic| Prompt { nic, network: network_behind_n6.take() }),
     ];
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     let mut engine = Engine::start(&mut ports, &EngineConfig::default(), &datapath, Tsc::process()).unwrap();
     install(&mut engine, 1);
     let (sender, mut reader) = capture(1 << 16);

@@ -31,7 +31,7 @@ fn usage_that_control_had_no_room_for_is_told_later_to_the_last_octet() {
     let nic = |mac| MemNic::new(MemConfig { mac, ..MemConfig::default() }).unwrap();
     let ((n3_nic, mut n3), (n6_nic, mut n6)) = (nic(N3_MAC), nic(N6_MAC));
     let config = EngineConfig { control_ring: 256, ..EngineConfig::default() };
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     let mut engine = Engine::start(&mut [n3_nic, n6_nic], &config, &datapath, Tsc::process()).unwrap();
     let mut install = 0;
     for index in 0..SESSIONS {

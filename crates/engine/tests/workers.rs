@@ -50,7 +50,7 @@ fn start_with(
         config.patience = Duration::from_secs(20);
         config.scaling.rebalance = None;
     }
-    let datapath = datapath::Config::new(network().view());
+    let datapath = datapath::Config::new(network().fib());
     (Engine::start(&mut ports, &config, &datapath, Tsc::process()), ports, n3_wire, n6_wire)
 }
 
@@ -311,7 +311,7 @@ fn memory_for_new_flows_is_made_ready_beside_the_worker() {
     let datapath = datapath::Config {
         flow_supply: 1 << 20,
         flows_per_session,
-        ..datapath::Config::new(network().view())
+        ..datapath::Config::new(network().fib())
     };
     let mut engine = Engine::start(&mut [n3, n6], &config, &datapath, Tsc::process()).unwrap();
     let threads: Vec<_> = std::fs::read_dir("/proc/self/task")

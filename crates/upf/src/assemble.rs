@@ -4,8 +4,8 @@ use super::cores::Cores;
 use super::options::{Options, UpfError};
 use config::{BitRate, CheckSource, Config, Limits, NodeId, Role, SliceSection};
 use datapath::nat::{Plan, PlanError};
-use datapath::net::{Interface, Net, NetView, Roles};
 use datapath::{Asked, Marking, Places, Slice};
+use datapath::{Fib, Interface, Rib, Roles};
 use engine::{EngineConfig, Scaling};
 use ipnet::IpNet;
 use n4::WallClock;
@@ -40,11 +40,11 @@ pub(super) fn teid_key() -> std::io::Result<TeidKey> {
 }
 
 /// Interfaces, routes and neighbours; `macs` are the ports'.
-pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
-    let mut net = Net::new();
+pub(super) fn rib(config: &Config, macs: &[MacAddr]) -> Result<Rib, UpfError> {
+    let mut rib = Rib::new();
     let failed = |what: &str| {
         let what = what.to_owned();
-        move |source| UpfError::Net { what, source }
+        move |source| UpfError::Network { what, source }
     };
     for interface in &config.interfaces {
         let has = |role| interface.roles.contains(&role);
@@ -58,29 +58,29 @@ pub(super) fn net(config: &Config, macs: &[MacAddr]) -> Result<Net, UpfError> {
             addresses: interface.addresses.iter().map(|address| address.0).collect(),
             network_instances: interface.network_instances.clone(),
         };
-        let index = net.add_interface(added).map_err(failed(&interface.name))?;
+        let index = rib.add_interface(added).map_err(failed(&interface.name))?;
         for name in &interface.network_instances {
             let known = instances(config).iter().position(|known| *known == Name::new(name.as_bytes()));
-            net.serve(index, known.map_or(0, |at| at as u16 + 1));
+            rib.serve(index, known.map_or(0, |at| at as u16 + 1));
         }
     }
     for route in &config.routes {
-        net.add_route(route.to, route.interface as u16, route.via).map_err(failed(&route.to.to_string()))?;
+        rib.add_route(route.to, route.interface as u16, route.via).map_err(failed(&route.to.to_string()))?;
     }
     for neighbour in &config.neighbours {
-        net.fix(neighbour.interface as u16, neighbour.address, neighbour.mac);
+        rib.fix(neighbour.interface as u16, neighbour.address, neighbour.mac);
     }
     for pool in &config.pools {
         for prefix in pool.prefixes() {
-            net.add_ue_pool(prefix);
+            rib.add_ue_pool(prefix);
             if !pool.ue_to_ue {
-                net.isolate(prefix);
+                rib.isolate(prefix);
             }
         }
     }
     let plan = plan(config, &policies(config, &[]), &Plan::default()).map_err(UpfError::Nat)?;
-    net.translate(Arc::new(plan));
-    Ok(net)
+    rib.translate(Arc::new(plan));
+    Ok(rib)
 }
 
 /// What is translated on N6, where rules name policies by their place among these; after the plan that workers have.
@@ -267,14 +267,9 @@ pub const HELD_SHARE: usize = 8;
 
 /// What each worker's datapath is told. Limits of the whole process are divided among the workers. `frames`: the buffers that the
 /// port with the fewest has.
-pub(super) fn datapath(
-    config: &Config,
-    view: Arc<NetView>,
-    seed: u64,
-    frames: Option<usize>,
-) -> datapath::Config {
+pub(super) fn datapath(config: &Config, fib: Arc<Fib>, seed: u64, frames: Option<usize>) -> datapath::Config {
     let workers = usize::from(config.workers.workers().max(1));
-    let base = datapath::Config::new(view);
+    let base = datapath::Config::new(fib);
     datapath::Config {
         seed,
         buffered: Places::new(config.limits.buffered_packets as usize),
@@ -416,7 +411,7 @@ mod tests {
                 format!("limits.flows-reserved={reserved}"),
             ];
             let config = parse("example", EXAMPLE, &[], &set).unwrap_or_else(|report| panic!("{report}"));
-            datapath(&config, Net::new().view(), 0, None).flow_supply
+            datapath(&config, Rib::new().fib(), 0, None).flow_supply
         };
         assert_eq!(supply(1, 1 << 20, 0), 30 << 20);
         assert_eq!(supply(2, 1 << 20, 1 << 19), 30 << 18);

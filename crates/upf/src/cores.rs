@@ -246,8 +246,8 @@ mod tests {
             (0..2).map(|_| MemNic::new(MemConfig::default()).unwrap()).unzip();
         let mut nics: Vec<MemNic> = nics;
         let macs: Vec<_> = nics.iter().map(|nic| nic.info().mac).collect();
-        let mut net = assemble::net(&config, &macs).unwrap();
-        let datapath = assemble::datapath(&config, net.view(), 1, None);
+        let mut rib = assemble::rib(&config, &macs).unwrap();
+        let datapath = assemble::datapath(&config, rib.fib(), 1, None);
         let settings = assemble::engine(&config, placed, Options::default(), 1);
         let mut engine = Engine::start(&mut nics, &settings, &datapath, Tsc::process()).unwrap();
         for (wire, packets) in wires.iter_mut().zip([3, 2]) {

@@ -5,7 +5,7 @@ use api::{
     Answers, CtlError, ErrorCode, GnbLine, GnbList, Gnbs, MAX_PAGE, NeighbourLine, NeighbourList, Neighbours,
     PoolLine, PoolList, Pools, RouteLine, RouteList, Routes,
 };
-use datapath::net::Hop;
+use datapath::fib::Hop;
 use datapath::{NeighbourSight, NeighbourState};
 use n4::FarEndStatus;
 use packet::MacAddr;
@@ -15,17 +15,17 @@ use std::net::IpAddr;
 use tables::Nanos;
 
 fn interface(upf: &Upf, number: u16) -> String {
-    let interface = upf.net.interfaces().get(usize::from(number));
+    let interface = upf.rib.interfaces().get(usize::from(number));
     interface.map(|interface| interface.name.clone()).unwrap_or_default()
 }
 
 /// Names of interfaces, in order of their numbers.
 fn names(upf: &Upf) -> Vec<String> {
-    upf.net.interfaces().iter().map(|interface| interface.name.clone()).collect()
+    upf.rib.interfaces().iter().map(|interface| interface.name.clone()).collect()
 }
 
 fn mac(upf: &Upf, number: u16, address: IpAddr) -> Option<MacAddr> {
-    upf.net.neighbours().find(|known| (known.0, known.1) == (number, address)).map(|known| known.2)
+    upf.rib.neighbours().find(|known| (known.0, known.1) == (number, address)).map(|known| known.2)
 }
 
 impl Answers<Routes> for Backend {
@@ -42,10 +42,10 @@ fn routes(upf: &Upf) -> Vec<RouteLine> {
         via,
         mac: via.and_then(|via| mac(upf, number, via)).map(|mac| mac.to_string()),
     };
-    let subnets = upf.net.interfaces().iter().enumerate().flat_map(|(number, interface)| {
+    let subnets = upf.rib.interfaces().iter().enumerate().flat_map(|(number, interface)| {
         interface.addresses.iter().map(move |address| (address.trunc(), number as u16, None))
     });
-    let mut routes: Vec<_> = subnets.chain(upf.net.routes()).collect();
+    let mut routes: Vec<_> = subnets.chain(upf.rib.routes()).collect();
     routes.sort_unstable();
     routes.dedup();
     routes.into_iter().map(line).collect()
@@ -87,7 +87,7 @@ fn known(upf: &Upf, names: &[String]) -> Known {
         (line.mac, line.configured) = (Some(mac.to_string()), configured(number, address));
         ((number, address), (None, line))
     };
-    upf.net.neighbours().take(MAX_PAGE as usize).map(entry).collect()
+    upf.rib.neighbours().take(MAX_PAGE as usize).map(entry).collect()
 }
 
 fn line(names: &[String], number: u16, address: IpAddr) -> NeighbourLine {
@@ -124,12 +124,12 @@ impl Answers<Gnbs> for Backend {
     fn answer(&self, _: Gnbs) -> Result<GnbList, CtlError> {
         let known = |upf: &mut Upf| {
             let far_ends: Vec<_> = upf.n4.far_ends().collect();
-            Ok((far_ends, upf.net.view(), names(upf), upf.n4.wall()))
+            Ok((far_ends, upf.rib.fib(), names(upf), upf.n4.wall()))
         };
-        let (mut far_ends, view, names, wall) = self.ask(known)?;
+        let (mut far_ends, fib, names, wall) = self.ask(known)?;
         // They may be many, and this thread is the asker's own.
         far_ends.sort_unstable_by_key(|far_end| far_end.address);
-        let leads = |address| match view.hop(view.route(address)) {
+        let leads = |address| match fib.hop(fib.route(address)) {
             Hop::OnLink { interface } | Hop::Gateway { interface, .. } => {
                 names.get(usize::from(interface)).cloned()
             }

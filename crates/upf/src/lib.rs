@@ -44,8 +44,8 @@ pub use server::{CtlBindError, CtlServer, Responder, Timeouts};
 
 use bindings::Bindings;
 use config::Config;
+use datapath::Rib;
 use datapath::command::{Command, Event, Token};
-use datapath::net::Net;
 use engine::topology::SYSFS;
 use engine::{Engine, Fence, WorkerReport};
 use flow_log::FlowLog;
@@ -80,7 +80,7 @@ pub struct Upf {
     config: Config,
     /// Packets for UEs that the ports' pools were made for.
     most_buffered: u32,
-    net: Net,
+    rib: Rib,
     n4: N4,
     engine: Engine,
     sockets: Sockets,
@@ -122,7 +122,7 @@ impl Upf {
         tell_what_is_not_steered(config, &ports);
         let clock = Tsc::process();
         let macs: Vec<_> = ports.iter().map(|port| port.info().mac).collect();
-        let mut net = assemble::net(config, &macs)?;
+        let mut rib = assemble::rib(config, &macs)?;
         let seed = assemble::random()?;
         let teids = assemble::teid_key()?;
         let bindings = config.nat.log.as_deref().map(|path| {
@@ -140,7 +140,7 @@ impl Upf {
         let mut sessions = assemble::sessions(config, seed as u32, teids);
         // No UE gets to N4, nor has an address of it.
         for local in sockets.local() {
-            net.protect(local);
+            rib.protect(local);
             sessions.own.push(local);
         }
         let prefixes = sessions.prefix_lengths();
@@ -150,7 +150,7 @@ impl Upf {
         let wall = assemble::wall_clock(clock.now(), time_of_day);
         let frames = ports.iter().filter_map(Port::frames).min();
         let datapath =
-            datapath::Config { teids, prefixes, ..assemble::datapath(config, net.view(), seed, frames) };
+            datapath::Config { teids, prefixes, ..assemble::datapath(config, rib.fib(), seed, frames) };
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;
@@ -160,7 +160,7 @@ impl Upf {
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ports: Arc<view::Ports> = Arc::new(Mutex::new(move || ports.iter().map(convert::port).collect()));
-        let given = Given { config: config.clone(), nat: net.nat().cloned().unwrap_or_default() };
+        let given = Given { config: config.clone(), nat: rib.nat().cloned().unwrap_or_default() };
         let (view, post) = View::new(engine.snapshots(), given, &ports, clock);
         let serve = |address| {
             let failed = |source| UpfError::Metrics { address, source };
@@ -175,7 +175,7 @@ impl Upf {
         Ok(Self {
             config: config.clone(),
             most_buffered: config.limits.buffered_packets,
-            net,
+            rib,
             n4,
             engine,
             sockets,
@@ -243,7 +243,7 @@ impl Upf {
         self.take_leave();
         let (lost, wall) = (self.engine.lost(), self.n4.wall());
         let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
-        let plan = self.net.nat();
+        let plan = self.rib.nat();
         let reports = self.engine.stop_with(|_, event| match (event, &bindings, &flow_log) {
             (Event::Nat(told), Some(bindings), _) => bindings.tell((plan.cloned().unwrap_or_default(), told)),
             // Nobody waits for control any more.
@@ -303,9 +303,9 @@ impl Upf {
     fn receive(&mut self, now: Nanos) -> usize {
         // The kernel has an address more, which N4 listens on.
         let local = self.sockets.look(now);
-        if local.into_iter().fold(false, |new, address| new | self.net.protect(address)) {
-            let view = self.net.view();
-            self.engine.broadcast(|| Command::Net(view.clone()));
+        if local.into_iter().fold(false, |new, address| new | self.rib.protect(address)) {
+            let fib = self.rib.fib();
+            self.engine.broadcast(|| Command::Fib(fib.clone()));
         }
         for taken in 0..DATAGRAMS_PER_ROUND {
             let Some((length, from)) = self.sockets.receive(&mut self.buffer) else { return taken };
@@ -318,17 +318,17 @@ impl Upf {
         let mut events = 0;
         let mut learned = Vec::new();
         let mut ended = Vec::new();
-        let (n4, net, inspections) = (&mut self.n4, &mut self.net, &mut self.inspections);
+        let (n4, rib, inspections) = (&mut self.n4, &mut self.rib, &mut self.inspections);
         let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
         self.engine.drain(|_, event| {
             events += 1;
             match event {
                 Event::Neighbour { interface, address, mac, confirmed } => {
-                    net.learn(interface, address, mac);
+                    rib.learn(interface, address, mac);
                     learned.push((interface, address, mac, confirmed));
                 }
                 Event::NeighbourMoved { interface, address, from, to, believed } => {
-                    let interface = net.interfaces().get(usize::from(interface));
+                    let interface = rib.interfaces().get(usize::from(interface));
                     let interface = interface.map_or("", |interface| interface.name.as_str());
                     let (from, to) = (from.to_string(), to.to_string());
                     if believed {
@@ -340,7 +340,7 @@ impl Upf {
                 Event::MirrorsEnded { mut numbers } => ended.append(&mut numbers),
                 Event::Nat(told) => {
                     if let Some(bindings) = bindings {
-                        bindings.tell((net.nat().cloned().unwrap_or_default(), told));
+                        bindings.tell((rib.nat().cloned().unwrap_or_default(), told));
                     }
                 }
                 Event::Flows(records) => {

@@ -1,7 +1,7 @@
 //! What a UPF is started with beside its configuration, and why it did not start.
 
 use super::server::CtlBindError;
-use datapath::net::NetError;
+use datapath::rib::RibError;
 use engine::topology::NotEnoughCores;
 use engine::{EngineError, IdlePolicy, OnThreadStart};
 use session::pool::PoolError;
@@ -41,11 +41,11 @@ pub enum UpfError {
     Cores(#[from] NotEnoughCores),
     /// Interfaces or routes that can't be.
     #[error("{what}: {source}")]
-    Net {
+    Network {
         /// Which interface or route.
         what: String,
         /// Why.
-        source: NetError,
+        source: RibError,
     },
     /// A translation that can't be.
     #[error("translation on N6: {0}")]

@@ -5,8 +5,8 @@ use super::{Backend, Upf, assemble};
 use api::{CtlError, ErrorCode};
 use config::nat::Nat;
 use config::{Config, Limits, N3Section, N4};
+use datapath::Rib;
 use datapath::command::Command;
-use datapath::net::Net;
 use std::sync::Arc;
 
 /// What workers are told of anew.
@@ -81,18 +81,18 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
     let limited = told.changed.iter().any(|name| name.starts_with("limits.") || *name == "n3.check-source");
     if routed {
         let refused = |why| CtlError::new(ErrorCode::BadRequest, why);
-        let mut net = upf.net.clone();
-        exchange(&mut net, old, &config).map_err(refused)?;
+        let mut rib = upf.rib.clone();
+        exchange(&mut rib, old, &config).map_err(refused)?;
         if told.changed.contains(&"nat") {
             let policies = assemble::policies(&config, &upf.n4.store().config().policies);
-            let before = net.nat().cloned().unwrap_or_default();
+            let before = rib.nat().cloned().unwrap_or_default();
             let plan = assemble::plan(&config, &policies, &before).map_err(|why| refused(why.to_string()))?;
             upf.n4.set_policies(policies);
-            net.translate(Arc::new(plan));
+            rib.translate(Arc::new(plan));
         }
-        upf.net = net;
-        let view = upf.net.view();
-        upf.engine.broadcast(|| Command::Net(view.clone()));
+        upf.rib = rib;
+        let fib = upf.rib.fib();
+        upf.engine.broadcast(|| Command::Fib(fib.clone()));
     }
     let Config { n3, n4, log, limits, routes, neighbours, nat, written, .. } = config;
     upf.n4.allow(assemble::allowed(&n4.peers));
@@ -119,24 +119,24 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
 /// Tells everybody the limits that there are now.
 fn limit(upf: &mut Upf) {
     upf.n4.limit(assemble::of_sessions(&upf.config.limits), assemble::of_n4(&upf.config.limits));
-    let limits = Arc::new(assemble::datapath(&upf.config, upf.net.view(), 0, None));
+    let limits = Arc::new(assemble::datapath(&upf.config, upf.rib.fib(), 0, None));
     upf.engine.broadcast(|| Command::Limits(limits.clone()));
 }
 
 /// Static routes and neighbours as the new configuration has them. What was learned stays.
-fn exchange(net: &mut Net, old: &Config, new: &Config) -> Result<(), String> {
+fn exchange(rib: &mut Rib, old: &Config, new: &Config) -> Result<(), String> {
     for route in old.routes.iter().filter(|route| !new.routes.contains(route)) {
-        net.remove_route(route.to);
+        rib.remove_route(route.to);
     }
     for route in &new.routes {
-        net.add_route(route.to, route.interface as u16, route.via)
+        rib.add_route(route.to, route.interface as u16, route.via)
             .map_err(|error| format!("{}: {error}", route.to))?;
     }
     for neighbour in old.neighbours.iter().filter(|neighbour| !new.neighbours.contains(neighbour)) {
-        net.unfix(neighbour.interface as u16, neighbour.address);
+        rib.unfix(neighbour.interface as u16, neighbour.address);
     }
     for neighbour in &new.neighbours {
-        net.fix(neighbour.interface as u16, neighbour.address, neighbour.mac);
+        rib.fix(neighbour.interface as u16, neighbour.address, neighbour.mac);
     }
     Ok(())
 }

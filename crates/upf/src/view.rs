@@ -170,7 +170,7 @@ impl Upf {
 
     /// What there is has changed.
     pub(super) fn publish_given(&self) {
-        let given = Given { config: self.config.clone(), nat: self.net.nat().cloned().unwrap_or_default() };
+        let given = Given { config: self.config.clone(), nat: self.rib.nat().cloned().unwrap_or_default() };
         *self.post.given.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(given);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::datapath::Datapath;
 use crate::meta::{self, Kind, Meta, Translated, packet_of};
-use crate::network::net::HopId;
+use crate::network::fib::HopId;
 use crate::network::{Context, make};
 use crate::stages::judge::Trouble;
 use crate::stages::parse::internal_header;
@@ -25,7 +25,7 @@ impl<F: Frame> Datapath<F> {
         trouble: Trouble,
     ) {
         let from_ue = meta.internal || meta.kind == Kind::Tunnel;
-        let sender = self.network.view.route(meta::inner_source(frame.bytes(), meta));
+        let sender = self.network.fib.route(meta::inner_source(frame.bytes(), meta));
         // A forged sender that is ourselves hears nothing either.
         if (from_ue && sender != HopId::UE) || sender == HopId::OWN {
             return;
@@ -68,14 +68,14 @@ impl<F: Frame> Datapath<F> {
 
     /// The address that an error comes from: the interface's own, or any that we have.
     fn own_ipv4(&self, interface: u16) -> Option<Ipv4Addr> {
-        let view = &self.network.view;
-        let here = view.interface(interface).and_then(crate::network::net::Interface::ipv4);
-        here.or_else(|| view.interfaces().iter().find_map(crate::network::net::Interface::ipv4))
+        let fib = &self.network.fib;
+        let here = fib.interface(interface).and_then(crate::network::interface::Interface::ipv4);
+        here.or_else(|| fib.interfaces().iter().find_map(crate::network::interface::Interface::ipv4))
     }
 
     fn own_ipv6(&self, interface: u16) -> Option<Ipv6Addr> {
-        let view = &self.network.view;
-        let here = view.interface(interface).and_then(crate::network::net::Interface::ipv6);
-        here.or_else(|| view.interfaces().iter().find_map(crate::network::net::Interface::ipv6))
+        let fib = &self.network.fib;
+        let here = fib.interface(interface).and_then(crate::network::interface::Interface::ipv6);
+        here.or_else(|| fib.interfaces().iter().find_map(crate::network::interface::Interface::ipv6))
     }
 }

@@ -4,8 +4,8 @@ use crate::Reason;
 use crate::datapath::Datapath;
 use crate::meta::{self, Meta, destination6};
 use crate::network::Context;
+use crate::network::interface::Interface;
 use crate::network::neighbour::Word;
-use crate::network::net::Interface;
 use crate::network::sources;
 use io::{Frame, FramePool};
 use packet::ndp::{self, Message, NeighbourAdvertisement};
@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 impl<F: Frame> Datapath<F> {
     /// Whether a packet's destination is one of our own addresses.
     pub(crate) fn is_own(&self, meta: &Meta, frame: &[u8]) -> bool {
-        self.network.view.is_own(meta::inner_destination(frame, meta))
+        self.network.fib.is_own(meta::inner_destination(frame, meta))
     }
 
     /// A packet to an address that no session has.
@@ -44,7 +44,7 @@ impl<F: Frame> Datapath<F> {
         mut frame: F,
     ) {
         let place = meta.l3 as usize..meta.l3 as usize + arp::LEN;
-        let Some(interface) = self.network.view.interface(meta.interface) else {
+        let Some(interface) = self.network.fib.interface(meta.interface) else {
             self.counters.drop(Reason::UnknownVlan);
             return;
         };
@@ -60,7 +60,7 @@ impl<F: Frame> Datapath<F> {
         arp::emit_reply(&mut reply, interface.mac, &message);
         let answer = !request && interface.owns(IpAddr::V4(message.target_ip()));
         // Our own address claimed by another station is not a neighbour; nor is a probe without a sender (RFC 5227).
-        let heard = !sender.is_unspecified() && !self.network.view.is_own(IpAddr::V4(sender));
+        let heard = !sender.is_unspecified() && !self.network.fib.is_own(IpAddr::V4(sender));
         if heard && !self.network.may_be_neighbour(meta.interface, IpAddr::V4(sender)) {
             self.counters.drop(Reason::ForeignNeighbour);
             return;
@@ -104,7 +104,7 @@ impl<F: Frame> Datapath<F> {
         let place = meta.l3 as usize..meta.l3 as usize + meta.len as usize;
         // Whatever we said to it would go to ourselves, by way of the network.
         let source = meta::inner_source(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
-        if self.network.view.is_own(source) {
+        if self.network.fib.is_own(source) {
             self.counters.drop(Reason::MartianSource);
             return;
         }
@@ -112,7 +112,7 @@ impl<F: Frame> Datapath<F> {
         if meta.v6 && self.neighbour_discovery(cx, meta, &frame) {
             return;
         }
-        if sources::is_no_far_end(&self.network.view, source) {
+        if sources::is_no_far_end(&self.network.fib, source) {
             self.counters.drop(Reason::MartianSource);
             return;
         }
@@ -123,7 +123,7 @@ impl<F: Frame> Datapath<F> {
         }
         // A protected address (N4) belongs to the host's own stack; only our interfaces' are answered here.
         let destination = meta::inner_destination(frame.bytes(), &Meta { inner: meta.l3, ..*meta });
-        if !self.network.view.interfaces().iter().any(|interface| interface.owns(destination)) {
+        if !self.network.fib.interfaces().iter().any(|interface| interface.owns(destination)) {
             self.counters.drop(Reason::UnsupportedProtocol);
             return;
         }
@@ -171,7 +171,7 @@ impl<F: Frame> Datapath<F> {
                     self.counters.drop(Reason::ForeignNeighbour);
                     return true;
                 }
-                let ours = self.network.view.interface(meta.interface);
+                let ours = self.network.fib.interface(meta.interface);
                 let Some(mac) = ours.filter(|i| i.owns(IpAddr::V6(target))).map(|i| i.mac) else {
                     self.counters.drop(Reason::IgnoredMulticast);
                     return true;
@@ -192,7 +192,7 @@ impl<F: Frame> Datapath<F> {
             }
             Message::NeighbourAdvertisement { neighbour, options } => {
                 let address = IpAddr::V6(neighbour.target);
-                let own = self.network.view.is_own(address);
+                let own = self.network.fib.is_own(address);
                 if !own && !self.network.may_be_neighbour(meta.interface, address) {
                     self.counters.drop(Reason::ForeignNeighbour);
                     return true;

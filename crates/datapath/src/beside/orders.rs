@@ -104,9 +104,9 @@ impl<F: Frame> Datapath<F> {
                 let word = Word::Shared { confirmed };
                 self.network.hear(&mut cx, &mut self.counters, interface, address, mac, word);
             }
-            Command::Net(view) => {
-                let plan = view.nat().cloned();
-                self.network.replace(&mut cx, &mut self.counters, view);
+            Command::Fib(fib) => {
+                let plan = fib.nat().cloned();
+                self.network.replace(&mut cx, &mut self.counters, fib);
                 self.size_counters();
                 self.translate_by(now, plan, &mut cx.out.events);
             }

@@ -31,7 +31,7 @@ impl<F: Frame> Datapath<F> {
         let Some(pieces) = self.reassembly.add(key, fragment.more, piece, cx.now, &mut self.counters) else {
             return;
         };
-        let port = self.network.view.interface(meta.interface).map_or(0, |interface| interface.port);
+        let port = self.network.fib.interface(meta.interface).map_or(0, |interface| interface.port);
         match join(cx.pool, &pieces) {
             Some(whole) => {
                 self.counters.consumed += pieces.len() as u64;

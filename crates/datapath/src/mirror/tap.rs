@@ -6,7 +6,7 @@ use crate::datapath::Datapath;
 use crate::meta::{Meta, NONE};
 use crate::network::Context;
 use crate::network::egress::Egress;
-use crate::network::net::{Interface, Roles};
+use crate::network::interface::{Interface, Roles};
 use crate::network::peer::NO_PEER;
 use crate::state::record::flag;
 use crate::state::shard::Shard;

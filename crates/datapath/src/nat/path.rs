@@ -115,7 +115,7 @@ impl<F: Frame> Datapath<F> {
         let Burst { frames, metas, ahead, .. } = burst;
         let Some(plan) = nat.as_deref() else { return };
         // By its public address too, another UE doesn't reach one that is to have nothing to do with others.
-        let apart = |meta: &Meta, to: IpAddr| meta.internal && network.view.is_isolated(to);
+        let apart = |meta: &Meta, to: IpAddr| meta.internal && network.fib.is_isolated(to);
         let mut mapped = false;
         ahead.clear();
         ahead.extend(metas.iter().zip(frames.iter()).map(|(meta, frame)| {

@@ -3,7 +3,7 @@
 use packet::MacAddr;
 use std::net::IpAddr;
 
-use crate::network::net::Interface;
+use crate::network::interface::Interface;
 
 /// How to reach one neighbour: everything that goes in front of an IP packet, and where it leaves.
 #[derive(Clone, Copy, Debug)]

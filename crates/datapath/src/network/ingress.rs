@@ -1,6 +1,7 @@
 //! Which interface a frame arrives at, and what parsing has to know of it.
 
-use super::net::{NetView, Roles};
+use super::fib::Fib;
+use super::interface::Roles;
 use super::sources::Sources;
 
 /// What parsing needs of one interface.
@@ -21,7 +22,7 @@ pub struct PortTable {
     pub n6: bool,
 }
 
-/// Which interface a frame arrives at, by port and VLAN: compiled from a view.
+/// Which interface a frame arrives at, by port and VLAN: compiled from a FIB.
 #[derive(Clone, Debug, Default)]
 pub struct Ingress {
     pub ports: Vec<PortTable>,
@@ -29,10 +30,10 @@ pub struct Ingress {
 }
 
 impl Ingress {
-    /// Compiles a view.
-    pub fn new(view: &NetView) -> Self {
+    /// Compiles a FIB.
+    pub fn new(fib: &Fib) -> Self {
         let mut ports: Vec<PortTable> = Vec::new();
-        for (index, interface) in view.interfaces().iter().enumerate() {
+        for (index, interface) in fib.interfaces().iter().enumerate() {
             let port = interface.port as usize;
             if ports.len() <= port {
                 ports.resize_with(port + 1, PortTable::default);
@@ -53,7 +54,7 @@ impl Ingress {
                 }
             }
         }
-        Self { ports, sources: Sources::new(view) }
+        Self { ports, sources: Sources::new(fib) }
     }
 
     /// Whether most of what arrives at the port leaves in a tunnel, and so with more headers than it came with.

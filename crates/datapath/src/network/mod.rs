@@ -1,21 +1,23 @@
-//! A worker's own copy of the network: its view, and all that is derived from it and from what the links told.
+//! A worker's own copy of the network: its FIB, and all that is derived from it and from what the links told.
 
 pub(crate) mod asked;
 pub(crate) mod askers;
 pub(crate) mod egress;
+pub mod fib;
 pub(crate) mod ingress;
+pub(crate) mod interface;
 pub(crate) mod near;
 pub(crate) mod neighbour;
-pub mod net;
 pub(crate) mod peer;
+pub mod rib;
 pub(crate) mod sources;
 
 use crate::command::Event;
 use crate::counters::{Counters, Traffic};
 use crate::network::askers::Askers;
 use crate::network::egress::Egress;
+use crate::network::fib::{Fib, Hop, HopId};
 use crate::network::neighbour::{Due, Held, Neighbours, User, Word};
-use crate::network::net::{Hop, HopId, NetView};
 use crate::network::peer::{Outer, Peers};
 use crate::outbox::Outbox;
 use crate::{Config, Reason};
@@ -71,8 +73,8 @@ pub enum Way {
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Network<F> {
-    /// The view in force.
-    pub view: Arc<NetView>,
+    /// The FIB in force.
+    pub fib: Arc<Fib>,
     /// Ports to interfaces.
     pub ingress: Ingress,
     /// How much of an IPv6 address is its key.
@@ -94,13 +96,13 @@ pub struct Network<F> {
 const REPORTS: u32 = 10;
 
 impl<F: Frame> Network<F> {
-    /// From the first view.
+    /// From the first FIB.
     pub fn new(config: &Config) -> Self {
-        let view = Arc::clone(&config.view);
+        let fib = Arc::clone(&config.fib);
         let mut network = Self {
-            ingress: Ingress::new(&view),
+            ingress: Ingress::new(&fib),
             prefixes: config.prefixes.clone(),
-            view,
+            fib,
             ways: Vec::new(),
             peers: Peers::new(config.peers, Arc::clone(&config.peer_numbers)),
             neighbours: Neighbours::new(
@@ -121,19 +123,19 @@ impl<F: Frame> Network<F> {
 
     /// The ways to neighbours whose MAC addresses are configured.
     fn configured(&self) -> Vec<Egress> {
-        let configured = self.view.neighbours().iter();
+        let configured = self.fib.neighbours().iter();
         let way = |(index, address, mac): &(u16, IpAddr, MacAddr)| {
-            Some(Egress::new(*index, self.view.interface(*index)?, *address, Some(mac.0)))
+            Some(Egress::new(*index, self.fib.interface(*index)?, *address, Some(mac.0)))
         };
         configured.filter_map(way).collect()
     }
 
     fn derive(&mut self) {
-        let (view, neighbours) = (&*self.view, &mut self.neighbours);
+        let (fib, neighbours) = (&*self.fib, &mut self.neighbours);
         neighbours.unpin();
-        let towards_n6 = |index| view.interface(index).is_some_and(|interface| interface.roles.n6);
+        let towards_n6 = |index| fib.interface(index).is_some_and(|interface| interface.roles.n6);
         self.ways = (0..)
-            .zip(view.hops())
+            .zip(fib.hops())
             .map(|(at, hop)| match *hop {
                 Hop::Unreachable => Way::Unreachable,
                 Hop::Own => Way::Own,
@@ -144,24 +146,24 @@ impl<F: Frame> Network<F> {
                 Hop::Martian => Way::Martian,
                 Hop::OnLink { interface } => Way::OnLink(interface),
                 Hop::Gateway { interface: index, address } => {
-                    let interface = view.interface(index);
+                    let interface = fib.interface(index);
                     let way = interface.map(|interface| Egress::new(index, interface, address, None));
                     way.map_or(Way::Unreachable, |way| Way::Via(neighbours.pin(&way, User::Hop(at))))
                 }
             })
             .collect();
         self.peers.rebuild(|number, address| {
-            way_to_peer(view, address, |way| neighbours.pin(way, User::Peer(number)))
+            way_to_peer(fib, address, |way| neighbours.pin(way, User::Peer(number)))
         });
         self.neighbours.settle();
     }
 
-    /// A new view is in force. If the interfaces are the same, neighbours stay known, and what waits goes on waiting, or is sent.
-    pub fn replace<P>(&mut self, cx: &mut Context<'_, F, P>, counters: &mut Counters, view: Arc<NetView>) {
+    /// A new FIB is in force. If the interfaces are the same, neighbours stay known, and what waits goes on waiting, or is sent.
+    pub fn replace<P>(&mut self, cx: &mut Context<'_, F, P>, counters: &mut Counters, fib: Arc<Fib>) {
         self.generation += 1;
-        let same = self.view.interfaces() == view.interfaces();
-        self.ingress = Ingress::new(&view);
-        self.view = view;
+        let same = self.fib.interfaces() == fib.interfaces();
+        self.ingress = Ingress::new(&fib);
+        self.fib = fib;
         if !same {
             for frame in self.neighbours.clear() {
                 counters.held -= 1;
@@ -185,7 +187,7 @@ impl<F: Frame> Network<F> {
     #[inline]
     pub fn on_link(&self, index: u16, target: IpAddr) -> Option<Egress> {
         let known = self.neighbours.way(index, target).copied();
-        known.or_else(|| Some(Egress::new(index, self.view.interface(index)?, target, None)))
+        known.or_else(|| Some(Egress::new(index, self.fib.interface(index)?, target, None)))
     }
 
     /// Whether an address is one that a neighbour on this interface's link may have: of its subnets, of networks that are routed
@@ -193,13 +195,13 @@ impl<F: Frame> Network<F> {
     pub fn may_be_neighbour(&self, interface: u16, address: IpAddr) -> bool {
         let link_local = matches!(address, IpAddr::V6(address) if session::rules::is_link_local(address));
         link_local
-            || self.view.hop(self.view.route(address)) == Hop::OnLink { interface }
+            || self.fib.hop(self.fib.route(address)) == Hop::OnLink { interface }
             || self.neighbours.knows(interface, address)
     }
 
     /// The port of an interface; 0 for none, which frames of our own making have.
     pub fn port(&self, interface: u16) -> u16 {
-        self.view.interfaces().get(interface as usize).map_or(0, |interface| interface.port)
+        self.fib.interfaces().get(interface as usize).map_or(0, |interface| interface.port)
     }
 
     /// One more user of the tunnel's far end. `None`: too many.
@@ -209,9 +211,9 @@ impl<F: Frame> Network<F> {
 
     /// So many more users.
     pub fn acquire_peers(&mut self, address: IpAddr, users: u32) -> Option<u16> {
-        let (view, neighbours) = (&self.view, &mut self.neighbours);
+        let (fib, neighbours) = (&self.fib, &mut self.neighbours);
         self.peers.acquire(address, users, |number| {
-            way_to_peer(view, address, |way| neighbours.pin(way, User::Peer(number)))
+            way_to_peer(fib, address, |way| neighbours.pin(way, User::Peer(number)))
         })
     }
 
@@ -283,7 +285,7 @@ impl<F: Frame> Network<F> {
         mac: MacAddr,
         word: Word,
     ) {
-        let Some(interface) = self.view.interface(index) else { return };
+        let Some(interface) = self.fib.interface(index) else { return };
         // No neighbour has our own: what is sent there comes back, or goes nowhere.
         if mac.is_multicast() || mac == MacAddr::ZERO || mac == interface.mac {
             return;
@@ -376,7 +378,7 @@ impl<F: Frame> Network<F> {
         target: IpAddr,
         known: Option<MacAddr>,
     ) {
-        let Some(interface) = self.view.interface(index) else { return };
+        let Some(interface) = self.fib.interface(index) else { return };
         let (everybody, payload, ether_type) = match target {
             IpAddr::V4(target) => {
                 let Some(own) = interface.ipv4() else { return };
@@ -417,8 +419,8 @@ impl<F: Frame> Network<F> {
     ) {
         let neighbours = &self.neighbours;
         let known = |way: &Egress| neighbours.way(way.interface, way.target).copied().unwrap_or(*way);
-        let Some((egress, _)) = way_to_peer(&self.view, destination, known) else { return };
-        let interface = self.view.interface(egress.interface);
+        let Some((egress, _)) = way_to_peer(&self.fib, destination, known) else { return };
+        let interface = self.fib.interface(egress.interface);
         let own = interface.and_then(|interface| match destination {
             IpAddr::V4(_) => interface.ipv4().map(IpAddr::V4),
             IpAddr::V6(_) => interface.ipv6().map(IpAddr::V6),
@@ -440,7 +442,7 @@ impl<F: Frame> Network<F> {
         packet: &[u8],
         v6: bool,
     ) -> bool {
-        let Some(interface) = self.view.interface(index) else { return false };
+        let Some(interface) = self.fib.interface(index) else { return false };
         let Ok(ethernet) = packet::EthernetView::parse(request) else { return false };
         let target = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let header = Egress::new(index, interface, target, Some(ethernet.source().0)).header(v6);
@@ -462,7 +464,7 @@ impl<F: Frame> Network<F> {
         mut frame: F,
         length: usize,
     ) {
-        let Some(interface) = self.view.interface(index) else {
+        let Some(interface) = self.fib.interface(index) else {
             counters.drop(Reason::NoRoute);
             return;
         };
@@ -493,7 +495,7 @@ fn release<F: Frame, P>(
 }
 
 /// Our address towards a neighbour: link-local to link-local, global (if there is one) otherwise.
-fn source6(interface: &crate::network::net::Interface, target: Ipv6Addr) -> Ipv6Addr {
+fn source6(interface: &crate::network::interface::Interface, target: Ipv6Addr) -> Ipv6Addr {
     match interface.ipv6() {
         Some(own) if !session::rules::is_link_local(target) => own,
         _ => interface.link_local(),
@@ -501,17 +503,13 @@ fn source6(interface: &crate::network::net::Interface, target: Ipv6Addr) -> Ipv6
 }
 
 /// The way to the far end of a tunnel; `known` says what is known of the neighbour that it leads to.
-fn way_to_peer(
-    view: &NetView,
-    address: IpAddr,
-    known: impl FnOnce(&Egress) -> Egress,
-) -> Option<(Egress, Outer)> {
-    let (index, target) = match view.hop(view.route(address)) {
+fn way_to_peer(fib: &Fib, address: IpAddr, known: impl FnOnce(&Egress) -> Egress) -> Option<(Egress, Outer)> {
+    let (index, target) = match fib.hop(fib.route(address)) {
         Hop::OnLink { interface } => (interface, address),
         Hop::Gateway { interface, address } => (interface, address),
         Hop::Unreachable | Hop::Own | Hop::Ue | Hop::Martian => return None,
     };
-    let interface = view.interface(index)?;
+    let interface = fib.interface(index)?;
     let own: IpAddr = match address {
         IpAddr::V4(_) => interface.ipv4()?.into(),
         IpAddr::V6(_) => interface.ipv6()?.into(),

@@ -173,7 +173,7 @@ impl Near {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::network::net::{Interface, Roles};
+    use crate::network::interface::{Interface, Roles};
     use packet::MacAddr;
 
     fn way(index: u16, target: IpAddr) -> Egress {

@@ -49,7 +49,7 @@ const TICK: u64 = 1 << 24;
 /// Who has a copy of the way to a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum User {
-    /// The next hop with this [`crate::network::net::HopId`].
+    /// The next hop with this [`crate::network::fib::HopId`].
     Hop(u16),
     /// The far end with this number.
     Peer(u16),

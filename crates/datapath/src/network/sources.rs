@@ -6,7 +6,7 @@
 //! Only what one of these points at is looked up.
 
 use crate::Reason;
-use crate::network::net::{HopId, NetView};
+use crate::network::fib::{Fib, HopId};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -56,7 +56,7 @@ impl<const WORDS: usize> Filter<WORDS> {
     }
 }
 
-/// Compiled from a view, beside its ingress tables.
+/// Compiled from a FIB, beside its ingress tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
     /// Where UEs' and public addresses are, and nobody's: by an IPv4 address's first 16 bits.
@@ -76,14 +76,13 @@ impl Default for Sources {
 }
 
 impl Sources {
-    pub fn new(view: &NetView) -> Self {
+    pub fn new(fib: &Fib) -> Self {
         let mut sources = Self::default();
-        let lengths =
-            view.ues().iter().filter(|prefix| matches!(prefix, IpNet::V6(_))).map(IpNet::prefix_len);
+        let lengths = fib.ues().iter().filter(|prefix| matches!(prefix, IpNet::V6(_))).map(IpNet::prefix_len);
         let shortest = lengths.min().unwrap_or(64).min(64);
         sources.beyond6 = 64_u32.saturating_sub(shortest.into()).min(63);
         let nobodys4 = nobodys().filter(|prefix| matches!(prefix, IpNet::V4(_)));
-        for prefix in view.ues().iter().copied().chain(nobodys4) {
+        for prefix in fib.ues().iter().copied().chain(nobodys4) {
             match prefix {
                 IpNet::V4(net) => {
                     let (first, last) = (u32::from(net.network()), u32::from(net.broadcast()));
@@ -97,13 +96,13 @@ impl Sources {
                 }
             }
         }
-        for address in view.own() {
+        for address in fib.own() {
             sources.own.set(match address {
                 IpAddr::V4(address) => by_address(u64::from(address.to_bits())),
                 IpAddr::V6(address) => by_address(folded(address.to_bits())),
             });
         }
-        for net in view.interfaces().iter().flat_map(|interface| &interface.addresses) {
+        for net in fib.interfaces().iter().flat_map(|interface| &interface.addresses) {
             for address in everybody(net).into_iter().flatten() {
                 sources.own.set(by_address(u64::from(address.to_bits())));
             }
@@ -113,19 +112,19 @@ impl Sources {
 
     /// Why a packet from the data network can't have this source.
     #[inline(always)]
-    pub fn outside4(&self, view: &NetView, source: u32) -> Option<Reason> {
+    pub fn outside4(&self, fib: &Fib, source: u32) -> Option<Reason> {
         let suspicious =
             self.own.has(by_address(source.into())) | self.suspects4.has((source >> 16) as usize);
-        if suspicious { judge(view, Ipv4Addr::from_bits(source).into()) } else { None }
+        if suspicious { judge(fib, Ipv4Addr::from_bits(source).into()) } else { None }
     }
 
     /// See [`Sources::outside4`].
     #[inline(always)]
-    pub fn outside6(&self, view: &NetView, source: u128) -> Option<Reason> {
+    pub fn outside6(&self, fib: &Fib, source: u128) -> Option<Reason> {
         let suspicious = is_odd6(source)
             | self.own.has(by_address(folded(source)))
             | self.ues6.has(self.by_prefix(source));
-        if suspicious { judge(view, Ipv6Addr::from_bits(source).into()) } else { None }
+        if suspicious { judge(fib, Ipv6Addr::from_bits(source).into()) } else { None }
     }
 
     #[inline(always)]
@@ -150,16 +149,16 @@ impl Sources {
 /// address is somebody's on the link.
 #[cold]
 #[inline(never)]
-pub(crate) fn is_no_far_end(view: &NetView, source: IpAddr) -> bool {
+pub(crate) fn is_no_far_end(fib: &Fib, source: IpAddr) -> bool {
     let on_link = matches!(source, IpAddr::V6(address) if session::rules::is_link_local(address));
-    view.is_own(source) || (is_nobody(view, source) && !on_link)
+    fib.is_own(source) || (is_nobody(fib, source) && !on_link)
 }
 
 /// Parsing isn't sure.
 #[cold]
 #[inline(never)]
-fn judge(view: &NetView, source: IpAddr) -> Option<Reason> {
-    match view.route(source) {
+fn judge(fib: &Fib, source: IpAddr) -> Option<Reason> {
+    match fib.route(source) {
         _ if is_nobodys(source) => Some(Reason::MartianSource),
         HopId::MARTIAN if source.is_ipv4() => Some(Reason::MartianSource),
         HopId::OWN => Some(Reason::MartianSource),
@@ -169,8 +168,8 @@ fn judge(view: &NetView, source: IpAddr) -> Option<Reason> {
 }
 
 /// Whether this is no host's address, on our links or anywhere.
-fn is_nobody(view: &NetView, address: IpAddr) -> bool {
-    is_nobodys(address) || (address.is_ipv4() && view.route(address) == HopId::MARTIAN)
+fn is_nobody(fib: &Fib, address: IpAddr) -> bool {
+    is_nobodys(address) || (address.is_ipv4() && fib.route(address) == HopId::MARTIAN)
 }
 
 fn is_nobodys(address: IpAddr) -> bool {
@@ -217,7 +216,7 @@ const fn by_hash<const BITS: u32>(value: u64) -> usize {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::network::net::Net;
+    use crate::network::rib::Rib;
 
     /// Every address that is one's first or last, and its neighbours: what is never missed may be looked at in vain.
     #[test]
@@ -246,31 +245,31 @@ mod tests {
 
     #[test]
     fn pools_of_any_length_are_found() {
-        let mut net = Net::new();
+        let mut rib = Rib::new();
         for pool in ["10.0.0.0/8", "100.64.7.0/24", "3000::/12", "2001:db8:45::/48", "2400:8000::/28"] {
-            net.add_ue_pool(pool.parse().unwrap());
+            rib.add_ue_pool(pool.parse().unwrap());
         }
-        let view = net.view();
-        let sources = Sources::new(&view);
+        let fib = rib.fib();
+        let sources = Sources::new(&fib);
         for (address, inside) in [("10.200.0.1", true), ("100.64.7.9", true), ("100.64.8.9", false)] {
-            let found = sources.outside4(&view, address.parse::<Ipv4Addr>().unwrap().to_bits());
+            let found = sources.outside4(&fib, address.parse::<Ipv4Addr>().unwrap().to_bits());
             assert_eq!(found, inside.then_some(Reason::UeSourceOutside), "{address}");
         }
         for (address, inside) in
             [("300f::1", true), ("2001:db8:45::1", true), ("2001:db8:46::1", false), ("2400:800f::", true)]
         {
-            let found = sources.outside6(&view, address.parse::<Ipv6Addr>().unwrap().to_bits());
+            let found = sources.outside6(&fib, address.parse::<Ipv6Addr>().unwrap().to_bits());
             assert_eq!(found, inside.then_some(Reason::UeSourceOutside), "{address}");
         }
     }
     /// A network's hosts and its UEs have addresses of one allocation: who is no UE isn't looked at more closely for that.
     #[test]
     fn a_pools_neighbours_are_beyond_suspicion() {
-        let mut net = Net::new();
+        let mut rib = Rib::new();
         for pool in ["2001:db8:a00::/40", "2001:db8:4500::/48", "2001:db8:4600:7::/64"] {
-            net.add_ue_pool(pool.parse().unwrap());
+            rib.add_ue_pool(pool.parse().unwrap());
         }
-        let sources = Sources::new(&net.view());
+        let sources = Sources::new(&rib.fib());
         let suspects = |address: &str| {
             let address = address.parse::<Ipv6Addr>().unwrap().to_bits();
             sources.ues6.has(sources.by_prefix(address))

@@ -30,14 +30,14 @@
 //! ([`Event::OffloadFailed`]), and after a pause that doubles each time it is tried again. Software goes on meanwhile.
 //!
 //! ```
-//! # use datapath::net::Net;
+//! # use datapath::Rib;
 //! use datapath::offload::{Mode, Offload, Policy};
 //! use datapath::{Config, Datapath, Outbox};
 //! use io::mem::MemFrame;
 //! use io::offload::NoOffload;
 //! use tables::Nanos;
 //!
-//! let mut worker: Datapath<MemFrame> = Datapath::new(Config::new(Net::new().view()));
+//! let mut worker: Datapath<MemFrame> = Datapath::new(Config::new(Rib::new().fib()));
 //! let mut offload = Offload::new(Policy::new(Mode::Full), vec![Box::new(NoOffload)]);
 //! let mut out = Outbox::new(1);
 //! // Before `Datapath::process`, with the same burst; after it, and after `Datapath::apply`; and before `Datapath::tick`:
@@ -271,8 +271,8 @@ impl Offload {
                 self.read_drops(now, datapath, place, out);
             }
             // The rest is a matter of [`Offload::check`].
-            Command::Net(view) if view.interfaces() == datapath.network.view.interfaces() => {}
-            Command::Net(_) => self.withdraw_all(now, datapath, out, TakenBack::Network),
+            Command::Fib(fib) if fib.interfaces() == datapath.network.fib.interfaces() => {}
+            Command::Fib(_) => self.withdraw_all(now, datapath, out, TakenBack::Network),
             // It may lead part of another session's prefix elsewhere.
             Command::AddressDirectory { prefix, .. } => {
                 let own = |entry: &Entry| {

@@ -114,7 +114,7 @@ impl<F: Frame> Datapath<F> {
         let (shard, slot) = (sighting.shard, u32::from(record.session));
         let session = self.shards.get(shard as usize).and_then(Option::as_deref);
         let session = session.and_then(|shard| shard.session(slot)).ok_or(Ineligible::Gone)?;
-        let arrival = self.network.view.interface(sighting.interface).ok_or(Ineligible::Gone)?;
+        let arrival = self.network.fib.interface(sighting.interface).ok_or(Ineligible::Gone)?;
         let l2 = if arrival.vlan.is_some() { 18 } else { 14 };
         let front = l2 + sighting.pattern.tunnel.as_ref().map_or(0, tunnel_header);
         let mut plan = Plan {
@@ -196,7 +196,7 @@ impl<F: Frame> Datapath<F> {
         if !record.has(flag::OUTER) {
             let destination = sighting.pattern.destination.filter(|_| tunnel.is_some());
             let destination = destination.ok_or(Ineligible::Complex)?;
-            let egress = match self.network.way(self.network.view.route(destination)) {
+            let egress = match self.network.way(self.network.fib.route(destination)) {
                 Way::Via(egress) => Some(egress),
                 Way::OnLink(interface) if near::address(near::key(destination)).is_some() => {
                     self.network.neighbours.way(*interface, destination)
@@ -204,7 +204,7 @@ impl<F: Frame> Datapath<F> {
                 _ => None,
             };
             let egress = egress.ok_or(Ineligible::NoWay)?;
-            if !self.network.view.serves(egress.interface, record.instance()) {
+            if !self.network.fib.serves(egress.interface, record.instance()) {
                 return Err(Ineligible::NoWay);
             }
             let headers = egress.header(sighting.pattern.v6);
@@ -259,7 +259,7 @@ impl<F: Frame> Datapath<F> {
         }
         // The worker doesn't see that packets go there.
         if let Some(destination) = sighting.pattern.destination
-            && let Way::OnLink(interface) = *self.network.way(self.network.view.route(destination))
+            && let Way::OnLink(interface) = *self.network.way(self.network.fib.route(destination))
         {
             self.network.neighbours.touch(interface, destination);
         }

@@ -60,7 +60,7 @@ impl<F: Frame> Datapath<F> {
         } else {
             admits(record, &meta, frame).then_some(None)?
         };
-        let interface = self.network.view.interface(meta.interface)?;
+        let interface = self.network.fib.interface(meta.interface)?;
         let pattern = Pattern { vlan: interface.vlan, ..Pattern::new(interface.mac) };
         let pattern = name(pattern, record, &meta, frame)?;
         let (interface, port) = (meta.interface, interface.port);

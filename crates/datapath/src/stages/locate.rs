@@ -174,7 +174,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::Config;
-    use crate::network::net::Net;
+    use crate::network::rib::Rib;
     use crate::state::record::flag;
     use io::mem::MemFrame;
     use packet::Teid;
@@ -194,7 +194,7 @@ mod tests {
             ..PoolConfig::default()
         };
         let prefixes = PrefixLengths::of(&[pool]);
-        let mut datapath = Datapath::<MemFrame>::new(Config { prefixes, ..Config::new(Net::new().view()) });
+        let mut datapath = Datapath::<MemFrame>::new(Config { prefixes, ..Config::new(Rib::new().fib()) });
         let place = SessionRef { shard: ShardId::from_hash(0), slot: 0 };
         let at = TeidRef { shard: place.shard, slot: 3 };
         let pdr = Pdr::all(PdrId(1), Source::Access, Some(Tunnel { teid: Teid(9), place: at }), 0);

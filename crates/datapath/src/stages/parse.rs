@@ -7,8 +7,8 @@
 use crate::Reason;
 use crate::meta::{Kind, Meta, NO_QFI};
 use crate::network::Network;
+use crate::network::fib::Fib;
 use crate::network::ingress::{PortTable, Station};
-use crate::network::net::NetView;
 use crate::network::sources::{Sources, is_no_far_end};
 use packet::{GTP_U_PORT, MacAddr};
 use session::PrefixLengths;
@@ -24,7 +24,7 @@ const INTERNAL: u64 = INTERNAL_MAC.to_u64();
 /// Reads the frames that arrive at a port.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    view: &'a NetView,
+    fib: &'a Fib,
     sources: &'a Sources,
     port: Option<&'a PortTable>,
     /// Where not all UEs' prefixes are /64s.
@@ -35,9 +35,9 @@ pub struct Arrival<'a> {
 impl<'a> Arrival<'a> {
     /// Those of this port.
     #[inline(always)]
-    pub fn at<F>(Network { ingress, view, prefixes, .. }: &'a Network<F>, port: u16) -> Self {
+    pub fn at<F>(Network { ingress, fib, prefixes, .. }: &'a Network<F>, port: u16) -> Self {
         Self {
-            view,
+            fib,
             sources: &ingress.sources,
             port: ingress.ports.get(usize::from(port)),
             prefixes: (!prefixes.is_plain()).then_some(prefixes),
@@ -144,7 +144,7 @@ impl Arrival<'_> {
             if !station.roles.n6 {
                 return Err(Reason::NotN6);
             }
-            if let Some(reason) = self.sources.outside4(self.view, header.source) {
+            if let Some(reason) = self.sources.outside4(self.fib, header.source) {
                 return Err(reason);
             }
             meta.users_v4(&header, header.destination);
@@ -157,7 +157,7 @@ impl Arrival<'_> {
         let payload = packet.get(header.header_len..header.total_len as usize).ok_or(Reason::Malformed)?;
         let kind = station.ours(header.protocol, payload, header.header_len as u16, meta)?;
         if self.sources.may_be_no_far_end4(header.source) {
-            return from_far_end(self.view, Ipv4Addr::from(header.source).into(), kind);
+            return from_far_end(self.fib, Ipv4Addr::from(header.source).into(), kind);
         }
         Ok(kind)
     }
@@ -171,7 +171,7 @@ impl Arrival<'_> {
         }
         let port = packet.get(header.header_len + 2..header.header_len + 4);
         (header.fragment & 0x1fff != 0 || port == Some(&GTP_U_PORT.to_be_bytes()))
-            && self.view.is_own(IpAddr::V4(Ipv4Addr::from(header.destination)))
+            && self.fib.is_own(IpAddr::V4(Ipv4Addr::from(header.destination)))
     }
 
     #[inline(never)]
@@ -191,12 +191,12 @@ impl Arrival<'_> {
         let ours = header.destination == station.ipv6
             || (station.roles.tunnels()
                 && matches!(header.next, 17 | 44)
-                && self.view.is_own(IpAddr::V6(Ipv6Addr::from(header.destination))));
+                && self.fib.is_own(IpAddr::V6(Ipv6Addr::from(header.destination))));
         if !ours {
             if !station.roles.n6 {
                 return Err(Reason::NotN6);
             }
-            if let Some(reason) = self.sources.outside6(self.view, header.source) {
+            if let Some(reason) = self.sources.outside6(self.fib, header.source) {
                 return Err(reason);
             }
             meta.users_v6(&header, header.destination);
@@ -209,7 +209,7 @@ impl Arrival<'_> {
         let payload = packet.get(40..header.total_len as usize).ok_or(Reason::Malformed)?;
         let kind = station.ours(header.next, payload, 40, meta)?;
         if self.sources.may_be_no_far_end6(header.source) {
-            return from_far_end(self.view, Ipv6Addr::from(header.source).into(), kind);
+            return from_far_end(self.fib, Ipv6Addr::from(header.source).into(), kind);
         }
         Ok(kind)
     }
@@ -285,9 +285,9 @@ impl Station {
 /// A packet to us from an address that may be no far end's.
 #[cold]
 #[inline(never)]
-fn from_far_end(view: &NetView, source: IpAddr, kind: Kind) -> Result<Kind, Reason> {
+fn from_far_end(fib: &Fib, source: IpAddr, kind: Kind) -> Result<Kind, Reason> {
     match kind {
-        Kind::Tunnel | Kind::Signalling | Kind::UnknownExtension(_) if is_no_far_end(view, source) => {
+        Kind::Tunnel | Kind::Signalling | Kind::UnknownExtension(_) if is_no_far_end(fib, source) => {
             Err(Reason::MartianFarEnd)
         }
         _ => Ok(kind),

@@ -9,8 +9,8 @@ use crate::datapath::Datapath;
 use crate::meta::{Kind, Meta, NO_QFI, destination6, inner_destination, inner_source, packet_of};
 use crate::nat;
 use crate::network::egress::{Egress, Link};
+use crate::network::fib::{Fib, HopId};
 use crate::network::near;
-use crate::network::net::{HopId, NetView};
 use crate::network::peer::Outer;
 use crate::network::{Context, Network, Way, transmit};
 use crate::stages::burst::Burst;
@@ -265,7 +265,7 @@ impl<F: Frame> Datapath<F> {
             Policers { depth: self.config.meter_burst, ..Policers::none() }
         };
         let marking = &self.config.marking;
-        let Network { view, ways, peers, neighbours, .. } = &mut self.network;
+        let Network { fib, ways, peers, neighbours, .. } = &mut self.network;
         let uplink = record.flags & flag::UPLINK != 0;
         let ecn = Ecn::of(meta)?;
         let colour;
@@ -295,13 +295,13 @@ impl<F: Frame> Datapath<F> {
             if meta.kind == Kind::Plain {
                 return None;
             }
-            let HopId(hop) = inner_route(view, frame.bytes(), meta);
+            let HopId(hop) = inner_route(fib, frame.bytes(), meta);
             let egress = match ways.get(hop as usize)? {
                 Way::Via(egress) => egress,
                 Way::OnLink(interface) => neighbours.near(*interface, inner_key(frame.bytes(), meta))?,
                 _ => return None,
             };
-            if !view.serves(egress.interface, record.instance())
+            if !fib.serves(egress.interface, record.instance())
                 || meta.len > egress.mtu
                 || !egress.resolved
                 || !ttl_allows(frame.bytes(), meta.inner, meta.v6)
@@ -390,15 +390,15 @@ impl<F: Frame> Datapath<F> {
     /// The slow side of routing: what a route that isn't a resolved router leads to, for a packet of this network instance.
     pub(crate) fn route(&self, frame: &[u8], meta: &Meta, instance: u16) -> Result<Routed, Reason> {
         let destination = inner_destination(frame, meta);
-        let view = &self.network.view;
-        match self.network.way(view.route(destination)) {
+        let fib = &self.network.fib;
+        match self.network.way(fib.route(destination)) {
             Way::Unreachable => Err(Reason::NoRoute),
             Way::Own => Err(Reason::OwnAddress),
             Way::Martian => Err(Reason::MartianDestination),
             Way::Ue => Ok(Routed::Ue),
             Way::Closed => Err(Reason::NotTowardsN6),
             Way::Via(Egress { interface, .. }) | Way::OnLink(interface)
-                if !view.serves(*interface, instance) =>
+                if !fib.serves(*interface, instance) =>
             {
                 Err(Reason::NotTowardsN6)
             }
@@ -417,8 +417,8 @@ impl<F: Frame> Datapath<F> {
 
     /// Whether a packet is of two UEs of which one is to have nothing to do with others.
     pub(crate) fn are_apart(&self, frame: &[u8], meta: &Meta) -> bool {
-        let view = &self.network.view;
-        view.is_isolated(inner_source(frame, meta)) || view.is_isolated(inner_destination(frame, meta))
+        let fib = &self.network.fib;
+        fib.is_isolated(inner_source(frame, meta)) || fib.is_isolated(inner_destination(frame, meta))
     }
 
     /// Sends the UE's packet without a tunnel. It fits the MTU, and its TTL has been seen to.
@@ -535,12 +535,12 @@ pub(crate) fn decrement_ttl(frame: &mut [u8], inner: u16, v6: bool) {
 
 /// What the route of the UE's packet leads to.
 #[inline(always)]
-fn inner_route(view: &NetView, frame: &[u8], meta: &Meta) -> HopId {
+fn inner_route(fib: &Fib, frame: &[u8], meta: &Meta) -> HopId {
     if meta.v6 {
-        view.route6(destination6(frame, meta.inner))
+        fib.route6(destination6(frame, meta.inner))
     } else {
         let bytes = frame.get(meta.inner as usize + 16..).and_then(|rest| rest.first_chunk::<4>());
-        view.route4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
+        fib.route4(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
     }
 }
 

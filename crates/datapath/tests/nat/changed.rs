@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 
 /// A network whose plans follow each other, and a worker that is told of them.
 struct Changing {
-    net: Net,
+    rib: Rib,
     worker: Worker,
 }
 
 impl Changing {
     fn new(pools: &[Settings], statics: &[Static]) -> Self {
-        let mut net = network(None);
-        learn(&mut net);
-        net.translate(Arc::new(Plan::new(pools, statics, &[]).unwrap()));
-        let worker = Worker::of(Config::new(net.view()), 2, |_| true);
-        Self { net, worker }
+        let mut rib = network(None);
+        learn(&mut rib);
+        rib.translate(Arc::new(Plan::new(pools, statics, &[]).unwrap()));
+        let worker = Worker::of(Config::new(rib.fib()), 2, |_| true);
+        Self { rib, worker }
     }
 
     fn change(&mut self, pools: &[Settings], statics: &[Static]) {
-        let before = self.net.nat().cloned().unwrap_or_default();
-        self.net.translate(Arc::new(before.succeeded_by(pools, statics, &[]).unwrap()));
-        self.worker.apply(Command::Net(self.net.view()));
+        let before = self.rib.nat().cloned().unwrap_or_default();
+        self.rib.translate(Arc::new(before.succeeded_by(pools, statics, &[]).unwrap()));
+        self.worker.apply(Command::Fib(self.rib.fib()));
     }
 
     /// Whatever is left to be done.
@@ -146,7 +146,7 @@ fn a_shard_follows_the_plan_of_the_worker_that_it_comes_to() {
     // From a worker that had no plan at all, to one that has.
     let mut plain = network(None);
     learn(&mut plain);
-    let mut elsewhere = Worker::of(Config::new(plain.view()), 2, |_| true);
+    let mut elsewhere = Worker::of(Config::new(plain.fib()), 2, |_| true);
     elsewhere.install(&session(UE2, &[1], &[says(1, 0), BY_ADDRESS]), Transition::default());
     assert_eq!(ends(&elsewhere.up(UE2, &udp((UE2, 4000), (HOST, 1))).unwrap()).0, UE2);
     let shard = elsewhere.datapath.release(place(UE2).shard).unwrap();
@@ -159,15 +159,15 @@ fn a_shard_follows_the_plan_of_the_worker_that_it_comes_to() {
     let ended =
         |worker: &Worker| worker.datapath.counters().nat.iter().map(|pool| pool.mappings_ended).sum::<u64>();
     assert_eq!(ended(&elsewhere), 1);
-    elsewhere.apply(Command::Net(plain.view()));
+    elsewhere.apply(Command::Fib(plain.fib()));
     assert_eq!(ended(&elsewhere), 1, "and stays so");
     // And a worker that had none is told of one.
-    let mut net = network(None);
-    learn(&mut net);
-    let mut late = Worker::of(Config::new(net.view()), 2, |_| true);
+    let mut rib = network(None);
+    learn(&mut rib);
+    let mut late = Worker::of(Config::new(rib.fib()), 2, |_| true);
     late.install(&rules(UE, 77), Transition::default());
-    net.translate(Arc::new(Plan::new(&[internet()], &[], &[]).unwrap()));
-    late.apply(Command::Net(net.view()));
+    rib.translate(Arc::new(Plan::new(&[internet()], &[], &[]).unwrap()));
+    late.apply(Command::Fib(rib.fib()));
     assert!(is_of(ends(&late.up(UE, &udp((UE, 4000), (HOST, 1))).unwrap()).0, "203.0.113.64/28"));
 }
 

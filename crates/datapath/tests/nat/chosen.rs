@@ -18,13 +18,13 @@ pub fn pool(name: &str, rule: Choice, inside: &[&str], outside: &str) -> Setting
 }
 
 fn with(pools: &[Settings]) -> Worker {
-    let mut net = network(None);
-    learn(&mut net);
+    let mut rib = network(None);
+    learn(&mut rib);
     // N6 has two instances of its own, and what names none may leave, too.
-    net.serve(1, 1);
-    net.serve(1, 2);
-    net.translate(Arc::new(Plan::new(pools, &[], &[]).unwrap()));
-    Worker::of(Config::new(net.view()), 2, |_| true)
+    rib.serve(1, 1);
+    rib.serve(1, 2);
+    rib.translate(Arc::new(Plan::new(pools, &[], &[]).unwrap()));
+    Worker::of(Config::new(rib.fib()), 2, |_| true)
 }
 
 /// A session whose uplink packets to these ports have a rule of their own, which says that; the rest has a rule that says the last.

@@ -1,8 +1,8 @@
 //! A worker beside a switch with a flow table, its sessions and their packets.
 
 use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_of, network};
+use datapath::Rib;
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::net::Net;
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
 use datapath::{Burst, Config, Datapath, Outbox, SessionSnapshot, Slice};
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
@@ -23,22 +23,22 @@ pub(super) const HOST6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 99, 0, 0, 0, 0, 
 
 pub(super) const MILLI: u64 = 1_000_000;
 
-pub(super) fn net() -> Net {
-    net_with(Some(GNB))
+pub(super) fn rib() -> Rib {
+    rib_with(Some(GNB))
 }
 
 /// Of the gNB nothing is configured, or where it is.
-pub(super) fn net_with(gnb: Option<MacAddr>) -> Net {
-    let mut net = network(Some(100));
-    net.fix(1, ROUTER_IP.into(), ROUTER);
+pub(super) fn rib_with(gnb: Option<MacAddr>) -> Rib {
+    let mut rib = network(Some(100));
+    rib.fix(1, ROUTER_IP.into(), ROUTER);
     if let Some(gnb) = gnb {
-        net.fix(0, GNB_IP.into(), gnb);
+        rib.fix(0, GNB_IP.into(), gnb);
     }
-    net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::99".parse().unwrap())).unwrap();
-    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
-    net.fix(0, GNB_IP6.into(), GNB);
-    net.fix(1, "2001:db8:6::99".parse().unwrap(), ROUTER);
-    net
+    rib.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::99".parse().unwrap())).unwrap();
+    rib.add_ue_pool("2001:db8:45::/48".parse().unwrap());
+    rib.fix(0, GNB_IP6.into(), GNB);
+    rib.fix(1, "2001:db8:6::99".parse().unwrap(), ROUTER);
+    rib
 }
 
 /// A policy for small worlds: everything that comes twice is heavy.
@@ -76,7 +76,7 @@ pub(super) struct Side {
 impl Side {
     pub(super) fn new(table: Option<&FlowTableConfig>, policy: Policy) -> Self {
         Self::of(
-            Config { flow_idle: 1, slices: vec![Slice::default()], ..Config::new(net().view()) },
+            Config { flow_idle: 1, slices: vec![Slice::default()], ..Config::new(rib().fib()) },
             table,
             policy,
         )

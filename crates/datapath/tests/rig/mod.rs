@@ -3,8 +3,8 @@
 
 use datapath::command::{Command, Token, Transition};
 use datapath::inspect::{Direction, Inspector, Payload, Verdict};
-use datapath::net::{Interface, Net, Roles};
 use datapath::{Burst, Config, Datapath, Outbox, Reason};
+use datapath::{Interface, Rib, Roles};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::ipv4::Ipv4Header;
@@ -29,8 +29,8 @@ pub const UE2: Ipv4Addr = Ipv4Addr::new(10, 45, 0, 2);
 pub const HOST: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 
 /// N3 on port 0, N6 on port 1, and a router there for all that is not near. Nobody's MAC address is known.
-pub fn network(n6_vlan: Option<u16>) -> Net {
-    let mut net = Net::new();
+pub fn network(n6_vlan: Option<u16>) -> Rib {
+    let mut rib = Rib::new();
     let interface = |port, vlan, mac, addresses: [&str; 2], roles| Interface {
         name: format!("if{port}"),
         port,
@@ -43,17 +43,17 @@ pub fn network(n6_vlan: Option<u16>) -> Net {
     };
     let n3 = Roles { n3: true, ..Roles::default() };
     let n6 = Roles { n6: true, ..Roles::default() };
-    net.add_interface(interface(0, None, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
-    net.add_interface(interface(1, n6_vlan, N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
-    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ROUTER_IP.into())).unwrap();
-    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
-    net
+    rib.add_interface(interface(0, None, N3, ["192.0.2.1/24", "2001:db8:3::1/64"], n3)).unwrap();
+    rib.add_interface(interface(1, n6_vlan, N6, ["203.0.113.1/24", "2001:db8:6::1/64"], n6)).unwrap();
+    rib.add_route("0.0.0.0/0".parse().unwrap(), 1, Some(ROUTER_IP.into())).unwrap();
+    rib.add_ue_pool("10.45.0.0/16".parse().unwrap());
+    rib
 }
 
 /// Makes gNB and router known.
-pub fn learn(net: &mut Net) {
-    net.fix(0, GNB_IP.into(), GNB);
-    net.fix(1, ROUTER_IP.into(), ROUTER);
+pub fn learn(rib: &mut Rib) {
+    rib.fix(0, GNB_IP.into(), GNB);
+    rib.fix(1, ROUTER_IP.into(), ROUTER);
 }
 
 /// A datapath with these shards.

@@ -18,10 +18,10 @@ fn lengths() -> PrefixLengths {
 
 /// A worker with these shards.
 fn worker(shards: impl Fn(ShardId) -> bool) -> Worker {
-    let mut net = net(true);
-    net.add_ue_pool("2001:db8:56::/48".parse().unwrap());
-    net.fix(1, HOST6.into(), MacAddr([2, 9, 0, 0, 0, 8]));
-    Worker::of(Config { prefixes: lengths(), ..Config::new(net.view()) }, 2, shards)
+    let mut rib = rib(true);
+    rib.add_ue_pool("2001:db8:56::/48".parse().unwrap());
+    rib.fix(1, HOST6.into(), MacAddr([2, 9, 0, 0, 0, 8]));
+    Worker::of(Config { prefixes: lengths(), ..Config::new(rib.fib()) }, 2, shards)
 }
 
 /// Where the session with this prefix is.

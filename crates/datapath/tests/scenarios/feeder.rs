@@ -1,6 +1,6 @@
 //! From where tunnels' packets may come, where that is checked.
 
-use super::{gtpu, inner, net, tunnelled};
+use super::{gtpu, inner, rib, tunnelled};
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::{CheckSource, Config, Reason, SILENCE};
@@ -27,7 +27,7 @@ fn gnb() -> String {
 }
 
 fn config(check_source: CheckSource) -> Config {
-    Config { check_source, ..Config::new(net(true).view()) }
+    Config { check_source, ..Config::new(rib(true).fib()) }
 }
 
 fn worker(check_source: CheckSource) -> Worker {

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let with_filter = |protocol: u8, teid: u32| {
         let mut rules = (*rules(UE, to_gnb(teid))).clone();
         let filter = SdfFilter { protocol: Some(protocol), ..SdfFilter::default() };
@@ -46,7 +46,7 @@ fn a_flow_follows_its_rule_and_is_classified_anew_with_new_filters() {
 
 /// A worker whose UE's downlink packets are classified flow by flow, with these limits; and the packets of its flows.
 pub(super) fn with_flows(limits: impl FnOnce(&mut Config)) -> (Worker, impl Fn(u16) -> Vec<u8>) {
-    let mut config = Config::new(net(true).view());
+    let mut config = Config::new(rib(true).fib());
     limits(&mut config);
     let mut worker = Worker::of(config, 2, |_| true);
     let mut filtered = (*rules(UE, to_gnb(77))).clone();

@@ -1,6 +1,6 @@
 //! Fragments, and all frames that strangers make a worker hold: never so many that users' packets find no buffer.
 
-use super::{downlink, gtpu, inner, net, rules};
+use super::{downlink, gtpu, inner, rib, rules};
 use crate::rig::*;
 use datapath::command::Transition;
 use datapath::{Burst, Config, Reason};
@@ -25,7 +25,7 @@ fn ip(text: &str) -> IpAddr {
 
 /// A worker that knows its neighbours and has a session, and whose packets come from the same pool as its own.
 fn worker() -> Worker {
-    let config = Config { held_frames: BUDGET, ..Config::new(net(true).view()) };
+    let config = Config { held_frames: BUDGET, ..Config::new(rib(true).fib()) };
     let mut worker = Worker::of(config, 2, |_| true);
     worker.pool = MemPool::new(FRAMES, FrameSize::Standard);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
@@ -90,7 +90,7 @@ fn serves(worker: &mut Worker) {
 
 #[test]
 fn outer_fragments_are_put_together() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     let whole = gtpu(MessageType::G_PDU, teid(UE)).build(&inner(UE, HOST, 1400));
     let (link, packet) = whole.split_at(14);
@@ -114,7 +114,7 @@ fn outer_fragments_are_put_together() {
 
 #[test]
 fn later_fragments_of_a_filtered_session_follow_the_first() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let mut filtered = (*rules(UE, to_gnb(77))).clone();
     filtered.pdrs[1].filters =
         [SdfFilter { protocol: Some(17), source_ports: [(1, 1)].into(), ..SdfFilter::default() }].into();
@@ -178,7 +178,7 @@ fn in_a_flood_of_fragments_a_tunnels_are_put_together() {
 
 #[test]
 fn the_oldest_of_too_many_fragmented_packets_gives_way() {
-    let config = Config { reassemblies: 4, ..Config::new(net(true).view()) };
+    let config = Config { reassemblies: 4, ..Config::new(rib(true).fib()) };
     let mut worker = Worker::of(config, 2, |_| true);
     worker.process(0, &(1..=6).map(|id| piece(0, false, id, 0)).collect::<Vec<_>>());
     assert_eq!((worker.dropped(Reason::FragmentLimit), worker.datapath.counters().held), (2, 4));

@@ -37,7 +37,7 @@ const PLENTY: Budget = Budget { packets: 100, bytes: 1_000_000 };
 
 fn inspecting(budget: Budget, places: usize) -> Config {
     let inspection = Some(Inspection::new(ThirdOctet, budget, Places::new(places)));
-    Config { inspection, ..Config::new(net(true).view()) }
+    Config { inspection, ..Config::new(rib(true).fib()) }
 }
 
 fn asked(config: Config) -> Worker {
@@ -149,7 +149,7 @@ fn who_has_been_asked_about_for_longest_makes_room() {
     let inspection = worker.datapath.counters().inspection;
     assert_eq!((inspection.refused, worker.known()), (1, (0, 0)));
     // Nor where nobody inspects.
-    let mut worker = asked(Config::new(net(true).view()));
+    let mut worker = asked(Config::new(rib(true).fib()));
     assert_eq!(worker.leave_into(&vec![towards(1000, Some(1)); 4]), [OTHERS; 4]);
     assert_eq!(worker.datapath.counters().flows.served, 3);
 }
@@ -231,7 +231,7 @@ fn what_makes_room_or_is_dropped_is_forgotten_with_its_question() {
 fn all_flows_are_shown_where_somebody_wants_to_know() {
     let mut inspection = Inspection::new(ThirdOctet, PLENTY, Places::new(10));
     inspection.of_all = true;
-    let config = Config { inspection: Some(inspection), ..Config::new(net(true).view()) };
+    let config = Config { inspection: Some(inspection), ..Config::new(rib(true).fib()) };
     let mut worker = Worker::of(config, 2, |_| true);
     // A session without filters, whose flows need no looking at.
     worker.install(&rules(UE, to_gnb(OTHERS)), Transition::default());
@@ -265,11 +265,11 @@ fn a_flow_is_told_under_the_rule_that_it_went_by() {
 #[test]
 fn conversations_of_two_sessions_are_two() {
     let mut config = inspecting(PLENTY, 10);
-    let mut net = net(true);
-    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
-    net.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
-    net.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
-    config.view = net.view();
+    let mut rib = rib(true);
+    rib.add_ue_pool("2001:db8:45::/48".parse().unwrap());
+    rib.add_route("::/0".parse().unwrap(), 1, Some("2001:db8:6::fe".parse().unwrap())).unwrap();
+    rib.fix(1, "2001:db8:6::fe".parse().unwrap(), ROUTER);
+    config.fib = rib.fib();
     let mut worker = Worker::of(config, 2, |_| true);
     let prefix =
         |nth: u16| ipnet::Ipv6Net::new(Ipv6Addr::new(0x2001, 0xdb8, 0x45, nth, 0, 0, 0, 0), 64).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 
 /// Other limits, as control sends them.
 fn change(worker: &mut Worker, limits: impl FnOnce(&mut Config)) {
-    let mut config = Config::new(net(true).view());
+    let mut config = Config::new(rib(true).fib());
     limits(&mut config);
     worker.apply(Command::Limits(Arc::new(config)));
 }
@@ -65,7 +65,7 @@ fn more_flows_than_there_was_room_for_at_the_start() {
 
 #[test]
 fn more_neighbours_are_remembered() {
-    let mut config = Config::new(net(true).view());
+    let mut config = Config::new(rib(true).fib());
     config.neighbours = 8;
     let mut worker = Worker::of(config, 2, |_| true);
     let remembered = |worker: &mut Worker| {
@@ -91,7 +91,7 @@ fn more_neighbours_are_remembered() {
 
 #[test]
 fn rates_of_answers_change() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     let strange = gtpu(MessageType::G_PDU, Teid(0x1234)).build(&inner(UE, HOST, 10));
     let mut answered = |error_rate| {
@@ -139,7 +139,7 @@ fn more_new_flows_may_come_in_overload() {
 
 #[test]
 fn more_or_fewer_packets_may_wait() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     worker.install(&rules(UE, Action::Buffer { notify: false, packets: 100 }), Transition::default());
     let mut waiting = |packets| {
         change(&mut worker, |config| config.buffered = Places::new(packets));
@@ -152,7 +152,7 @@ fn more_or_fewer_packets_may_wait() {
 
 #[test]
 fn fewer_fragmented_packets_may_wait() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let begin = |worker: &mut Worker, identification| {
         worker.process(0, &[held::piece(0, false, identification, 0)]);
         worker.datapath.counters().held

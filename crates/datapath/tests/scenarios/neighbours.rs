@@ -5,7 +5,7 @@ use packet::{ArpView, Icmpv6View, Ipv6View, arp, ndp};
 
 #[test]
 fn arp_is_answered_and_learned_from() {
-    let mut worker = Worker::new(net(false), |_| true);
+    let mut worker = Worker::new(rib(false), |_| true);
     let mut request = [0; arp::LEN];
     arp::emit_request(&mut request, GNB, GNB_IP, N3_IP);
     let frame = [&[0xff; 6][..], &GNB.0, &[8, 6], &request].concat();
@@ -90,10 +90,10 @@ fn who_moves_without_a_word_is_found_again() {
 /// A server on N6's own link: its flows are served like others', follow it to another MAC address, and wait when it is gone.
 #[test]
 fn a_host_on_the_link_is_served_like_one_behind_a_router() {
-    let mut net = network(None);
-    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
-    net.fix(0, GNB_IP.into(), GNB);
-    let mut worker = Worker::new(net, |_| true);
+    let mut rib = network(None);
+    rib.add_ue_pool("2001:db8:45::/48".parse().unwrap());
+    rib.fix(0, GNB_IP.into(), GNB);
+    let mut worker = Worker::new(rib, |_| true);
     let mut rules = (*rules(UE, to_gnb(77))).clone();
     rules.ue_ipv6 = Some("2001:db8:45::/64".parse().unwrap());
     // Looked up flow by flow, so that it is counted what a record served.
@@ -146,7 +146,7 @@ fn a_host_on_the_link_is_served_like_one_behind_a_router() {
 
 #[test]
 fn packets_wait_for_an_unknown_neighbour() {
-    let mut worker = Worker::new(net(false), |_| true);
+    let mut worker = Worker::new(rib(false), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     worker.process(1, &[downlink(10), downlink(11)]);
     assert!(worker.events().iter().any(|e| matches!(e, Event::Unresolved { interface: 0, .. })));
@@ -174,7 +174,7 @@ fn packets_wait_for_an_unknown_neighbour() {
 
 #[test]
 fn silence_drops_what_waited() {
-    let mut worker = Worker::new(net(false), |_| true);
+    let mut worker = Worker::new(rib(false), |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     worker.process(1, &vec![downlink(10); 40]);
     assert_eq!(worker.dropped(Reason::NeighbourPending), 37);
@@ -188,7 +188,7 @@ fn silence_drops_what_waited() {
 
 #[test]
 fn neighbour_solicitations_and_pings_are_answered() {
-    let mut worker = Worker::new(net(true), |_| true);
+    let mut worker = Worker::new(rib(true), |_| true);
     let own: Ipv6Addr = "2001:db8:3::1".parse().unwrap();
     let asker: Ipv6Addr = "2001:db8:3::7".parse().unwrap();
     let mut solicitation = Vec::new();
@@ -225,7 +225,7 @@ fn neighbour_solicitations_and_pings_are_answered() {
 #[test]
 fn a_flood_of_questions_makes_no_more_neighbours_than_it_gets_answers() {
     for v6 in [false, true] {
-        let config = Config { icmp_rate: 100, ..Config::new(net(true).view()) };
+        let config = Config { icmp_rate: 100, ..Config::new(rib(true).fib()) };
         let mut worker = Worker::of(config, 2, |_| true);
         let question = |host: u16| {
             let mac = MacAddr([2, 9, 9, 9, (host >> 8) as u8, host as u8]);

@@ -1,6 +1,6 @@
 //! What gets past nobody, whatever the rules say: addresses that are no host's, and those of others.
 
-use super::{downlink_from, gtpu, inner, net, rules};
+use super::{downlink_from, gtpu, inner, rib, rules};
 use crate::rig::*;
 use datapath::Reason;
 use datapath::command::{Event, Transition};
@@ -18,14 +18,14 @@ fn ip(text: &str) -> IpAddr {
 
 /// A session with an address of each family, and a way out for both.
 fn worker(isolated: Option<&str>) -> Worker {
-    let mut net = net(true);
-    net.add_route("::/0".parse().unwrap(), 1, Some(ip("fe80::99"))).unwrap();
-    net.fix(1, ip("fe80::99"), ROUTER);
-    net.add_ue_pool("2001:db8:45::/48".parse().unwrap());
+    let mut rib = rib(true);
+    rib.add_route("::/0".parse().unwrap(), 1, Some(ip("fe80::99"))).unwrap();
+    rib.fix(1, ip("fe80::99"), ROUTER);
+    rib.add_ue_pool("2001:db8:45::/48".parse().unwrap());
     if let Some(pool) = isolated {
-        net.isolate(pool.parse().unwrap());
+        rib.isolate(pool.parse().unwrap());
     }
-    let mut worker = Worker::new(net, |_| true);
+    let mut worker = Worker::new(rib, |_| true);
     let mut both = (*rules(UE, to_gnb(77))).clone();
     both.ue_ipv6 = Some("2001:db8:45:1::/64".parse().unwrap());
     worker.install(&Arc::new(both), Transition::default());
@@ -80,9 +80,9 @@ fn users_send_nothing_to_what_is_no_host() {
 
 #[test]
 fn multicast_goes_where_a_route_says() {
-    let mut net = net(true);
-    net.add_route("239.1.0.0/16".parse().unwrap(), 1, Some(ROUTER_IP.into())).unwrap();
-    let mut worker = Worker::new(net, |_| true);
+    let mut rib = rib(true);
+    rib.add_route("239.1.0.0/16".parse().unwrap(), 1, Some(ROUTER_IP.into())).unwrap();
+    let mut worker = Worker::new(rib, |_| true);
     worker.install(&rules(UE, to_gnb(77)), Transition::default());
     worker.process(0, &[uplink(ip("239.1.2.3")), uplink(ip("239.2.2.3"))]);
     assert_eq!((worker.sent(1).len(), worker.dropped(Reason::MartianDestination)), (1, 1));

@@ -2,7 +2,7 @@
 
 use datapath::Datapath;
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::net::{Interface, Net, Roles};
+use datapath::{Interface, Rib, Roles};
 use engine::Engine;
 use io::mem::{MemFrame, MemNic, MemPool, MemRx, MemTx};
 use io::{Port, PortInfo, PortStats, Redirection, RxQueue};
@@ -25,8 +25,8 @@ pub const GNB: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 pub const SESSIONS: u32 = 64;
 
-pub fn network() -> Net {
-    let mut net = Net::new();
+pub fn network() -> Rib {
+    let mut rib = Rib::new();
     let interface = |name: &str, port, mac, address: &str, roles| Interface {
         name: name.into(),
         port,
@@ -38,12 +38,12 @@ pub fn network() -> Net {
         network_instances: Vec::new(),
     };
     let (n3, n6) = (Roles { n3: true, ..Roles::default() }, Roles { n6: true, ..Roles::default() });
-    net.add_interface(interface("n3", 0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
-    net.add_interface(interface("n6", 1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
-    net.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
-    net.fix(0, "192.0.2.2".parse().unwrap(), GNB_MAC);
-    net.fix(1, "203.0.113.254".parse().unwrap(), ROUTER_MAC);
-    net
+    rib.add_interface(interface("n3", 0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
+    rib.add_interface(interface("n6", 1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
+    rib.add_route("0.0.0.0/0".parse().unwrap(), 1, Some("203.0.113.254".parse().unwrap())).unwrap();
+    rib.fix(0, "192.0.2.2".parse().unwrap(), GNB_MAC);
+    rib.fix(1, "203.0.113.254".parse().unwrap(), ROUTER_MAC);
+    rib
 }
 
 /// A NIC with something of the test's own before its receive queues.

@@ -19,8 +19,8 @@ pub use requests::*;
 pub use smf::{Answer, Report, Smf};
 
 use datapath::command::{Command, Event, Token};
-use datapath::net::{Interface, Net, Roles};
 use datapath::{Burst, Config, Datapath, Outbox, Reason};
+use datapath::{Interface, Rib, Roles};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
 use n4::{Held, N4, Order, WallClock};
@@ -92,8 +92,8 @@ pub struct Bench {
     snapshots: Vec<Option<Box<datapath::SessionSnapshot>>>,
 }
 
-fn net() -> Net {
-    let mut net = Net::new();
+fn rib() -> Rib {
+    let mut rib = Rib::new();
     let interface = |port, mac, address: &str, roles| Interface {
         name: format!("if{port}"),
         port,
@@ -105,15 +105,15 @@ fn net() -> Net {
         network_instances: Vec::new(),
     };
     let (n3, n6) = (Roles { n3: true, ..Roles::default() }, Roles { n6: true, ..Roles::default() });
-    net.add_interface(interface(0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
-    net.add_interface(interface(1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
+    rib.add_interface(interface(0, N3_MAC, "192.0.2.1/24", n3)).unwrap();
+    rib.add_interface(interface(1, N6_MAC, "203.0.113.1/24", n6)).unwrap();
     for last in 10..=200 {
-        net.fix(0, Ipv4Addr::new(192, 0, 2, last).into(), GNB_MAC);
+        rib.fix(0, Ipv4Addr::new(192, 0, 2, last).into(), GNB_MAC);
     }
-    net.fix(1, HOST.into(), HOST_MAC);
-    net.add_ue_pool("10.45.0.0/16".parse().unwrap());
-    net.add_ue_pool("2001:db8:56::/48".parse().unwrap());
-    net
+    rib.fix(1, HOST.into(), HOST_MAC);
+    rib.add_ue_pool("10.45.0.0/16".parse().unwrap());
+    rib.add_ue_pool("2001:db8:56::/48".parse().unwrap());
+    rib
 }
 
 impl Bench {
@@ -170,7 +170,7 @@ impl Bench {
         let store = Store::new(config).unwrap();
         let wall = wall(0);
         let n4 = N4::new(now, node, store, UPF.into(), &[], limits.far_ends.into(), wall);
-        let datapath = Config { peers: limits.far_ends, prefixes, ..Config::new(net().view()) };
+        let datapath = Config { peers: limits.far_ends, prefixes, ..Config::new(rib().fib()) };
         let mut worker = Datapath::new(datapath);
         for id in ShardId::all() {
             let shard = worker.new_shard(id);

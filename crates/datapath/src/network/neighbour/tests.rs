@@ -1,7 +1,7 @@
 //! Neighbours through their states, and those who would take their places.
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::network::net::{Interface, Roles};
+use crate::network::interface::{Interface, Roles};
 use std::net::Ipv4Addr;
 
 const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);

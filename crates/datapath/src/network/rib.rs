@@ -1,12 +1,12 @@
-//! The network around the UPF: interfaces, routes, neighbours. The control side owns the master copy ([`Net`]);
-//! every worker has its own view ([`NetView`]), replaced by command, so that nothing on the packet path is shared.
+//! The routing information base: what the control side knows of the network around the UPF, configured and learned. That is more than routes:
+//! interfaces, neighbours, UEs' pools, and what is translated. Workers forward by what is made of it, the [`Fib`].
 //!
 //! ```
-//! use datapath::net::{Interface, Net, Roles};
+//! use datapath::{Interface, Rib, Roles};
 //! use packet::MacAddr;
 //!
-//! let mut net = Net::new();
-//! let n3 = net.add_interface(Interface {
+//! let mut rib = Rib::new();
+//! let n3 = rib.add_interface(Interface {
 //!     name: "n3".into(),
 //!     port: 0,
 //!     vlan: None,
@@ -16,20 +16,22 @@
 //!     addresses: vec!["198.51.100.1/24".parse()?],
 //!     network_instances: vec!["access".into()],
 //! })?;
-//! net.add_route("0.0.0.0/0".parse()?, n3, Some("198.51.100.254".parse()?))?;
-//! net.add_ue_pool("10.45.0.0/16".parse()?);
-//! let view = net.view();
-//! assert_eq!(view.interfaces().len(), 1);
+//! rib.add_route("0.0.0.0/0".parse()?, n3, Some("198.51.100.254".parse()?))?;
+//! rib.add_ue_pool("10.45.0.0/16".parse()?);
+//! let fib = rib.fib();
+//! assert_eq!(fib.interfaces().len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use crate::nat::Plan;
+use crate::network::fib::{Compiled, Fib, Hop, HopId};
+use crate::network::interface::Interface;
 use ipnet::IpNet;
 use packet::MacAddr;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
-use tables::{Lookup, Lpm4, Lpm6};
+use tables::{Lpm4, Lpm6};
 
 /// Interfaces, at most. The worker's counters and caches have one entry for each.
 pub const MAX_INTERFACES: usize = 256;
@@ -38,77 +40,9 @@ pub const MAX_NEXT_HOPS: usize = 1 << 15;
 /// Neighbours of an interface that the control side remembers of those that workers learned, at most: the latest.
 pub const MAX_NEIGHBOURS: usize = 1 << 14;
 
-/// What an interface may carry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Roles {
-    /// GTP-U with gNBs.
-    pub n3: bool,
-    /// Plain IP with the data network.
-    pub n6: bool,
-    /// GTP-U with other UPFs.
-    pub n9: bool,
-}
-
-impl Roles {
-    /// Whether GTP-U may arrive.
-    pub const fn tunnels(self) -> bool {
-        self.n3 || self.n9
-    }
-}
-
-/// A layer-3 interface: a port, or one VLAN of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Interface {
-    /// Its name in configuration and reports.
-    pub name: String,
-    /// Index of the port.
-    pub port: u16,
-    /// 802.1Q VLAN ID (1..=4094); `None`: untagged.
-    pub vlan: Option<u16>,
-    /// The MAC address we answer to.
-    pub mac: MacAddr,
-    /// Largest IP packet that may be sent, in bytes.
-    pub mtu: u16,
-    /// What it may carry.
-    pub roles: Roles,
-    /// Own addresses, each with the prefix that is on-link there.
-    pub addresses: Vec<IpNet>,
-    /// Network instances (DNN, or an operator's name for N3) that it serves; for the control side.
-    pub network_instances: Vec<String>,
-}
-
-impl Interface {
-    /// The first own IPv4 address.
-    pub fn ipv4(&self) -> Option<Ipv4Addr> {
-        self.addresses.iter().find_map(|net| match net {
-            IpNet::V4(net) => Some(net.addr()),
-            IpNet::V6(_) => None,
-        })
-    }
-
-    /// The first own IPv6 address beside the link-local one.
-    pub fn ipv6(&self) -> Option<Ipv6Addr> {
-        self.addresses.iter().find_map(|net| match net {
-            IpNet::V6(net) => Some(net.addr()),
-            IpNet::V4(_) => None,
-        })
-    }
-
-    /// The link-local address made from the MAC address (RFC 4291, appendix A).
-    pub fn link_local(&self) -> Ipv6Addr {
-        let [a, b, c, d, e, f] = self.mac.0;
-        Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
-    }
-
-    /// Whether the address is this interface's own.
-    pub fn owns(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|net| net.addr() == address) || address == IpAddr::V6(self.link_local())
-    }
-}
-
 /// What was wrong with a change of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NetError {
+pub enum RibError {
     /// More than [`MAX_INTERFACES`].
     TooManyInterfaces,
     /// More than [`MAX_NEXT_HOPS`].
@@ -125,7 +59,7 @@ pub enum NetError {
     FamilyMismatch,
 }
 
-impl std::fmt::Display for NetError {
+impl std::fmt::Display for RibError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::TooManyInterfaces => "too many interfaces (at most 256)",
@@ -139,51 +73,11 @@ impl std::fmt::Display for NetError {
     }
 }
 
-impl std::error::Error for NetError {}
+impl std::error::Error for RibError {}
 
-/// Where packets to a prefix go: an index into [`NetView::hops`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct HopId(pub u16);
-
-/// What a route leads to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Hop {
-    /// Nowhere.
-    Unreachable,
-    /// To Millrace itself.
-    Own,
-    /// To an address that a UE may hold.
-    Ue,
-    /// To nobody: an address that is no host's (RFC 6890, RFC 4291), or a subnet's broadcast address.
-    Martian,
-    /// To a host on this interface's link.
-    OnLink {
-        /// Index of the interface.
-        interface: u16,
-    },
-    /// To this router.
-    Gateway {
-        /// Index of the interface.
-        interface: u16,
-        /// The router's address on that link.
-        address: IpAddr,
-    },
-}
-
-impl HopId {
-    /// No route.
-    pub const UNREACHABLE: Self = Self(0);
-    /// Our own address.
-    pub const OWN: Self = Self(1);
-    /// An address of a UE pool.
-    pub const UE: Self = Self(2);
-    /// An address that is no host's.
-    pub const MARTIAN: Self = Self(3);
-}
-
-/// The master copy: what was configured and what was learned. Every change makes the next [`Net::view`] differ.
+/// What was configured and what was learned. Every change makes the next [`Rib::fib`] differ.
 #[derive(Clone, Debug, Default)]
-pub struct Net {
+pub struct Rib {
     version: u64,
     interfaces: Vec<Interface>,
     routes: BTreeMap<IpNet, (u16, Option<IpAddr>)>,
@@ -196,7 +90,7 @@ pub struct Net {
     fixed: BTreeMap<(u16, IpAddr), MacAddr>,
     heard: Heard,
     nat: Option<Arc<Plan>>,
-    /// Built with the routes, and used again by views that differ in neighbours only.
+    /// Built with the routes, and used again by FIBs that differ in neighbours only.
     compiled: Option<Arc<Compiled>>,
 }
 
@@ -232,22 +126,7 @@ impl Heard {
     }
 }
 
-#[derive(Debug)]
-struct Compiled {
-    interfaces: Box<[Interface]>,
-    hops: Box<[Hop]>,
-    routes4: Lpm4,
-    routes6: Lpm6,
-    own: Box<[IpAddr]>,
-    /// Whether an interface serves an instance: for each instance in turn, one for each interface.
-    serving: Box<[bool]>,
-    /// UE pools and public addresses.
-    ues: Box<[IpNet]>,
-    isolated: Box<[IpNet]>,
-    nat: Option<Arc<Plan>>,
-}
-
-impl Net {
+impl Rib {
     /// No interfaces, no routes.
     pub fn new() -> Self {
         Self::default()
@@ -259,18 +138,18 @@ impl Net {
     }
 
     /// Adds an interface, with its connected networks, and says its index.
-    pub fn add_interface(&mut self, interface: Interface) -> Result<u16, NetError> {
+    pub fn add_interface(&mut self, interface: Interface) -> Result<u16, RibError> {
         if self.interfaces.len() >= MAX_INTERFACES {
-            return Err(NetError::TooManyInterfaces);
+            return Err(RibError::TooManyInterfaces);
         }
         if interface.vlan.is_some_and(|vlan| !(1..=4094).contains(&vlan)) {
-            return Err(NetError::InvalidVlan);
+            return Err(RibError::InvalidVlan);
         }
         if interface.mtu < 1280 {
-            return Err(NetError::MtuTooSmall);
+            return Err(RibError::MtuTooSmall);
         }
         if self.interfaces.iter().any(|i| (i.port, i.vlan) == (interface.port, interface.vlan)) {
-            return Err(NetError::DuplicateInterface);
+            return Err(RibError::DuplicateInterface);
         }
         let index = self.interfaces.len() as u16;
         self.interfaces.push(interface);
@@ -284,15 +163,15 @@ impl Net {
         destination: IpNet,
         interface: u16,
         gateway: Option<IpAddr>,
-    ) -> Result<(), NetError> {
+    ) -> Result<(), RibError> {
         if interface as usize >= self.interfaces.len() {
-            return Err(NetError::UnknownInterface);
+            return Err(RibError::UnknownInterface);
         }
         if gateway.is_some_and(|g| g.is_ipv4() != destination.addr().is_ipv4()) {
-            return Err(NetError::FamilyMismatch);
+            return Err(RibError::FamilyMismatch);
         }
         if self.routes.len() + self.interfaces.len() + 8 >= MAX_NEXT_HOPS {
-            return Err(NetError::TooManyNextHops);
+            return Err(RibError::TooManyNextHops);
         }
         self.routes.insert(destination.trunc(), (interface, gateway));
         self.changed();
@@ -337,7 +216,7 @@ impl Net {
         self.changed();
     }
 
-    /// Likewise, for whoever has no workers' view at hand: the plan that there is.
+    /// Likewise, for whoever has no FIB at hand: the plan that there is.
     pub const fn nat(&self) -> Option<&Arc<Plan>> {
         self.nat.as_ref()
     }
@@ -374,7 +253,7 @@ impl Net {
     }
 
     /// A worker learned where a neighbour is ([`crate::command::Event::Neighbour`]). Workers are told by
-    /// [`crate::command::Command::Neighbour`]: they know best what they know, and views say nothing of it.
+    /// [`crate::command::Command::Neighbour`]: they know best what they know, and FIBs say nothing of it.
     pub fn learn(&mut self, interface: u16, address: IpAddr, mac: MacAddr) {
         if !self.fixed.contains_key(&(interface, address)) {
             self.heard.learn(interface, address, mac);
@@ -398,12 +277,12 @@ impl Net {
     }
 
     /// A snapshot for the workers. Routes are compiled anew only when something else than neighbours changed.
-    pub fn view(&mut self) -> Arc<NetView> {
+    pub fn fib(&mut self) -> Arc<Fib> {
         let compiled = self.compiled.take().unwrap_or_else(|| Arc::new(self.compile()));
         self.compiled = Some(Arc::clone(&compiled));
         let fixed = self.fixed.iter();
         let neighbours = fixed.map(|((interface, address), mac)| (*interface, *address, *mac)).collect();
-        Arc::new(NetView { version: self.version, compiled, neighbours })
+        Arc::new(Fib { version: self.version, compiled, neighbours })
     }
 
     fn compile(&self) -> Compiled {
@@ -478,103 +357,12 @@ impl Net {
     }
 }
 
-/// A worker's immutable view of the network.
-#[derive(Debug)]
-pub struct NetView {
-    version: u64,
-    compiled: Arc<Compiled>,
-    neighbours: Box<[(u16, IpAddr, MacAddr)]>,
-}
-
-impl NetView {
-    /// Grows with every change of the master copy.
-    pub const fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// The interfaces in order of their index.
-    pub fn interfaces(&self) -> &[Interface] {
-        &self.compiled.interfaces
-    }
-
-    /// The interface with this index.
-    pub fn interface(&self, index: u16) -> Option<&Interface> {
-        self.compiled.interfaces.get(index as usize)
-    }
-
-    /// All next hops; a [`HopId`] is an index into them.
-    pub fn hops(&self) -> &[Hop] {
-        &self.compiled.hops
-    }
-
-    /// What is behind the index.
-    pub fn hop(&self, id: HopId) -> Hop {
-        self.compiled.hops.get(id.0 as usize).copied().unwrap_or(Hop::Unreachable)
-    }
-
-    /// Longest-prefix match.
-    #[inline(always)]
-    pub fn route4(&self, destination: u32) -> HopId {
-        self.compiled.routes4.lookup(&Ipv4Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
-    }
-
-    /// Longest-prefix match.
-    #[inline(always)]
-    pub fn route6(&self, destination: u128) -> HopId {
-        self.compiled.routes6.lookup(&Ipv6Addr::from_bits(destination)).map_or(HopId::UNREACHABLE, HopId)
-    }
-
-    /// Longest-prefix match for either family.
-    pub fn route(&self, destination: IpAddr) -> HopId {
-        match destination {
-            IpAddr::V4(address) => self.route4(address.into()),
-            IpAddr::V6(address) => self.route6(address.into()),
-        }
-    }
-
-    /// Whether the address is our own (any interface's, or protected).
-    pub fn is_own(&self, address: IpAddr) -> bool {
-        self.compiled.own.binary_search(&address).is_ok()
-    }
-
-    /// Whether packets of this network instance may leave through the interface. All serve the default one, and those
-    /// that no interface is said to serve.
-    #[inline(always)]
-    pub fn serves(&self, interface: u16, instance: u16) -> bool {
-        let at = instance as usize * self.compiled.interfaces.len() + interface as usize;
-        instance == 0 || self.compiled.serving.get(at).is_none_or(|serves| *serves)
-    }
-
-    /// Our own addresses: the interfaces', and those that are protected.
-    pub fn own(&self) -> &[IpAddr] {
-        &self.compiled.own
-    }
-
-    /// Where UEs' addresses are, public ones included.
-    pub fn ues(&self) -> &[IpNet] {
-        &self.compiled.ues
-    }
-
-    /// Whether an address is of a UE that has nothing to do with other UEs.
-    pub fn is_isolated(&self, address: IpAddr) -> bool {
-        self.compiled.isolated.iter().any(|net| net.contains(&address))
-    }
-
-    /// What is translated on N6.
-    pub fn nat(&self) -> Option<&Arc<Plan>> {
-        self.compiled.nat.as_ref()
-    }
-
-    /// Neighbours whose MAC address is configured.
-    pub fn neighbours(&self) -> &[(u16, IpAddr, MacAddr)] {
-        &self.neighbours
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::network::interface::Roles;
+    use std::net::Ipv4Addr;
 
     fn interface(port: u16, vlan: Option<u16>, address: &str) -> Interface {
         Interface {
@@ -591,17 +379,17 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins_and_own_addresses_above_all() {
-        let mut net = Net::new();
-        let n3 = net.add_interface(interface(0, None, "192.0.2.1/24")).unwrap();
-        let n6 = net.add_interface(interface(1, Some(7), "203.0.113.1/24")).unwrap();
-        assert_eq!(net.add_interface(interface(1, Some(7), "10.0.0.1/8")), Err(NetError::DuplicateInterface));
-        net.add_route("0.0.0.0/0".parse().unwrap(), n6, Some("203.0.113.254".parse().unwrap())).unwrap();
-        net.add_route("::/0".parse().unwrap(), n6, Some("fe80::1".parse().unwrap())).unwrap();
-        net.add_ue_pool("10.45.0.0/16".parse().unwrap());
-        net.add_ue_pool("2001:db8::/32".parse().unwrap());
-        net.protect("10.45.0.1".parse().unwrap());
-        let view = net.view();
-        let hop = |address: &str| view.hop(view.route(address.parse().unwrap()));
+        let mut rib = Rib::new();
+        let n3 = rib.add_interface(interface(0, None, "192.0.2.1/24")).unwrap();
+        let n6 = rib.add_interface(interface(1, Some(7), "203.0.113.1/24")).unwrap();
+        assert_eq!(rib.add_interface(interface(1, Some(7), "10.0.0.1/8")), Err(RibError::DuplicateInterface));
+        rib.add_route("0.0.0.0/0".parse().unwrap(), n6, Some("203.0.113.254".parse().unwrap())).unwrap();
+        rib.add_route("::/0".parse().unwrap(), n6, Some("fe80::1".parse().unwrap())).unwrap();
+        rib.add_ue_pool("10.45.0.0/16".parse().unwrap());
+        rib.add_ue_pool("2001:db8::/32".parse().unwrap());
+        rib.protect("10.45.0.1".parse().unwrap());
+        let fib = rib.fib();
+        let hop = |address: &str| fib.hop(fib.route(address.parse().unwrap()));
         assert_eq!(hop("192.0.2.7"), Hop::OnLink { interface: n3 });
         assert_eq!(hop("192.0.2.1"), Hop::Own);
         assert_eq!(hop("10.45.0.1"), Hop::Own);
@@ -610,41 +398,41 @@ mod tests {
         let gateway = "203.0.113.254".parse().unwrap();
         assert_eq!(hop("8.8.8.8"), Hop::Gateway { interface: n6, address: gateway });
         assert_eq!(hop("2a00::1"), Hop::Gateway { interface: n6, address: "fe80::1".parse().unwrap() });
-        assert!(view.is_own("fe80::ff:fe00:1".parse().unwrap()));
-        assert!(net.remove_route("0.0.0.0/0".parse().unwrap()));
-        let newer = net.view();
+        assert!(fib.is_own("fe80::ff:fe00:1".parse().unwrap()));
+        assert!(rib.remove_route("0.0.0.0/0".parse().unwrap()));
+        let newer = rib.fib();
         assert_eq!(newer.hop(newer.route("8.8.8.8".parse().unwrap())), Hop::Unreachable);
-        assert!(newer.version() > view.version());
+        assert!(newer.version() > fib.version());
     }
 
     #[test]
     fn a_configured_neighbour_does_not_compile_routes_again_and_is_where_it_is_said_to_be() {
-        let mut net = Net::new();
-        net.add_interface(interface(0, None, "192.0.2.1/24")).unwrap();
-        let before = net.view();
+        let mut rib = Rib::new();
+        rib.add_interface(interface(0, None, "192.0.2.1/24")).unwrap();
+        let before = rib.fib();
         let mac = MacAddr([2; 6]);
-        net.fix(0, "192.0.2.9".parse().unwrap(), mac);
-        net.learn(0, "192.0.2.9".parse().unwrap(), MacAddr([4; 6]));
-        let after = net.view();
+        rib.fix(0, "192.0.2.9".parse().unwrap(), mac);
+        rib.learn(0, "192.0.2.9".parse().unwrap(), MacAddr([4; 6]));
+        let after = rib.fib();
         assert!(Arc::ptr_eq(&before.compiled, &after.compiled));
         assert_eq!(after.neighbours(), [(0, "192.0.2.9".parse().unwrap(), mac)]);
-        assert_eq!(net.neighbours().count(), 1);
+        assert_eq!(rib.neighbours().count(), 1);
     }
 
     #[test]
     fn of_those_that_workers_learned_the_latest_of_each_interface_are_remembered() {
-        let mut net = Net::new();
+        let mut rib = Rib::new();
         let mac = MacAddr([2; 6]);
         let router = "203.0.113.254".parse().unwrap();
-        net.learn(1, router, mac);
+        rib.learn(1, router, mac);
         let many = |n: u32| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + n));
         for n in 0..=MAX_NEIGHBOURS as u32 {
-            net.learn(0, many(n), mac);
-            net.learn(0, many(7), mac);
+            rib.learn(0, many(n), mac);
+            rib.learn(0, many(7), mac);
         }
-        let known: Vec<IpAddr> = net.neighbours().map(|(_, address, _)| address).collect();
+        let known: Vec<IpAddr> = rib.neighbours().map(|(_, address, _)| address).collect();
         assert_eq!(known.len(), MAX_NEIGHBOURS + 1);
         assert!(known.contains(&router) && known.contains(&many(7)) && !known.contains(&many(0)));
-        assert!(net.view().neighbours().is_empty(), "workers know best what they know");
+        assert!(rib.fib().neighbours().is_empty(), "workers know best what they know");
     }
 }
