@@ -56,7 +56,7 @@ mod labels;
 mod words;
 
 pub use labels::{By, Label};
-pub use words::Words;
+pub use words::{Words, put_all};
 
 /// How a number behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

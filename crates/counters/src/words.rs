@@ -115,6 +115,12 @@ impl<T: Words + Copy + Default, const N: usize> Words for [T; N] {
     }
 }
 
+/// Appends what will be taken as a list, of which there need be none here.
+pub fn put_all<T: Words>(all: impl ExactSizeIterator<Item = T>, to: &mut Vec<u64>) {
+    all.len().put(to);
+    all.for_each(|value| value.put(to));
+}
+
 impl<T: Words> Words for Vec<T> {
     fn put(&self, to: &mut Vec<u64>) {
         self.len().put(to);

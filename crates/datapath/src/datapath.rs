@@ -242,9 +242,9 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// What this worker counted of each slice: uplink, downlink.
-    pub fn slices(&self) -> Vec<[SliceTraffic; 2]> {
+    pub fn slices(&self) -> impl ExactSizeIterator<Item = [SliceTraffic; 2]> + '_ {
         let (pairs, _) = self.slices.as_chunks::<2>();
-        pairs.iter().map(|[up, down]| [up.traffic, down.traffic]).collect()
+        pairs.iter().map(|[up, down]| [up.traffic, down.traffic])
     }
 
     /// For the engine, which learns what became of the outbox.

@@ -406,7 +406,7 @@ impl Bench {
         assert_eq!((counters.uplink.packets, counters.uplink.bytes), self.slow.uplink);
         assert_eq!((counters.downlink.packets, counters.downlink.bytes), self.slow.downlink);
         assert_eq!(counters.yellow, self.slow.yellow);
-        for (at, both) in self.fast.slices().iter().enumerate() {
+        for (at, both) in self.fast.slices().enumerate() {
             for (traffic, uplink) in both.iter().zip([true, false]) {
                 let [green, yellow, red] =
                     self.slow.slices.get(&(at as u16, uplink)).map_or([0; 3], |slice| slice.1);
@@ -538,8 +538,8 @@ fn run(
         ("unknown", inspection.unknown),
         ("exhausted", inspection.exhausted),
         ("yellow", bench.fast.counters().yellow),
-        ("beyond the slice's maximum", bench.fast.slices()[0][0].red.packets),
-        ("beyond what the slice is promised", bench.fast.slices()[0][0].yellow.packets),
+        ("beyond the slice's maximum", bench.fast.slices().next().unwrap()[0].red.packets),
+        ("beyond what the slice is promised", bench.fast.slices().next().unwrap()[0].yellow.packets),
     ];
     for (what, n) in what {
         *bench.kinds.entry(what).or_default() += n as usize;

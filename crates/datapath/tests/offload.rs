@@ -513,7 +513,7 @@ fn hardware_and_software_agree() {
         }
         let counters = hard.report().counters;
         assert!(counters.packets > 300 && left > 3000, "seed {seed}: {counters:?} of {left}");
-        assert_eq!(hard.datapath.slices(), soft.datapath.slices(), "seed {seed}");
+        assert!(hard.datapath.slices().eq(soft.datapath.slices()), "seed {seed}");
         let (a, b) = (hard.datapath.counters(), soft.datapath.counters());
         assert_eq!((a.uplink, a.downlink, a.drops), (b.uplink, b.downlink, b.drops));
     }

@@ -7,7 +7,9 @@ use engine::{PortLoad, Publisher, WorkerReport};
 use std::hint::black_box;
 use tables::clock::Tsc;
 
-const ROUNDS: u64 = 2_000;
+const ROUNDS: usize = 2_001;
+/// Slices that a worker writes down at once.
+const AT_ONCE: usize = 64;
 
 /// A worker's with so many ports, of eight classes each, and slices.
 fn report(ports: usize, slices: usize) -> WorkerReport {
@@ -20,27 +22,53 @@ fn report(ports: usize, slices: usize) -> WorkerReport {
     }
 }
 
+fn ticks(clock: &Tsc, mut what: impl FnMut()) -> u64 {
+    let begin = clock.ticks();
+    what();
+    clock.ticks() - begin
+}
+
+fn median(mut all: Vec<u64>) -> u64 {
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}
+
 fn main() {
     let clock = Tsc::process();
-    println!("ports slices  words  publish (cycles)  read (cycles)");
+    println!("medians of {ROUNDS}, in cycles");
+    println!("ports slices  words   longest part  all parts     read");
     for (ports, slices) in [(2, 0), (4, 16), (16, 64), (16, 4_096)] {
-        let report = report(ports, slices);
+        // As a worker does: the first slices at once, the others some at a time.
+        let mut first = report(ports, slices);
+        let others = first.slices.split_off(slices.min(AT_ONCE));
+        let mut one = Vec::new();
+        [SliceTraffic::default(); 2].put(&mut one);
         let mut publisher = Publisher::new(1_024);
         let published = publisher.published();
-        let begin = clock.ticks();
+        let (mut longest, mut all, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            // As a worker does: it makes a report first.
-            let report = black_box(&report).clone();
-            publisher.publish(|words| report.put(words));
+            let mut parts = vec![ticks(&clock, || {
+                publisher.begin(|words| {
+                    black_box(&first).put(words);
+                    // It says how many slices there are, with those that follow.
+                    let at = words.len() - first.slices.len() * one.len() - 1;
+                    words.get_mut(at).into_iter().for_each(|length| *length = slices as u64);
+                    others.len() * one.len()
+                });
+            })];
+            for some in others.chunks(AT_ONCE) {
+                let put = |words: &mut Vec<u64>| black_box(some).iter().for_each(|slice| slice.put(words));
+                parts.push(ticks(&clock, || publisher.go_on(put)));
+            }
+            longest.push(parts.iter().copied().max().unwrap_or_default());
+            all.push(parts.iter().sum());
+            read.push(ticks(&clock, || {
+                let words = published.read().unwrap_or_default();
+                black_box(WorkerReport::take(&mut words.as_slice()));
+            }));
         }
-        let publishing = (clock.ticks() - begin) / ROUNDS;
-        let begin = clock.ticks();
-        for _ in 0..ROUNDS {
-            let words = published.read().unwrap_or_default();
-            black_box(WorkerReport::take(&mut words.as_slice()));
-        }
-        let reading = (clock.ticks() - begin) / ROUNDS;
         let words = published.read().unwrap_or_default().len();
-        println!("{ports:>5} {slices:>6} {words:>6} {publishing:>17} {reading:>14}");
+        let [longest, all, read] = [longest, all, read].map(median);
+        println!("{ports:>5} {slices:>6} {words:>6} {longest:>14} {all:>10} {read:>8}");
     }
 }

@@ -12,6 +12,9 @@
 //! during one reading. When there is more to say than a page has room for, the writer makes pages that are twice as large, and the old ones lead
 //! to them.
 //!
+//! What is long is written in parts ([`Publisher::begin`]), between which the writer does something else: readers have the one before until the last part
+//! is there.
+//!
 //! **The cost.** For the writer an uncontended store a number; for a reader a cache miss for each eight.
 //!
 //! **Why it is sound.** Pages are atomic words, so nothing is undefined; what is to be shown is that no two publications are mixed. A
@@ -76,13 +79,24 @@ impl<W: Word> Sheet<W> {
         self.page(0).len() - 1
     }
 
-    fn write(&self, number: u64, words: &[u64]) {
+    /// A publication of so many words.
+    fn begin(&self, number: u64, length: usize) {
         self.begun.store(number, Ordering::Relaxed);
+        // Before all words of it, whenever they are written.
         W::fence(Ordering::Release);
-        let all = std::iter::once(words.len() as u64).chain(words.iter().copied());
-        for (place, word) in self.page(number).iter().zip(all) {
-            place.store(word, Ordering::Relaxed);
+        if let Some(place) = self.page(number).first() {
+            place.store(length as u64, Ordering::Relaxed);
         }
+    }
+
+    /// Its words from so many on.
+    fn put(&self, number: u64, from: usize, words: &[u64]) {
+        for (place, word) in self.page(number).iter().skip(1 + from).zip(words) {
+            place.store(*word, Ordering::Relaxed);
+        }
+    }
+
+    fn end(&self, number: u64) {
         self.done.store(number, Ordering::Release);
     }
 
@@ -122,6 +136,22 @@ impl Publisher {
     pub fn publish(&mut self, put: impl FnOnce(&mut Vec<u64>)) {
         self.writing.publish(put);
     }
+
+    /// Begins a publication with what is appended to an empty list; it is whole when as many words have followed as are announced. One that was
+    /// begun before and isn't whole is given up.
+    pub fn begin(&mut self, put: impl FnOnce(&mut Vec<u64>) -> usize) {
+        self.writing.begin(put);
+    }
+
+    /// Goes on with the publication that was begun. What is more than was announced is left out.
+    pub fn go_on(&mut self, put: impl FnOnce(&mut Vec<u64>)) {
+        self.writing.go_on(put);
+    }
+
+    /// Whether all is published that was begun.
+    pub const fn is_whole(&self) -> bool {
+        self.writing.left == 0
+    }
 }
 
 /// A reader's end.
@@ -140,7 +170,13 @@ impl Published {
 struct Writing<W> {
     first: Arc<Sheet<W>>,
     sheet: Arc<Sheet<W>>,
+    /// The one that is used from now on, as soon as it is whole.
+    wider: Option<Arc<Sheet<W>>>,
+    /// The publication that was begun last.
     number: u64,
+    /// Words of it that are written, and that are to follow.
+    written: usize,
+    left: usize,
     /// Reused.
     words: Vec<u64>,
 }
@@ -148,23 +184,52 @@ struct Writing<W> {
 impl<W: Word> Writing<W> {
     fn new(words: usize) -> Self {
         let first = Arc::new(Sheet::new(words));
-        Self { sheet: Arc::clone(&first), first, number: 0, words: Vec::with_capacity(words) }
+        let sheet = Arc::clone(&first);
+        Self { first, sheet, wider: None, number: 0, written: 0, left: 0, words: Vec::with_capacity(words) }
     }
 
     fn publish(&mut self, put: impl FnOnce(&mut Vec<u64>)) {
+        self.begin(|words| {
+            put(words);
+            0
+        });
+    }
+
+    fn begin(&mut self, put: impl FnOnce(&mut Vec<u64>) -> usize) {
+        self.words.clear();
+        let follow = put(&mut self.words);
+        // Nobody has read a page that never became whole: it is written again.
+        self.number += u64::from(self.left == 0);
+        (self.written, self.left) = (0, self.words.len() + follow);
+        self.wider = (self.left > self.sheet.room()).then(|| Arc::new(Sheet::new(2 * self.left)));
+        self.wider.as_ref().unwrap_or(&self.sheet).begin(self.number, self.left);
+        self.write();
+    }
+
+    fn go_on(&mut self, put: impl FnOnce(&mut Vec<u64>)) {
         self.words.clear();
         put(&mut self.words);
-        self.number += 1;
-        if self.words.len() <= self.sheet.room() {
-            self.sheet.write(self.number, &self.words);
+        if self.left > 0 {
+            self.write();
+        }
+    }
+
+    /// Writes the words at hand.
+    fn write(&mut self) {
+        self.words.truncate(self.left);
+        let sheet = self.wider.as_ref().unwrap_or(&self.sheet);
+        sheet.put(self.number, self.written, &self.words);
+        self.written += self.words.len();
+        self.left -= self.words.len();
+        if self.left > 0 {
             return;
         }
-        let wider = Arc::new(Sheet::new(2 * self.words.len()));
-        // It is whole before anybody finds it.
-        wider.write(self.number, &self.words);
-        // Nobody else sets it.
-        let _ = self.sheet.wider.set(Arc::clone(&wider));
-        self.sheet = wider;
+        sheet.end(self.number);
+        if let Some(wider) = self.wider.take() {
+            // It is whole before anybody finds it, and nobody else sets it.
+            let _ = self.sheet.wider.set(Arc::clone(&wider));
+            self.sheet = wider;
+        }
     }
 }
 
@@ -211,6 +276,37 @@ mod tests {
             let expected: Vec<_> = (0..length).collect();
             assert_eq!(early.read().unwrap(), expected);
             assert_eq!(publisher.published().read().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_written_in_parts_is_there_when_it_is_whole() {
+        // There is room, or there has to be more.
+        for room in [8, 1] {
+            let mut publisher = Publisher::new(room);
+            let published = publisher.published();
+            publisher.publish(|words| words.push(1));
+            let begin = |publisher: &mut Publisher, first| {
+                publisher.begin(|words| {
+                    words.extend([first, 3]);
+                    3
+                });
+            };
+            begin(&mut publisher, 2);
+            assert!(!publisher.is_whole());
+            publisher.go_on(|words| words.push(4));
+            assert_eq!(published.read().unwrap(), [1]);
+            // It is given up.
+            begin(&mut publisher, 7);
+            publisher.go_on(|words| words.extend([4, 5]));
+            assert_eq!((published.read().unwrap(), publisher.is_whole()), (vec![1], false));
+            publisher.go_on(|words| words.extend([6, 99]));
+            assert_eq!((published.read().unwrap(), publisher.is_whole()), (vec![7, 3, 4, 5, 6], true));
+            publisher.go_on(|words| words.push(99));
+            assert_eq!(published.read().unwrap(), [7, 3, 4, 5, 6]);
+            begin(&mut publisher, 8);
+            publisher.publish(|words| words.push(9));
+            assert_eq!((published.read().unwrap(), publisher.is_whole()), (vec![9], true));
         }
     }
 

@@ -37,14 +37,15 @@ pub struct WorkerReport {
     pub ports: Vec<PortLoad>,
     /// Its flows in hardware, if it may have any.
     pub offload: Option<OffloadReport>,
-    /// What it counted of each slice: uplink, downlink.
-    pub slices: Vec<[SliceTraffic; 2]>,
     /// What waited to be sent, by port and by class in the order of the [plan](crate::egress::Plan).
     pub egress: Vec<Vec<ClassCounters>>,
     /// Receive queues that ports steer to ahead of RSS, in the order in which they are polled.
     pub steered: Vec<SteeredLoad>,
+    /// What it counted of each slice: uplink, downlink. Of many slices, up to 64 ms after all others: they are written down in parts.
+    pub slices: Vec<[SliceTraffic; 2]>,
 }
 
+// `Worker::begin_publication` writes the same.
 counters::words!(WorkerReport {
     worker,
     at,
@@ -58,9 +59,9 @@ counters::words!(WorkerReport {
     stages,
     ports,
     offload,
-    slices,
     egress,
     steered,
+    slices,
 });
 
 impl WorkerReport {

@@ -94,7 +94,7 @@ where
             let _guard = (self.config.on_thread_start)();
             let mut worker = self.grow();
             worker.roster.enter(number);
-            worker.publish_counters(worker.clock.now());
+            worker.publish_whole(worker.clock.now());
             let _ = started.send(Ok((worker.datapath.shard_loads().clone(), worker.publisher.published())));
             if catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
                 worker.bequeath();
@@ -170,6 +170,7 @@ where
             port_loads: (0..ports as u16).map(port_load).collect(),
             load_factor: Ewma::new(),
             publisher: Publisher::new(WORDS),
+            slices_published: 0,
             published_at: Nanos(0),
             unpublished: false,
         };

@@ -10,11 +10,11 @@ use crate::owners::Owners;
 use crate::plan::ewma::Ewma;
 use crate::published::Publisher;
 use crate::records;
-use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport};
+use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport, report};
 use crate::sending::{Flush, SendMark};
 use crate::supplier::Supplier;
 use crate::waker::{Roster, Waker};
-use counters::Words;
+use counters::{Words, put_all};
 use datapath::command::{Command, Event};
 use datapath::offload::Offload;
 use datapath::{Burst, Datapath, FlowMemory, Outbox, Reason};
@@ -44,6 +44,8 @@ const TICK: u64 = 1_000_000;
 const EVENT_BACKLOG: usize = 65_536;
 /// How often a worker publishes its counters, whatever it does.
 const PUBLISH: u64 = 100_000_000;
+/// Slices that are written down at once, so that packets need not wait for thousands of them: those of 64 ticks are more than there can be.
+pub(crate) const SLICES_AT_ONCE: usize = datapath::slice::MAX_SLICES / 64;
 /// What a poll of a full queue yields.
 const FULL: u32 = BURST as u32;
 
@@ -196,6 +198,8 @@ pub(crate) struct Worker<P: Port> {
     pub dial: Dial,
     pub load_factor: Ewma,
     pub publisher: Publisher,
+    /// Slices that are in the publication that was begun last.
+    pub slices_published: usize,
     /// When it published last, and whether it has done anything since.
     pub published_at: Nanos,
     pub unpublished: bool,
@@ -251,7 +255,8 @@ impl<P: Port> Worker<P> {
                 return;
             }
             // Who falls asleep leaves nothing untold.
-            if self.unpublished && self.idle.is_long() && after.since(self.published_at) >= TICK {
+            let rests = self.unpublished && self.idle.is_long() && self.publisher.is_whole();
+            if rests && after.since(self.published_at) >= TICK {
                 self.publish_counters(after);
             }
             let slept = if self.mover.is_busy() {
@@ -281,24 +286,66 @@ impl<P: Port> Worker<P> {
             supplier.serve(&mut self.datapath, Datapath::stock, Datapath::wish);
         }
         self.dial.show(self.load_factor.value(), self.mesh.occupancy());
-        if now.since(self.published_at) >= PUBLISH {
+        if !self.publisher.is_whole() {
+            self.go_on_publishing();
+        } else if now.since(self.published_at) >= PUBLISH {
             self.publish_counters(now);
         }
     }
 
-    /// Lets others see what it has counted.
+    /// Begins to let others see what it has counted: all but slices beyond the first ones, which follow with each tick.
     pub(crate) fn publish_counters(&mut self, now: Nanos) {
-        let report = self.report(now);
-        self.publisher.publish(|words| report.put(words));
-        (self.published_at, self.unpublished) = (now, false);
+        self.begin_publication(now, SLICES_AT_ONCE, false);
+    }
+
+    /// Lets others see all of it at once.
+    pub(crate) fn publish_whole(&mut self, now: Nanos) {
+        self.begin_publication(now, usize::MAX, false);
     }
 
     /// It has ended: what it counted in all.
     pub(crate) fn last_report(&mut self) -> WorkerReport {
-        let last = WorkerReport { ended: true, ..self.report(self.clock.now()) };
-        self.publisher.publish(|words| last.put(words));
+        self.begin_publication(self.clock.now(), usize::MAX, true);
         self.dial.set_answered(u64::MAX);
-        last
+        // What was written can be read.
+        report(&self.publisher.published()).unwrap_or_default()
+    }
+
+    /// Writes down what a [`WorkerReport`] is read from, with so many slices at most. No report is made here: that would take memory.
+    fn begin_publication(&mut self, now: Nanos, slices: usize, ended: bool) {
+        let Self { publisher, datapath, .. } = self;
+        let (port_loads, steered, transmit) = (&self.port_loads, &self.steered, &self.transmit);
+        let offload = self.offload.as_ref().map(|offload| offload.report(FLOWS_REPORTED));
+        publisher.begin(|words| {
+            (self.number, now).put(words);
+            (ended, self.core).put(words);
+            datapath.counters().put(words);
+            datapath.held_limit().put(words);
+            (datapath.owned(), datapath.sessions()).put(words);
+            (self.load, datapath.stage_costs()).put(words);
+            port_loads.put(words);
+            offload.put(words);
+            transmit.len().put(words);
+            transmit.iter().for_each(|transmit| put_all(transmit.waiting.counters(), words));
+            put_all(steered.iter().map(|queue| queue.load), words);
+            let all = datapath.slices().len();
+            all.put(words);
+            let (before, first) = (words.len(), all.min(slices));
+            datapath.slices().take(first).for_each(|slice| slice.put(words));
+            let each = (words.len() - before) / first.max(1);
+            each * (all - first)
+        });
+        (self.published_at, self.unpublished, self.slices_published) = (now, false, slices);
+    }
+
+    /// Some of the slices that follow.
+    fn go_on_publishing(&mut self) {
+        let Self { publisher, datapath, slices_published, .. } = self;
+        publisher.go_on(|words| {
+            let some = datapath.slices().skip(*slices_published).take(SLICES_AT_ONCE);
+            some.for_each(|slice| slice.put(words));
+        });
+        *slices_published += SLICES_AT_ONCE;
     }
 
     /// A few bursts from each queue that ports steer to, the most urgent first, then one burst from each port.
@@ -469,7 +516,7 @@ impl<P: Port> Worker<P> {
                 self.flush(now);
             }
             Order::Publish(number) => {
-                self.publish_counters(now);
+                self.publish_whole(now);
                 self.dial.set_answered(number);
             }
             Order::Fence(number) => {
@@ -689,25 +736,5 @@ impl<P: Port> Worker<P> {
     /// Whether a shard is here.
     pub(crate) fn owns(&self, shard: ShardId) -> bool {
         self.datapath.owns(shard)
-    }
-
-    fn report(&self, now: Nanos) -> WorkerReport {
-        WorkerReport {
-            worker: self.number,
-            at: now,
-            ended: false,
-            core: self.core,
-            counters: self.datapath.counters().clone(),
-            held_limit: self.datapath.held_limit(),
-            shards: self.datapath.owned(),
-            sessions: self.datapath.sessions(),
-            load: self.load,
-            stages: self.datapath.stage_costs(),
-            ports: self.port_loads.clone(),
-            slices: self.datapath.slices(),
-            egress: self.transmit.iter().map(|transmit| transmit.waiting.counters().collect()).collect(),
-            steered: self.steered.iter().map(|queue| queue.load).collect(),
-            offload: self.offload.as_ref().map(|offload| offload.report(FLOWS_REPORTED)),
-        }
     }
 }

@@ -156,7 +156,7 @@ impl<F: Frame> Scheduler<F> {
     }
 
     /// By class, in the plan's order.
-    pub fn counters(&self) -> impl Iterator<Item = ClassCounters> + '_ {
+    pub fn counters(&self) -> impl ExactSizeIterator<Item = ClassCounters> + '_ {
         self.queues.iter().map(|queue| queue.counters)
     }
 

@@ -24,8 +24,9 @@ impl Word for AtomicU64 {
     }
 }
 
-/// A writer and two readers. Each publication is its number, several times; `grows`: more often each time.
-fn play(grows: bool) {
+/// A writer and two readers. Each publication is its number, several times; `grows`: more often each time; `parts`: a word at a time, and every other
+/// publication is given up once.
+fn play(grows: bool, parts: bool) {
     let mut writing = Writing::<AtomicU64>::new(3);
     let first = Arc::clone(&writing.first);
     let length = move |number: u64| if grows { 2 * number } else { 3 };
@@ -44,7 +45,19 @@ fn play(grows: bool) {
         })
         .collect();
     for number in 1..=PUBLICATIONS {
-        writing.publish(|words| words.extend((0..length(number)).map(|_| number)));
+        let all = length(number);
+        if !parts {
+            writing.publish(|words| words.extend((0..all).map(|_| number)));
+            continue;
+        }
+        if number % 2 == 0 {
+            writing.begin(|words| {
+                words.push(99);
+                all as usize - 1
+            });
+        }
+        writing.begin(|_| all as usize);
+        (0..all).for_each(|_| writing.go_on(|words| words.push(number)));
     }
     readers.into_iter().for_each(|reader| reader.join().unwrap());
     assert_eq!(read(&first).map(|(number, _)| number), Some(PUBLICATIONS));
@@ -52,14 +65,22 @@ fn play(grows: bool) {
 
 #[test]
 fn readers_get_whole_publications_in_order() {
-    shuttle::check_random(|| play(false), 2_000);
-    shuttle::check_pct(|| play(false), 1_000, 3);
+    shuttle::check_random(|| play(false, false), 2_000);
+    shuttle::check_pct(|| play(false, false), 1_000, 3);
+}
+
+#[test]
+fn and_while_they_are_written_in_parts() {
+    for grows in [false, true] {
+        shuttle::check_random(move || play(grows, true), 2_000);
+        shuttle::check_pct(move || play(grows, true), 1_000, 3);
+    }
 }
 
 #[test]
 fn and_while_pages_grow() {
-    shuttle::check_random(|| play(true), 2_000);
-    shuttle::check_pct(|| play(true), 1_000, 3);
+    shuttle::check_random(|| play(true, false), 2_000);
+    shuttle::check_pct(|| play(true, false), 1_000, 3);
 }
 
 /// A writer that stands still in the midst of a publication keeps no reader from the one before.
