@@ -30,8 +30,11 @@ use tables::clock::Tsc;
 pub(crate) const CONTROL_BURST: usize = BURST / 4;
 /// When a worker is told to stop, a port has this long to go on taking frames, and to stop giving any, in nanoseconds.
 const LINGER: u64 = 10_000_000;
-/// Orders taken between two bursts, so that a flood of N4 requests does not hold up packets.
+/// Orders taken in one round, so that a flood of N4 requests does not hold up packets.
 const ORDERS_PER_LOOP: usize = 32;
+/// Likewise while packets wait: a round brings a burst or more of them. To install a session takes as long as tens of packets, and 32 of them as long as
+/// a receive ring lasts at high rates. Two a round are still more than N4 asks for.
+const ORDERS_BESIDE_BURSTS: usize = 2;
 /// Bursts taken from the ring of one other worker in one round. More than one: what another has received already comes before what
 /// still waits in the queues, else a ring that is once full stays full, and loses what a queue could have kept.
 const BURSTS_TAKEN_OVER: usize = 4;
@@ -219,7 +222,8 @@ impl<P: Port> Worker<P> {
             let mut now = began;
             let received = if self.resting { 0 } else { self.receive(&mut now) };
             let packets = received + self.take_over(now) + self.send_waiting();
-            let mut work = packets + self.obey(now, &mut stopping);
+            let orders = if packets < BURST { ORDERS_PER_LOOP } else { ORDERS_BESIDE_BURSTS };
+            let mut work = packets + self.obey(now, orders, &mut stopping);
             if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
                 work += self.relocate(now);
             }
@@ -479,10 +483,10 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// A bounded number of orders.
-    fn obey(&mut self, now: Nanos, stopping: &mut bool) -> usize {
+    /// So many orders at most.
+    fn obey(&mut self, now: Nanos, most: usize, stopping: &mut bool) -> usize {
         let mut work = 0;
-        while work < ORDERS_PER_LOOP
+        while work < most
             && let Ok(order) = self.orders.pop()
         {
             work += 1;
