@@ -58,6 +58,9 @@ impl<P: Port> Worker<P> {
         self.estates.0.lock().unwrap_or_else(PoisonError::into_inner).push(estate);
         self.tell_overdue();
         self.backlog.push_back(Answer::Died);
+        // Whoever waits for its counters may be control, which reads nothing meanwhile.
+        self.publish_whole(self.clock.now());
+        self.dial.set_answered(u64::MAX);
         // Control has to hear of it, however much it has not read yet.
         while !self.backlog.is_empty() && !self.answers.is_abandoned() {
             if self.answer() == 0 {

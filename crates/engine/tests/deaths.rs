@@ -127,7 +127,15 @@ fn a_last_worker_that_died_is_lost_and_what_is_ordered_since_waits_for_nobody() 
         engine.flush();
         std::thread::sleep(std::time::Duration::from_micros(100));
     }
-    kill(&mut engine, &mut n3, 0);
+    n3.offer_to(0, &mut vec![MemFrame::copy_of(&POISON).unwrap()]);
+    wait("its shards to be packed", || engine.snapshots().read()[0].shards == 0);
+    assert!(engine.is_alive(0), "nobody has read that it died");
+    let reports = engine.reports().unwrap();
+    assert!(reports[0].counters.sent >= u64::from(SESSIONS), "what it counted is known");
+    wait("the worker's end", || {
+        engine.drain(|_, _| {});
+        !engine.is_alive(0)
+    });
     assert_eq!(engine.lost(), Some(0), "nobody is left to take over");
     let fence = engine.fence();
     assert!(engine.passed(fence), "nobody is left to wait for");
