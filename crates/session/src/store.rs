@@ -32,6 +32,7 @@ use pfcp::message::{CreatedPdr, SessionEstablishmentRequest, SessionModification
 use pfcp::{FarId, PdrId, Seid, UrrId};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Session slots of one shard.
@@ -366,19 +367,23 @@ impl Store {
         self.shards.iter().flat_map(|shard| shard.sessions.iter().filter_map(Option::as_deref))
     }
 
-    /// Shows some sessions, shard by shard, beginning with the one at `from`, and looks at no more than `most` places. Where to go on;
-    /// `None`: these were the last.
+    /// Shows some sessions, shard by shard, beginning with the one at `from`, until that is enough, and looks at no more than `most` places.
+    /// Where to go on; `None`: these were the last.
     pub fn look<'a>(
         &'a self,
         from: SessionRef,
         most: usize,
-        mut visit: impl FnMut(&'a Session),
+        mut visit: impl FnMut(&'a Session) -> ControlFlow<()>,
     ) -> Option<SessionRef> {
         let mut left = most.max(1);
         let mut slot = from.slot as usize;
         for (shard, id) in self.shards.iter().zip(ShardId::all()).skip(from.shard.index()) {
             let places = shard.sessions.get(slot..).unwrap_or_default();
-            places.iter().take(left).filter_map(Option::as_deref).for_each(&mut visit);
+            for (next, place) in (slot + 1..).zip(places.iter().take(left)) {
+                if place.as_deref().is_some_and(|session| visit(session).is_break()) {
+                    return Some(SessionRef { shard: id, slot: next as u32 });
+                }
+            }
             if places.len() > left {
                 return Some(SessionRef { shard: id, slot: (slot + left) as u32 });
             }

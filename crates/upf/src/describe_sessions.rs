@@ -19,6 +19,7 @@ use session::store::Session;
 use session::usage::Volume;
 use session::{SessionRef, ShardId};
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Places that are looked at in one bite: about a millisecond.
@@ -104,7 +105,7 @@ impl Search {
             (None, None) => None,
         };
         if let Some(session) = named {
-            session.into_iter().for_each(|session| self.look_at(upf, session));
+            let _ = session.map(|session| self.look_at(upf, session));
             self.page.total = Some(self.matching);
             return;
         }
@@ -140,14 +141,21 @@ impl Search {
         self.page.sessions.len() >= self.query.limit as usize
     }
 
-    fn look_at(&mut self, upf: &Upf, session: &Session) {
+    /// Breaks where nothing that it could find would change the answer.
+    fn look_at(&mut self, upf: &Upf, session: &Session) -> ControlFlow<()> {
         if !self.matches(upf, session) {
-            return;
+            return ControlFlow::Continue(());
         }
         self.matching += 1;
-        if self.matching > self.query.offset && !self.is_full() {
-            self.page.sessions.push(line(upf, session));
+        if self.matching <= self.query.offset {
+            return ControlFlow::Continue(());
         }
+        if !self.is_full() {
+            self.page.sessions.push(line(upf, session));
+            return ControlFlow::Continue(());
+        }
+        // There is more than the page has room for, and how many there are in all is known.
+        if self.takes_all() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn matches(&self, upf: &Upf, session: &Session) -> bool {
