@@ -78,8 +78,8 @@ const METRICS: &str = "\
 of OpenMetrics 1.0, or in Prometheus' older one for whoever doesn't ask for that. [prometheus.yml](prometheus.yml) is an example of what a Prometheus is
 told. A metric's name is `millrace_`, its group, the counter's name and its unit; time is in seconds, and a counter ends in `_total`:
 `received` of worker 0 is `millrace_worker_received_packets_total{worker=\"0\"}`. Groups are `pfcp`, `n4`, `port`, `worker`, `worker_loop` (its time), `interface`, `queue`,
-`slice`, `nat`, `offload` and `flow` (its log). Labels are `worker`, `port`, `interface`, `class`, `slice`, `direction`, `pool` and `reason`: none of them grows
-with subscribers.
+`slice`, `nat`, `mirror`, `offload` and `flow` (its log). Labels are `worker`, `port`, `interface`, `class`, `slice`, `direction`, `pool`, `reason`, and of a mirror
+`to` (its target's name) and `slot` (0 to 63; a later mirror gets it again): none of them grows with subscribers. A mirror is told of while it is in force.
 
 `/healthz` answers 200 if all workers and N4 have published within two seconds, else 503 and who has not. Figures are those of the last publication, at most
 a tenth of a second old; asking takes no time from packets and N4.

@@ -2,7 +2,7 @@
 
 use super::convert::dropped;
 use super::view::View;
-use super::{Backend, Upf};
+use super::{Backend, Upf, sums};
 use api::{
     Answers, Config, CtlError, DropList, Drops, ErrorCode, InForce, Nat, NatPoolLine, NatStatus, Offload,
     OffloadStatus, PortList, Ports, Program, RecentLoad, SliceLine, SliceList, Slices, StageLine, Stages,
@@ -67,14 +67,7 @@ impl Answers<Slices> for Backend {
 fn slices(view: &View) -> Vec<SliceLine> {
     let given = view.given();
     let slices = &given.config.slices;
-    let mut sums = vec![[SliceTraffic::default(); 2]; slices.len()];
-    for report in view.reports() {
-        for (sum, both) in sums.iter_mut().zip(&report.slices) {
-            for (sum, traffic) in sum.iter_mut().zip(both) {
-                *sum = sum.plus(*traffic);
-            }
-        }
-    }
+    let reports = view.reports();
     let line = |slice: &SliceSection, uplink: bool, traffic: &SliceTraffic| {
         let (guaranteed, maximum) = if uplink {
             (slice.uplink_guaranteed, slice.uplink)
@@ -95,8 +88,11 @@ fn slices(view: &View) -> Vec<SliceLine> {
             dropped_bytes: traffic.red.bytes,
         }
     };
-    let slices = slices.iter().zip(&sums);
-    slices.flat_map(|(slice, [up, down])| [line(slice, true, up), line(slice, false, down)]).collect()
+    let lines = |(at, slice): (usize, &SliceSection)| {
+        let [up, down] = sums::slice(&reports, at);
+        [line(slice, true, &up), line(slice, false, &down)]
+    };
+    slices.iter().enumerate().flat_map(lines).collect()
 }
 
 impl Answers<Nat> for Backend {

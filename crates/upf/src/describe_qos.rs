@@ -1,10 +1,9 @@
 //! Queues as the control socket tells of them.
 
-use super::Backend;
 use super::view::View;
+use super::{Backend, sums};
 use api::{Answers, ClassLine, CtlError, Qos, QosReport, ReceiveLine};
-use counters::Count;
-use engine::egress::{ClassCounters, Kind};
+use engine::egress::Kind;
 use io::steering::Duty;
 use std::collections::BTreeMap;
 
@@ -20,8 +19,7 @@ fn report(view: &View) -> QosReport {
     let mut classes = Vec::new();
     for (number, port) in ports.iter().enumerate() {
         for (at, class) in qos.egress.classes().iter().enumerate() {
-            let of_workers = reports.iter().filter_map(|report| report.egress.get(number)?.get(at));
-            let sum = of_workers.fold(ClassCounters::default(), |sum, counters| sum.plus(*counters));
+            let sum = sums::class(&reports, number, at);
             classes.push(ClassLine {
                 port: port.name.clone(),
                 class: class.name.clone(),

@@ -31,6 +31,7 @@ mod options;
 mod reload;
 mod scale;
 mod server;
+mod sums;
 mod turns;
 mod view;
 
@@ -160,7 +161,8 @@ impl Upf {
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ports: Arc<view::Ports> = Arc::new(Mutex::new(move || ports.iter().map(convert::port).collect()));
-        let given = Given { config: config.clone(), nat: rib.nat().cloned().unwrap_or_default() };
+        let nat = rib.nat().cloned().unwrap_or_default();
+        let given = Given { config: config.clone(), nat, mirrors: Vec::new() };
         let (view, post) = View::new(engine.snapshots(), given, &ports, clock);
         let serve = |address| {
             let failed = |source| UpfError::Metrics { address, source };

@@ -17,15 +17,28 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tables::Nanos;
 
 /// Octets that may wait between a worker and a file's writer: about 20 ms at 10 Gbit/s.
 const CAPTURE_RING: usize = 16 << 20;
 /// Filters of one mirror, at most.
 const MAX_FILTERS: usize = 16;
 
+/// Where workers count what a mirror copies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Slot {
+    /// Its number, which is used again.
+    pub number: u16,
+    /// Its target's name.
+    pub to: String,
+    /// When it began.
+    pub since: Nanos,
+}
+
 /// A mirror that is in force.
 struct Active {
     mirror: Arc<Mirror>,
+    since: Nanos,
     /// What is told of it, without what it counted.
     line: MirrorLine,
     file: Option<CaptureFile>,
@@ -65,6 +78,16 @@ impl Mirrors {
             .filter_map(|active| active.file)
             .chain(self.closing)
             .for_each(CaptureFile::join);
+    }
+
+    /// Where those in force count.
+    pub fn slots(&self) -> Vec<Slot> {
+        let slot = |active: &Active| Slot {
+            number: active.mirror.number,
+            to: active.line.to.clone(),
+            since: active.since,
+        };
+        self.active.values().map(slot).collect()
     }
 
     fn free_number(&self) -> Option<u16> {
@@ -133,6 +156,7 @@ fn end(upf: &mut Upf, id: u32) {
     let number = active.mirror.number;
     upf.engine.broadcast(|| Command::Mirror(Order::Remove { number }));
     upf.engine.flush();
+    upf.publish_given();
 }
 
 fn add(upf: &mut Upf, selection: &MirrorSelection) -> Result<MirrorLine, CtlError> {
@@ -196,7 +220,9 @@ fn add(upf: &mut Upf, selection: &MirrorSelection) -> Result<MirrorLine, CtlErro
     });
     upf.engine.flush();
     (upf.mirrors.last_id, upf.mirrors.last_number) = (id, number);
-    upf.mirrors.active.insert(id, Active { mirror, line: line.clone(), file });
+    let since = upf.clock.now();
+    upf.mirrors.active.insert(id, Active { mirror, since, line: line.clone(), file });
+    upf.publish_given();
     Ok(line)
 }
 

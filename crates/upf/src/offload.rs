@@ -3,7 +3,7 @@
 use api::{OffloadFlowLine, OffloadPortLine, OffloadStatus};
 use config::{OffloadMode, OffloadSection};
 use counters::Count;
-use datapath::offload::{EntryReport, FlowReport, Mode, OffloadCounters, Policy};
+use datapath::offload::{EntryReport, FlowReport, Mode, Policy};
 use engine::WorkerReport;
 use std::fmt::Write as _;
 use tables::Nanos;
@@ -31,12 +31,10 @@ pub(super) fn policy(section: &OffloadSection, seed: u64) -> Option<Policy> {
 
 /// What all workers' reports say together. `ports`: names, in the order of the configuration.
 pub(super) fn describe(reports: &[WorkerReport], ports: &[String]) -> OffloadStatus {
-    let mut counters = OffloadCounters::default();
     let (mut flows, mut some) = (0, Vec::new());
     let name = |port: u16| ports.get(usize::from(port)).cloned().unwrap_or_default();
     let mut lines: Vec<OffloadPortLine> = Vec::new();
     for (worker, report) in reports.iter().filter_map(|r| Some((r.worker, r.offload.as_ref()?))) {
-        counters.merge(&report.counters);
         flows += report.entries as u64;
         some.extend(report.some.iter().map(|entry| flow(worker, name(entry.port), entry)));
         // The workers' handles are on the same devices.
@@ -49,7 +47,7 @@ pub(super) fn describe(reports: &[WorkerReport], ports: &[String]) -> OffloadSta
             lines = report.devices.iter().enumerate().map(line).collect();
         }
     }
-    let counters = counters.lines();
+    let counters = super::sums::offload(reports).unwrap_or_default().lines();
     let counters = counters.iter().map(super::convert::counter);
     OffloadStatus { flows, some, ports: lines, counters: counters.collect() }
 }

@@ -4,9 +4,11 @@
 use super::Upf;
 use super::bindings::Bindings;
 use super::flow_log::FlowLogCounters;
+use super::mirrors::Slot;
+use super::sums;
 use api::{CtlError, ErrorCode, PortLine};
 use config::Config;
-use counters::{Count, Words};
+use counters::Words;
 use datapath::Counters;
 use datapath::nat::Plan;
 use engine::{Gauge, Published, Publisher, Snapshots, WorkerReport};
@@ -45,11 +47,13 @@ pub(super) struct ControlReport {
 
 counters::words!(ControlReport { at, node, n4, sessions, associations, flow_log, bindings_lost });
 
-/// What there is, as configured.
+/// What there is, as configured and ordered.
 #[derive(Debug)]
 pub(super) struct Given {
     pub config: Config,
     pub nat: Arc<Plan>,
+    /// Mirrors that are in force.
+    pub mirrors: Vec<Slot>,
 }
 
 /// The control thread's end.
@@ -103,9 +107,7 @@ impl View {
 
     /// All workers' counters.
     pub fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
-        self.reports().iter().for_each(|report| sum.merge(&report.counters));
-        sum
+        sums::counters(&self.reports())
     }
 
     /// What workers publish from now on: all that has happened before is in it.
@@ -136,7 +138,7 @@ impl View {
         ControlReport::take(&mut words.as_slice()).unwrap_or_default()
     }
 
-    /// What there is, as configured.
+    /// What there is, as configured and ordered.
     pub fn given(&self) -> Arc<Given> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -170,7 +172,11 @@ impl Upf {
 
     /// What there is has changed.
     pub(super) fn publish_given(&self) {
-        let given = Given { config: self.config.clone(), nat: self.rib.nat().cloned().unwrap_or_default() };
+        let given = Given {
+            config: self.config.clone(),
+            nat: self.rib.nat().cloned().unwrap_or_default(),
+            mirrors: self.mirrors.slots(),
+        };
         *self.post.given.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(given);
     }
 }

@@ -1,6 +1,7 @@
 //! Metrics by HTTP, as scrapers and enemies ask for them.
 
 use crate::upf::{FILE, POISON, Rig};
+use api::{Answers, Mirror, MirrorSelection};
 use io::mem::MemFrame;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,8 +13,11 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_mins(1);
 const SECTION: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
 
+/// Copies go to a router that is there.
+const MIRROR: &str = "[[mirror]]\nname = \"probe\"\nto = \"gre\"\ndestination = \"198.51.100.7\"\n";
+
 fn rig(workers: u16) -> (Rig, SocketAddr) {
-    let rig = Rig::start_with(&format!("{FILE}{SECTION}"), workers, None);
+    let rig = Rig::start_with(&format!("{FILE}{SECTION}{MIRROR}"), workers, None);
     let address = rig.metrics.unwrap();
     (rig, address)
 }
@@ -58,10 +62,14 @@ fn lacks(tool: &str) -> bool {
 fn what_is_counted_is_served() {
     let (mut rig, address) = rig(2);
     let session = rig.establish(1);
+    let all = MirrorSelection { to: "probe".into(), all: true, ..MirrorSelection::default() };
+    let [mirror] = rig.backend.answer(Mirror::Add(all)).unwrap().mirrors.try_into().unwrap();
     rig.up(&session);
-    rig.until("the packet and the session", |_| {
+    rig.until("the packet, its copy and the session", |_| {
         let (_, text) = get(address, "/metrics", "*/*");
-        text.contains("\nmillrace_sessions 1\n") && text.contains("{interface=\"n3\"} 1\n")
+        text.contains("\nmillrace_sessions 1\n")
+            && text.contains("{interface=\"n3\"} 1\n")
+            && text.contains("copied_packets_total{to=\"probe\",slot=\"0\"} 1\n")
     });
     let open = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
     let (head, text) = get(address, "/metrics", open);
@@ -78,6 +86,8 @@ fn what_is_counted_is_served() {
         "millrace_worker_dropped_packets_total{worker=\"0\",reason=\"malformed\"} 0",
         "millrace_port_link_up{port=\"access\"} 1",
         "millrace_interface_received_packets_total{interface=\"n3\"} 1",
+        "millrace_mirror_copied_packets_total{to=\"probe\",slot=\"0\"} 1",
+        "millrace_mirror_no_route_packets_total{to=\"probe\",slot=\"0\"} 0",
     ] {
         let name = line
             .trim_start_matches("# TYPE ")
@@ -108,6 +118,9 @@ fn what_is_counted_is_served() {
         let complaints = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.status.success() && complaints.is_empty(), "{complaints}");
     }
+    // What there is no more is not told.
+    rig.backend.answer(Mirror::Remove { id: mirror.id }).unwrap();
+    assert!(!get(address, "/metrics", open).1.contains("millrace_mirror"));
     ended(rig);
 }
 

@@ -3,7 +3,8 @@
 //! **The problem.** Who watches many machines asks each of them for everything, every few seconds, and in a format of his own.
 //!
 //! **The model.** `/metrics` tells what [`View`] sees: what workers and control have published, as [`text`]. What there is comes from `counters!`:
-//! a new counter needs nothing here. No label grows with subscribers: workers, ports, interfaces, classes, slices, pools and reasons have some.
+//! a new counter needs nothing here. No label grows with subscribers: workers, ports, interfaces, classes, slices, pools and reasons have some. Mirrors, which may be of
+//! subscribers, have the name of their target and one of 64 slots, which a later one gets again.
 //! `/healthz` says 200 if all workers and N4 have published lately, else 503 and why. [`server`] is a thread beside all others.
 //!
 //! **The cost.** None for workers and N4. A scrape reads pages of memory; of ports it asks the devices.
@@ -13,13 +14,11 @@ mod text;
 
 pub(super) use server::MetricsServer;
 
+use super::sums;
 use super::view::View;
 use api::PortLine;
 use counters::Count;
-use datapath::SliceTraffic;
-use datapath::offload::OffloadCounters;
 use engine::WorkerReport;
-use engine::egress::ClassCounters;
 use tables::Nanos;
 use text::{Format, Text};
 
@@ -106,21 +105,18 @@ fn metrics(view: &View, format: Format) -> String {
         text.add("worker_loop", &labels, &report.load.lines());
         text.add("worker", &labels, &report.counters.lines());
     }
-    let sum = view_sum(&reports);
+    let sum = sums::counters(&reports);
     for (interface, counters) in config.interfaces.iter().zip(&sum.interfaces) {
         text.add("interface", &[("interface", &interface.name)], &counters.lines());
     }
     for (number, port) in config.ports.iter().enumerate() {
         for (at, class) in config.qos.egress.classes().iter().enumerate() {
-            let of_workers = reports.iter().filter_map(|report| report.egress.get(number)?.get(at));
-            let counters = of_workers.fold(ClassCounters::default(), |sum, counters| sum.plus(*counters));
+            let counters = sums::class(&reports, number, at);
             text.add("queue", &[("port", &port.name), ("class", &class.name)], &counters.lines());
         }
     }
     for (at, slice) in config.slices.iter().enumerate() {
-        for (place, direction) in ["uplink", "downlink"].into_iter().enumerate() {
-            let of_workers = reports.iter().filter_map(|report| report.slices.get(at)?.get(place));
-            let traffic = of_workers.fold(SliceTraffic::default(), |sum, traffic| sum.plus(*traffic));
+        for (direction, traffic) in ["uplink", "downlink"].into_iter().zip(sums::slice(&reports, at)) {
             text.add("slice", &[("slice", &slice.name), ("direction", direction)], &traffic.lines());
         }
     }
@@ -128,21 +124,17 @@ fn metrics(view: &View, format: Format) -> String {
         let pool = sum.nat.get(at).copied().unwrap_or_default();
         text.add("nat", &[("pool", &settings.name)], &pool.lines());
     }
-    let offloads: Vec<_> = reports.iter().filter_map(|report| report.offload.as_ref()).collect();
-    if !offloads.is_empty() {
-        let counters = offloads.iter().fold(OffloadCounters::default(), |sum, one| sum.plus(one.counters));
+    for mirror in &given.mirrors {
+        let slot = mirror.number.to_string();
+        text.add("mirror", &[("to", &mirror.to), ("slot", &slot)], &sums::mirror(&reports, mirror).lines());
+    }
+    if let Some(counters) = sums::offload(&reports) {
         text.add("offload", &[], &counters.lines());
     }
     if let Some(log) = control.flow_log {
         text.add("flow", &[], &log.lines());
     }
     text.end()
-}
-
-fn view_sum(reports: &[WorkerReport]) -> datapath::Counters {
-    let mut sum = datapath::Counters::default();
-    reports.iter().for_each(|report| sum.merge(&report.counters));
-    sum
 }
 
 /// What is not well, one line each; nothing: all is.
