@@ -10,7 +10,7 @@ use datapath::{NeighbourSight, NeighbourState};
 use n4::FarEndStatus;
 use packet::MacAddr;
 use pfcp::calendar::utc;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use tables::Nanos;
 
@@ -22,10 +22,6 @@ fn interface(upf: &Upf, number: u16) -> String {
 /// Names of interfaces, in order of their numbers.
 fn names(upf: &Upf) -> Vec<String> {
     upf.rib.interfaces().iter().map(|interface| interface.name.clone()).collect()
-}
-
-fn mac(upf: &Upf, number: u16, address: IpAddr) -> Option<MacAddr> {
-    upf.rib.neighbours().find(|known| (known.0, known.1) == (number, address)).map(|known| known.2)
 }
 
 impl Answers<Routes> for Backend {
@@ -40,7 +36,7 @@ fn routes(upf: &Upf) -> Vec<RouteLine> {
         to: to.to_string(),
         interface: interface(upf, number),
         via,
-        mac: via.and_then(|via| mac(upf, number, via)).map(|mac| mac.to_string()),
+        mac: via.and_then(|via| upf.rib.neighbour(number, via)).map(|mac| mac.to_string()),
     };
     let subnets = upf.rib.interfaces().iter().enumerate().flat_map(|(number, interface)| {
         interface.addresses.iter().map(move |address| (address.trunc(), number as u16, None))
@@ -78,13 +74,11 @@ type Known = BTreeMap<(u16, IpAddr), (Option<NeighbourState>, NeighbourLine)>;
 
 /// Neighbours that control knows: they are configured, or some worker told of them.
 fn known(upf: &Upf, names: &[String]) -> Known {
-    let configured = |number: u16, address| {
-        let given = &upf.config.neighbours;
-        given.iter().any(|known| known.interface as u16 == number && known.address == address)
-    };
+    let given: HashSet<_> =
+        upf.config.neighbours.iter().map(|known| (known.interface as u16, known.address)).collect();
     let entry = |(number, address, mac): (u16, IpAddr, MacAddr)| {
         let mut line = line(names, number, address);
-        (line.mac, line.configured) = (Some(mac.to_string()), configured(number, address));
+        (line.mac, line.configured) = (Some(mac.to_string()), given.contains(&(number, address)));
         ((number, address), (None, line))
     };
     upf.rib.neighbours().take(MAX_PAGE as usize).map(entry).collect()

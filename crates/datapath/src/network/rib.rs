@@ -276,6 +276,12 @@ impl Rib {
         self.fixed.iter().chain(heard).map(|((interface, address), mac)| (*interface, *address, *mac))
     }
 
+    /// One neighbour's MAC address.
+    pub fn neighbour(&self, interface: u16, address: IpAddr) -> Option<MacAddr> {
+        let key = (interface, address);
+        self.fixed.get(&key).or_else(|| self.heard.by_address.get(&key).map(|(mac, _)| mac)).copied()
+    }
+
     /// A snapshot for the workers. Routes are compiled anew only when something else than neighbours changed.
     pub fn fib(&mut self) -> Arc<Fib> {
         let compiled = self.compiled.take().unwrap_or_else(|| Arc::new(self.compile()));
@@ -431,6 +437,10 @@ mod tests {
             rib.learn(0, many(7), mac);
         }
         let known: Vec<IpAddr> = rib.neighbours().map(|(_, address, _)| address).collect();
+        for (interface, address, mac) in rib.neighbours() {
+            assert_eq!(rib.neighbour(interface, address), Some(mac));
+            assert_eq!(rib.neighbour(interface + 7, address), None);
+        }
         assert_eq!(known.len(), MAX_NEIGHBOURS + 1);
         assert!(known.contains(&router) && known.contains(&many(7)) && !known.contains(&many(0)));
         assert!(rib.fib().neighbours().is_empty(), "workers know best what they know");
