@@ -85,10 +85,9 @@ pub struct Page(Vec<Part>);
 
 /// A part of a [`Page`].
 #[derive(Clone, Debug)]
-pub enum Part {
-    /// Lines of text, each with its end.
+enum Part {
+    /// Lines, each with its end.
     Text(String),
-    /// A table.
     Table(Table),
 }
 
@@ -117,11 +116,6 @@ impl Page {
             self.say("\n");
             self.0.push(Part::Table(Table::of(rows)));
         }
-    }
-
-    /// What it is made of.
-    pub fn parts(&self) -> &[Part] {
-        &self.0
     }
 }
 
@@ -164,16 +158,6 @@ impl Table {
     fn add(&mut self, cells: Vec<String>) {
         let clean = |cell: String| cell.replace(char::is_control, "\u{fffd}");
         self.rows.push(cells.into_iter().map(clean).collect());
-    }
-
-    /// Names of its columns.
-    pub fn columns(&self) -> &[(&'static str, Side)] {
-        &self.columns
-    }
-
-    /// Its rows, each with as many cells as there are columns.
-    pub fn rows(&self) -> &[Vec<String>] {
-        &self.rows
     }
 }
 
