@@ -6,10 +6,10 @@ mod signals;
 
 use api::*;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use testing::Directory;
 use upf::{CtlServer, Responder, Timeouts};
 
 fn millrace(args: &[&str]) -> Command {
@@ -29,27 +29,11 @@ fn ends(output: &Output, code: i32) -> (String, String) {
     (stdout, stderr)
 }
 
-/// A directory of the test's own, removed with it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("millrace-cli-{}-{name}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, text: &str) -> String {
-        let path = self.0.join("upf.toml");
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A configuration file in it.
+fn written(directory: &Directory, text: &str) -> String {
+    let path = directory.0.join("upf.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -73,7 +57,7 @@ fn the_documented_file_is_right() {
     let page = include_str!("../docs/configuration.md");
     let file = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let directory = Directory::new("documented");
-    let file = directory.file(file);
+    let file = written(&directory, file);
     let (stdout, _) = ends(&millrace(&["config", "check", &file]).output().unwrap(), 0);
     assert!(stdout.contains("1 port, 2 interfaces, 1 route, 0 pools, 1 worker"), "{stdout}");
 }
@@ -81,7 +65,7 @@ fn the_documented_file_is_right() {
 #[test]
 fn a_wrong_file_ends_with_2_and_the_line() {
     let directory = Directory::new("wrong");
-    let file = directory.file("[n4]\nlisten = '127.0.0.1:8805'\nt1 = 3\n\n[worker]\n");
+    let file = written(&directory, "[n4]\nlisten = '127.0.0.1:8805'\nt1 = 3\n\n[worker]\n");
     for args in [&["config", "check", &file][..], &["run", "--check", "--config", &file]] {
         let (stdout, stderr) = ends(&millrace(args).output().unwrap(), 2);
         assert_eq!(stdout, "");
@@ -99,7 +83,7 @@ fn a_wrong_file_ends_with_2_and_the_line() {
 #[test]
 fn environment_and_set_come_over_the_file() {
     let directory = Directory::new("layers");
-    let file = directory.file(config::EXAMPLE);
+    let file = written(&directory, config::EXAMPLE);
     let check = |args: &[&str]| {
         let mut command = millrace(&["run", "--check", "-c", &file]);
         command.args(args).env("MILLRACE_NODE__ID", "192.0.2.77");
@@ -134,7 +118,7 @@ fn what_is_not_there_and_what_is_not_a_command() {
 #[cfg(feature = "dpdk")]
 fn memory_that_no_machine_has_is_refused_with_the_place_and_the_remedy() {
     let directory = Directory::new("memory");
-    let file = directory.file(config::EXAMPLE);
+    let file = written(&directory, config::EXAMPLE);
     let set = ["limits.buffered-packets=16777216", "port.access.mtu=9600", "workers.memory=no-huge"];
     let mut args = vec!["run", "--check", "-c", &file];
     set.iter().for_each(|set| args.extend(["--set", set]));

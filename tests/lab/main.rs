@@ -7,11 +7,12 @@
 mod rig;
 mod siege;
 
-use crate::rig::{Directory, Lab, alone, binary, lacking, left_of, millrace, said};
+use crate::rig::{Lab, alone, binary, lacking, left_of, millrace, said};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testing::Directory;
 
 /// The UE's interface takes packets of this size (`--mtu` of the lab's UE).
 const UE_MTU: usize = 1400;

@@ -211,20 +211,3 @@ pub fn left_of(name: &str) -> Vec<String> {
     }
     left
 }
-
-/// A directory of the test's own, removed with it.
-pub struct Directory(pub PathBuf);
-
-impl Directory {
-    pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("millrace-lab-{}-{name}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}

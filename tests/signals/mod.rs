@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
-use super::{Directory, ends, millrace};
+use super::{Directory, ends, millrace, written};
 use pfcp::Datagram;
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message_type::MessageType;
@@ -67,7 +67,7 @@ struct Upf {
 impl Upf {
     fn start(name: &str, n4: &str) -> Self {
         let directory = Directory::new(name);
-        let file = directory.file(&configuration(&directory, n4));
+        let file = written(&directory, &configuration(&directory, n4));
         let mut command = millrace(&["run", "--config", &file]);
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let log = Arc::<Mutex<String>>::default();

@@ -1,4 +1,5 @@
-//! What the tests of all crates share: how a test says that it could not run, and how it runs a part of itself in a process of its own.
+//! What the tests of all crates share: how a test says that it could not run, how it runs a part of itself in a process of its own, and
+//! [`Directory`].
 //!
 //! A test that needs root, a tool or a kernel's help must not fail where that is missing. But libtest knows only passed, failed and
 //! ignored: a test that returns early has passed, and what it printed is kept from sight. So it calls [`skipped`], which writes
@@ -24,6 +25,10 @@
 //! is found by the summary.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod directory;
+
+pub use directory::Directory;
 
 use std::fmt::Display;
 use std::fs::OpenOptions;

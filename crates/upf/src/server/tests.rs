@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use testing::Directory;
 
 /// A UPF with sessions 1 to 25,000.
 #[derive(Default)]
@@ -90,34 +91,19 @@ impl Responder for Fake {
     }
 }
 
-/// A directory of its own for each test, removed with it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("millrace-ctl-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Self(std::env::temp_dir().join(name))
-    }
-    fn socket(&self) -> PathBuf {
-        self.0.join("ctl.sock")
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 const SHORT: Timeouts = Timeouts {
     idle: Duration::from_millis(400),
     request: Duration::from_millis(400),
     answer: Duration::from_millis(400),
 };
 
+/// In a directory that is not there yet.
+fn socket(directory: &Directory) -> PathBuf {
+    directory.0.join("run/ctl.sock")
+}
+
 fn start(directory: &Directory, timeouts: Timeouts) -> CtlServer {
-    CtlServer::start(&directory.socket(), Arc::new(Fake::default()), timeouts).unwrap()
+    CtlServer::start(&socket(directory), Arc::new(Fake::default()), timeouts).unwrap()
 }
 
 fn connect(path: &Path) -> CtlClient {
@@ -138,10 +124,10 @@ fn raw(path: &Path, bytes: &[u8]) -> String {
 
 #[test]
 fn questions_are_answered_in_order() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let server = start(&directory, Timeouts::default());
     assert_eq!(server.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(directory.0.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(directory.0.join("run").metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let mut client = connect(server.path());
     let page = client.ask(&Sessions { offset: 10, limit: 2, ..Sessions::default() }).unwrap();
     assert_eq!((page.total, page.offset, &page.sessions[..]), (Some(25_000), 10, &[line(11), line(12)][..]));
@@ -161,7 +147,7 @@ fn questions_are_answered_in_order() {
 
 #[test]
 fn mirrors_are_begun_and_ended() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let server = start(&directory, Timeouts::default());
     let mut client = connect(server.path());
     let selection = MirrorSelection {
@@ -179,16 +165,16 @@ fn mirrors_are_begun_and_ended() {
 
 #[test]
 fn stop_reaches_who_answers() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let fake = Arc::new(Fake::default());
-    let server = CtlServer::start(&directory.socket(), fake.clone(), SHORT).unwrap();
+    let server = CtlServer::start(&socket(&directory), fake.clone(), SHORT).unwrap();
     assert_eq!(connect(server.path()).ask(&Stop {}).unwrap(), Stopping {});
     assert!(fake.stopped.load(Ordering::Relaxed));
 }
 
 #[test]
 fn lines_are_as_documented() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let server = start(&directory, SHORT);
     insta::assert_snapshot!(raw(
         server.path(),
@@ -200,7 +186,7 @@ fn lines_are_as_documented() {
 
 #[test]
 fn an_oversized_request_is_refused() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let server = start(&directory, SHORT);
     let answer = raw(server.path(), &vec![b'['; 4 * MAX_REQUEST_BYTES]);
     assert!(answer.is_empty() || answer.contains("too-long"), "{answer}");
@@ -215,7 +201,7 @@ fn an_oversized_request_is_refused() {
 
 #[test]
 fn slow_and_silent_clients_are_let_go() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let server = start(&directory, SHORT);
     let mut slow = UnixStream::connect(server.path()).unwrap();
     let silent = UnixStream::connect(server.path()).unwrap();
@@ -236,7 +222,7 @@ fn slow_and_silent_clients_are_let_go() {
 
 #[test]
 fn a_client_that_does_not_read_is_let_go() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let server = start(&directory, SHORT);
     let mut deaf = UnixStream::connect(server.path()).unwrap();
     deaf.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
@@ -249,7 +235,7 @@ fn a_client_that_does_not_read_is_let_go() {
 
 #[test]
 fn connections_are_bounded() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let server = start(&directory, Timeouts::default());
     let mut held: Vec<CtlClient> = (0..MAX_CONNECTIONS).map(|_| connect(server.path())).collect();
     for client in &mut held {
@@ -269,36 +255,36 @@ fn connections_are_bounded() {
 
 #[test]
 fn what_is_at_the_path_already() {
-    let directory = Directory::new();
-    std::fs::create_dir(&directory.0).unwrap();
+    let directory = Directory::new("ctl");
+    std::fs::create_dir(directory.0.join("run")).unwrap();
     // Left behind by a UPF that was killed.
-    drop(UnixListener::bind(directory.socket()).unwrap());
+    drop(UnixListener::bind(socket(&directory)).unwrap());
     assert!(matches!(
-        CtlClient::connect(&directory.socket(), Duration::from_secs(1)),
+        CtlClient::connect(&socket(&directory), Duration::from_secs(1)),
         Err(CtlClientError::NobodyListens { .. })
     ));
     let server = start(&directory, SHORT);
-    let second = CtlServer::start(&directory.socket(), Arc::new(Fake::default()), SHORT);
+    let second = CtlServer::start(&socket(&directory), Arc::new(Fake::default()), SHORT);
     assert!(matches!(second, Err(CtlBindError::InUse { .. })));
     drop(second);
     assert!(connect(server.path()).ask(&Version {}).is_ok());
     drop(server);
-    assert!(!directory.socket().exists());
+    assert!(!socket(&directory).exists());
     assert!(matches!(
-        CtlClient::connect(&directory.socket(), Duration::from_secs(1)),
+        CtlClient::connect(&socket(&directory), Duration::from_secs(1)),
         Err(CtlClientError::NoSocket { .. })
     ));
-    std::fs::write(directory.socket(), "a file").unwrap();
-    let blocked = CtlServer::start(&directory.socket(), Arc::new(Fake::default()), SHORT);
+    std::fs::write(socket(&directory), "a file").unwrap();
+    let blocked = CtlServer::start(&socket(&directory), Arc::new(Fake::default()), SHORT);
     assert!(matches!(blocked, Err(CtlBindError::NotASocket { .. })));
-    assert_eq!(std::fs::read_to_string(directory.socket()).unwrap(), "a file");
+    assert_eq!(std::fs::read_to_string(socket(&directory)).unwrap(), "a file");
 }
 
 #[test]
 fn a_path_that_was_taken_over_is_left_alone() {
-    let directory = Directory::new();
+    let directory = Directory::new("ctl");
     let first = start(&directory, SHORT);
-    std::fs::remove_file(directory.socket()).unwrap();
+    std::fs::remove_file(socket(&directory)).unwrap();
     let second = start(&directory, SHORT);
     drop(first);
     assert!(connect(second.path()).ask(&Version {}).is_ok());
