@@ -314,6 +314,50 @@ fn ctl_watches_for_longer_than_a_connection_lasts() {
     assert_eq!(stdout.lines().count(), 2, "{stdout}");
 }
 
+/// On a terminal, by its own key: as any program that a signal ends, at once, and nothing is left of it but its lines.
+#[test]
+fn ctrl_c_ends_ctl_watch_and_leaves_the_terminal_as_it_was() {
+    if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
+        testing::skipped("there is no `script` (util-linux) to make a terminal");
+        return;
+    }
+    let directory = Directory::new("ctrl-c");
+    let socket = directory.0.join("ctl.sock");
+    let _server = CtlServer::start(&socket, Arc::new(Fake), Timeouts::default()).unwrap();
+    // The shell goes on after the key.
+    let (program, socket) = (env!("CARGO_BIN_EXE_millrace"), socket.display());
+    let line = format!(
+        "trap : INT; echo settings $(stty -g); {program} ctl watch --socket {socket}; echo ended $?; \
+         echo settings $(stty -g)"
+    );
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--flush", "--command", &line, "/dev/null"])
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut key = terminal.stdin.take().unwrap();
+    let mut shown = BufReader::new(terminal.stdout.take().unwrap());
+    let mut all = String::new();
+    let mut until = |what: &str| {
+        let begin = all.len();
+        while !all[begin..].contains(what) {
+            assert!(shown.read_line(&mut all).unwrap() > 0, "{what} is not in {all:?}");
+        }
+        all[begin..].to_owned()
+    };
+    let before = until("settings");
+    until("PORT");
+    key.write_all(b"\x03").unwrap();
+    until("ended 130");
+    let after = until("settings");
+    assert_eq!(before.trim(), after.trim());
+    assert!(!all.contains("\x1b[?"), "no other screen, no hidden cursor: {all:?}");
+    drop(key);
+    assert!(terminal.wait().unwrap().success());
+}
+
 /// What is new is shown as it comes, until nobody reads any more.
 #[test]
 fn ctl_follows_what_smfs_ask_for() {
