@@ -20,6 +20,7 @@ use bench::offload::{self, OffloadConfig};
 use bench::pdr_scan::{self, PdrScanConfig};
 use bench::port::{self, IoConfig};
 use bench::profiles::{self, ProfilesConfig};
+use bench::readers::{self, ReadersConfig};
 use bench::scene::Scene;
 use bench::{Progress, Report, compose, seeds};
 use std::fs::OpenOptions;
@@ -50,6 +51,10 @@ pub struct Args {
     /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`, `flow-insert`, `profiles`, `ndr`).
     #[arg(long)]
     on_link: bool,
+    /// Instead of all requests: what is left of establishments while so many clients ask all questions of the control socket and half a
+    /// worker's load is forwarded, beside the same without clients (`n4`).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=api::MAX_CONNECTIONS as i64))]
+    readers: Option<u16>,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -188,6 +193,13 @@ fn measure(
                 args.change(&mut config.scenes);
             };
             this.with([ForwardConfig::quick, ForwardConfig::full], change, forward::run)
+        }
+        Scenario::N4 if args.readers.is_some() => {
+            let change = |config: &mut ReadersConfig| {
+                replace(&mut config.kept, &args.sessions);
+                args.readers.iter().for_each(|readers| config.readers = *readers);
+            };
+            this.with([ReadersConfig::quick, ReadersConfig::full], change, readers::run)
         }
         Scenario::N4 => {
             let change = |config: &mut N4Config| replace(&mut config.kept, &args.sessions);

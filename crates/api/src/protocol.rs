@@ -9,8 +9,8 @@ pub const MAX_REQUEST_BYTES: usize = 64 * 1024;
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// The most sessions in one page.
 pub const MAX_PAGE: u32 = 10_000;
-/// The most connections at once.
-pub const MAX_CONNECTIONS: usize = 16;
+/// The most connections at once: a room full of dashboards. Each has a thread.
+pub const MAX_CONNECTIONS: usize = 64;
 
 /// Why a question has no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]

@@ -101,6 +101,11 @@ impl Arrivals {
         quarters(self.backlog as usize, self.descriptors as usize)
     }
 
+    /// Packets that wait.
+    pub const fn waiting(&self) -> u64 {
+        self.backlog
+    }
+
     /// Packets that have come so far.
     pub const fn came(&self) -> u64 {
         self.came

@@ -54,7 +54,7 @@ fn pictures(scenario: &str) -> Vec<Picture> {
         }
         "n4" => vec![
             Picture::new("requests_per_second", "requests a second", ("kept", "sessions that stand"))
-                .series(&["request"]),
+                .series(&["request", "readers"]),
         ],
         "flow-table" => vec![cycles(("flows", "flows")).panels(&["direction", "ip"]).series(&[
             "distribution",

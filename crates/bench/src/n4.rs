@@ -116,7 +116,8 @@ pub fn run(config: &N4Config, clock: Tsc, progress: &mut dyn Progress) -> Result
     Ok(report)
 }
 
-fn clean(batch: &loadgen::smf::BatchReport) -> Result<(), N4Error> {
+/// An error unless all requests were accepted.
+pub(crate) fn clean(batch: &loadgen::smf::BatchReport) -> Result<(), N4Error> {
     if batch.is_clean() {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 //! ```
 
 use engine::WorkerReport;
+use io::Port;
 use io::mem::{MemConfig, MemError, MemNic, MemWire, RssMode};
 use loadgen::facts::Network;
 use packet::MacAddr;
@@ -20,6 +21,10 @@ pub const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The UPF's addresses on N6.
 pub const UPF_N6: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 1))];
+/// The N3 port's MAC address.
+pub const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
+/// The N6 port's MAC address.
+pub const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
 /// The MTU of both ports: tunnel headers must fit around packets of 1,500 bytes.
 pub const MTU: u16 = 9_000;
 /// Receive descriptors of each queue.
@@ -67,7 +72,7 @@ pub struct Rig {
 impl Rig {
     /// Starts a UPF with this many workers that keeps up to `sessions` sessions.
     pub fn start(workers: u16, sessions: u32) -> Result<(Self, Wires), RigError> {
-        let text = configuration(workers, sessions);
+        let text = configuration(Some(workers), sessions);
         let config = config::parse("built-in", &text, &[], &[]).map_err(RigError::Config)?;
         let nic = |name: &str, mac| {
             MemNic::new(MemConfig {
@@ -81,15 +86,38 @@ impl Rig {
                 ..MemConfig::default()
             })
         };
-        let (n3_port, n3) = nic("n3", MacAddr([2, 0, 0, 0, 3, 1]))?;
-        let (n6_port, n6) = nic("n6", MacAddr([2, 0, 0, 0, 6, 1]))?;
-        let options = Options { no_ctl: true, reply_to_source_port: true, ..Options::default() };
-        let upf = Upf::start(&config, vec![n3_port, n6_port], options)?;
+        let (n3_port, n3) = nic("n3", N3_MAC)?;
+        let (n6_port, n6) = nic("n6", N6_MAC)?;
+        Ok((Self::run(&config, vec![n3_port, n6_port], true)?, Wires { n3, n6 }))
+    }
+
+    /// Starts a UPF with one worker on other ports, N3 and N6, of which `more` is configured beside the usual. It has a control socket.
+    pub fn with_socket<P>(sessions: u32, more: &str, ports: [P; 2]) -> Result<Self, RigError>
+    where
+        P: Port + 'static,
+        P::Rx: 'static,
+        P::Tx: 'static,
+        P::Pool: 'static,
+    {
+        let text = configuration(None, sessions) + more;
+        let config = config::parse("built-in", &text, &[], &[]).map_err(RigError::Config)?;
+        Self::run(&config, ports.into(), false)
+    }
+
+    fn run<P>(config: &config::Config, ports: Vec<P>, no_ctl: bool) -> Result<Self, RigError>
+    where
+        P: Port + 'static,
+        P::Rx: 'static,
+        P::Tx: 'static,
+        P::Pool: 'static,
+    {
+        let options = Options { no_ctl, reply_to_source_port: true, ..Options::default() };
+        let upf = Upf::start(config, ports, options)?;
         let (n4, backend) = (upf.n4_address(), upf.backend());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         let thread = std::thread::Builder::new().name("control".into()).spawn(move || upf.run(&flag))?;
-        Ok((Self { n4, backend, stop, thread }, Wires { n3, n6 }))
+        Ok(Self { n4, backend, stop, thread })
     }
 
     /// Stops the UPF; its workers' final counters.
@@ -109,7 +137,9 @@ pub fn network(gnbs: u16) -> Network {
     Network::new(IpAddr::from([192, 0, 2, 10]), gnbs, &router, servers)
 }
 
-fn configuration(workers: u16, sessions: u32) -> String {
+/// `workers`: `None` if whoever asks says more about them.
+fn configuration(workers: Option<u16>, sessions: u32) -> String {
+    let workers = workers.map_or_else(String::new, |count| format!("[workers]\ncount = {count}"));
     format!(
         r#"
         [node]
@@ -144,11 +174,10 @@ fn configuration(workers: u16, sessions: u32) -> String {
         [[pool]]
         ipv4 = ["10.64.0.0/10"]
         ipv6 = ["2001:db8:4000::/38"]
-        [workers]
-        count = {workers}
         [limits]
         sessions = {sessions}
         sessions-per-peer = {sessions}
+        {workers}
         "#,
     )
 }
@@ -160,7 +189,7 @@ mod tests {
     #[test]
     fn the_built_in_configuration_is_right() {
         for (workers, sessions) in [(1, 1), (4, 10_000), (2, 2_000_000)] {
-            let text = super::configuration(workers, sessions);
+            let text = super::configuration(Some(workers), sessions);
             config::parse("built-in", &text, &[], &[]).map_err(|report| report.to_string()).unwrap();
         }
     }

@@ -70,7 +70,7 @@ pub fn pin(core: usize) -> std::io::Result<()> {
 }
 
 /// Lets the calling thread run on these cores only.
-pub(crate) fn pin_to_any(cores: &[usize]) -> std::io::Result<()> {
+pub fn pin_to_any(cores: &[usize]) -> std::io::Result<()> {
     let mut set = CpuSet::new();
     for &core in cores {
         if core >= CpuSet::MAX_CPU {
