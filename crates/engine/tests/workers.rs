@@ -343,3 +343,26 @@ fn memory_for_new_flows_is_made_ready_beside_the_worker() {
     });
     engine.stop().unwrap();
 }
+
+/// More than a worker writes down at once: what is read is whole all the same, and goes on being told.
+#[test]
+fn many_slices_are_published_in_parts() {
+    const SLICES: usize = 200;
+    let ((n3, _n3_wire), (n6, _n6_wire)) = (nic(N3_MAC, 1), nic(N6_MAC, 1));
+    let slices = vec![datapath::Slice::default(); SLICES];
+    let datapath = datapath::Config { slices, ..datapath::Config::new(network().fib()) };
+    let config = EngineConfig::default();
+    let engine = Engine::start(&mut [n3, n6], &config, &datapath, Tsc::process()).unwrap();
+    let snapshots = engine.snapshots();
+    let mut last = Nanos(0);
+    for _ in 0..3 {
+        wait("a publication", || {
+            let told = snapshots.read();
+            assert_eq!((told.len(), told[0].slices.len()), (1, SLICES));
+            let is_new = told[0].at > last;
+            last = told[0].at;
+            is_new
+        });
+    }
+    assert_eq!(engine.stop().unwrap()[0].slices.len(), SLICES);
+}
