@@ -5,8 +5,8 @@ use pfcp::header::Datagram;
 use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::message::{SessionDeletionResponse, SessionReportResponse};
 use pfcp::message_type::MessageType;
-use pfcp::node::{Bounds, Event, Incoming, Node, NodeConfig, Output, PeerId, Role};
-use pfcp::{Cause, Seid};
+use pfcp::node::{Bounds, Event, Incoming, Node, NodeConfig, NodeCounters, Output, PeerId, Portable, Role};
+use pfcp::{Cause, Seid, SequenceNumber};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -38,6 +38,8 @@ struct End {
     /// How often each request (its SEID) was handed out, and each of ours (its token) was answered.
     handed_out: HashMap<u64, u32>,
     answered: HashMap<u64, u32>,
+    /// Requests of ours.
+    asked: Vec<SequenceNumber>,
 }
 
 impl End {
@@ -56,6 +58,7 @@ impl End {
             events: Vec::new(),
             handed_out: HashMap::new(),
             answered: HashMap::new(),
+            asked: Vec::new(),
         }
     }
 
@@ -83,8 +86,35 @@ impl End {
         }
     }
 
+    /// Another process takes over.
+    fn restart(&mut self, now: Nanos) {
+        let mut node = Node::new(self.node.config().clone());
+        let portable = self.node.portable();
+        node.go_on(now, portable.clone(), *self.node.counters());
+        for &sequence in &self.asked {
+            // Some were answered, or given up.
+            if let Some(request) = self.node.unanswered(sequence) {
+                assert_eq!(node.go_on_with(only_peer_of(&node), request.clone()), Some(sequence));
+                assert_eq!(node.go_on_with(only_peer_of(&node), request), None, "it waits already");
+            }
+        }
+        self.node.replies().for_each(|reply| node.keep(reply));
+        // It knows all that was known, but calls its peers otherwise.
+        let numbers = |mut portable: Portable| {
+            portable.associations.iter_mut().for_each(|peer| peer.number = 0);
+            portable.last_sequence = 0;
+            portable
+        };
+        assert_eq!(numbers(node.portable()), numbers(portable));
+        assert_eq!(node.kept_octets(), self.node.kept_octets());
+        assert_eq!(node.outstanding(), self.node.outstanding());
+        self.node = node;
+    }
+
     fn ask(&mut self, now: Nanos, peer: PeerId, kind: MessageType, number: u64) -> bool {
-        self.node.request(now, peer, kind, Seid(number), number, |_| {}, &mut self.out).is_ok()
+        let sent = self.node.request(now, peer, kind, Seid(number), number, |_| {}, &mut self.out);
+        self.asked.extend(sent);
+        sent.is_ok()
     }
 }
 
@@ -152,30 +182,49 @@ fn associate(ends: &mut [End; 2], milli: u64) {
 }
 
 fn only_peer(end: &End) -> PeerId {
-    end.node.peers().next().unwrap().id
+    only_peer_of(&end.node)
+}
+
+fn only_peer_of(node: &Node) -> PeerId {
+    node.peers().next().unwrap().id
 }
 
 #[test]
 fn every_request_is_carried_out_once_and_answered_once_over_a_bad_network() {
-    for seed in 1..6 {
-        let (mut ends, mut network) = associated(|_| {});
-        let mut chance = Chance(seed);
-        let peers = [only_peer(&ends[0]), only_peer(&ends[1])];
-        for number in 1..=300 {
-            let now = Nanos((100 + number) * MILLI);
-            assert!(ends[0].ask(now, peers[0], MessageType::SESSION_DELETION_REQUEST, number));
-            assert!(ends[1].ask(now, peers[1], MessageType::SESSION_REPORT_REQUEST, number));
-            run(&mut ends, &mut network, 100 + number, 101 + number, &mut chance, 4);
+    (1..6).for_each(|seed| carried_out_once(seed, 0));
+}
+
+#[test]
+fn every_request_is_carried_out_once_though_other_processes_take_over() {
+    (1..6).for_each(|seed| carried_out_once(seed, 20));
+}
+
+/// Each end is followed by another process after one in so many requests; 0: never.
+fn carried_out_once(seed: u64, restarts: u64) {
+    let (mut ends, mut network) = associated(|_| {});
+    let mut chance = Chance(seed);
+    let mut peers = [only_peer(&ends[0]), only_peer(&ends[1])];
+    for number in 1..=300 {
+        let now = Nanos((100 + number) * MILLI);
+        for (end, peer) in ends.iter_mut().zip(&mut peers) {
+            if restarts > 0 && chance.one_in(restarts) {
+                end.restart(now);
+                *peer = only_peer(end);
+            }
         }
-        run(&mut ends, &mut network, 401, 3_000, &mut chance, 4);
-        for end in &ends {
-            assert_eq!(end.handed_out.len(), 300);
-            assert!(end.handed_out.values().all(|&times| times == 1), "a request was carried out twice");
-            assert_eq!(end.answered.len(), 300);
-            assert!(end.answered.values().all(|&times| times == 1), "an answer came twice");
-            assert_eq!(end.node.outstanding(), 0);
-            assert!(end.node.counters().retransmissions > 0 && end.node.counters().replayed_replies > 0);
-        }
+        assert!(ends[0].ask(now, peers[0], MessageType::SESSION_DELETION_REQUEST, number));
+        assert!(ends[1].ask(now, peers[1], MessageType::SESSION_REPORT_REQUEST, number));
+        run(&mut ends, &mut network, 100 + number, 101 + number, &mut chance, 4);
+    }
+    run(&mut ends, &mut network, 401, 3_000, &mut chance, 4);
+    for end in &ends {
+        assert_eq!(end.handed_out.len(), 300);
+        assert!(end.handed_out.values().all(|&times| times == 1), "a request was carried out twice");
+        assert_eq!(end.answered.len(), 300);
+        assert!(end.answered.values().all(|&times| times == 1), "an answer came twice");
+        assert_eq!(end.node.outstanding(), 0);
+        let NodeCounters { retransmissions, replayed_replies, .. } = *end.node.counters();
+        assert!(retransmissions > 0 && replayed_replies > 0);
     }
 }
 

@@ -30,6 +30,8 @@ const FRACTION: u32 = 32;
 pub struct Tsc {
     source: Source,
     hz: u64,
+    /// Nanoseconds that it shows at its start.
+    first: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +61,7 @@ impl Tsc {
 
     /// A clock on the operating system's monotonic time, whatever the processor has.
     fn system() -> Self {
-        Self { source: Source::System { start: Instant::now() }, hz: Nanos::SECOND }
+        Self { source: Source::System { start: Instant::now() }, hz: Nanos::SECOND, first: 0 }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -79,22 +81,32 @@ impl Tsc {
         let nanos_per_tick =
             u64::try_from((u128::from(Nanos::SECOND) << FRACTION) / u128::from(hz.max(1))).ok()?;
         // Below 10 MHz (and above 1 THz) it isn't a counter that this code knows.
-        (10_000_000..1_000_000_000_000)
-            .contains(&hz)
-            .then_some(Self { source: Source::Counter { start: first, nanos_per_tick }, hz })
+        (10_000_000..1_000_000_000_000).contains(&hz).then_some(Self {
+            source: Source::Counter { start: first, nanos_per_tick },
+            hz,
+            first: 0,
+        })
     }
 
-    /// Time since the clock's start.
+    /// The same clock, ahead by so many nanoseconds: whoever goes on with what another process measured goes on with its clock, so that what
+    /// happened before stays before.
+    #[must_use]
+    pub const fn ahead(self, nanos: u64) -> Self {
+        Self { first: self.first.saturating_add(nanos), ..self }
+    }
+
+    /// Time since the clock's start, or since whose clock it goes on with began.
     #[inline(always)]
     pub fn now(&self) -> Nanos {
-        match self.source {
+        let since = match self.source {
             #[cfg(target_arch = "x86_64")]
             Source::Counter { start, nanos_per_tick } => {
                 let ticks = x86::counter().saturating_sub(start);
-                Nanos(((u128::from(ticks) * u128::from(nanos_per_tick)) >> FRACTION) as u64)
+                ((u128::from(ticks) * u128::from(nanos_per_tick)) >> FRACTION) as u64
             }
-            Source::System { start } => Nanos(start.elapsed().as_nanos() as u64),
-        }
+            Source::System { start } => start.elapsed().as_nanos() as u64,
+        };
+        Nanos(self.first.saturating_add(since))
     }
 
     /// The raw counter, for cycles per packet: [`Tsc::hz`] ticks a second, from an arbitrary start.
@@ -189,6 +201,17 @@ mod tests {
         let clock = Tsc::system();
         assert!(!clock.is_counter());
         agrees_with_the_system(clock);
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_is_so_by_that() {
+        for clock in [Tsc::process(), Tsc::system()] {
+            let ahead = clock.ahead(5).ahead(Nanos::SECOND * 86_400);
+            let (before, now, after) = (clock.now(), ahead.now(), clock.now());
+            let by = Nanos::SECOND * 86_400 + 5;
+            assert!(before.plus(by) <= now && now <= after.plus(by), "{before:?} {now:?} {after:?}");
+            assert!(clock.ahead(u64::MAX).now() == Nanos(u64::MAX));
+        }
     }
 
     #[test]

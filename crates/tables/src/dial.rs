@@ -108,6 +108,11 @@ impl Dial {
         now.0 >> self.tick_bits
     }
 
+    /// When a tick begins.
+    pub const fn time(&self, tick: u64) -> Nanos {
+        Nanos(tick << self.tick_bits)
+    }
+
     /// Takes the memory for the slots, if that hasn't happened yet.
     #[inline]
     pub fn settle_in(&mut self) {

@@ -108,6 +108,13 @@ impl<T> Wheel<T> {
         self.timers.remove(id.index).map(|timer| timer.value)
     }
 
+    /// When a timer is due, rounded up to a tick; `None` if it has fired or was cancelled. Set to that, another wheel's is due at the
+    /// same time.
+    pub fn deadline(&self, id: TimerId) -> Option<Nanos> {
+        let timer = self.timers.get_if(id.index, id.generation)?;
+        Some(self.dial.time(timer.link.tick()))
+    }
+
     /// Moves the time forward and hands over what is due, in the order of ticks. Returns whether all of it was: `false` means the
     /// budget ran out, and the next call goes on from there.
     pub fn advance(&mut self, now: Nanos, fire: &mut impl FnMut(T)) -> bool {
@@ -181,12 +188,14 @@ mod tests {
                     let deadline = now.plus(after);
                     let tick = deadline.0.div_ceil(TICK).clamp(now.0 / TICK, u64::MAX / TICK);
                     let id = wheel.insert(deadline, (tick, value)).unwrap();
+                    assert_eq!(wheel.deadline(id).map(|due| (due.0 / TICK).max(now.0 / TICK)), Some(tick));
                     model.insert((tick, value), id);
                     known.push(((tick, value), id));
                 }
                 Op::Cancel(which) if !known.is_empty() => {
                     let (key, id) = known[which % known.len()];
                     assert_eq!(wheel.cancel(id), model.remove(&key).map(|_| key));
+                    assert_eq!(wheel.deadline(id), None);
                 }
                 Op::Cancel(_) => (),
                 Op::Advance(by) => {

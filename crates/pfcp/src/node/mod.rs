@@ -11,6 +11,7 @@
 //! - A peer's sessions are ended by itself only: whoever claims to be it from where it isn't expected is believed when it
 //!   says the same where it is known, or doesn't answer there any more.
 //! - Session messages are handed out only from nodes with an association; others get Cause 72.
+//! - What one process promised another one keeps which takes over ([`Node::portable`]).
 //! - Everything that grows has a limit in [`NodeConfig`], and each refusal has a counter in [`NodeCounters`].
 
 mod answers;
@@ -19,6 +20,7 @@ mod counters;
 mod identity;
 mod output;
 mod peer;
+mod portable;
 mod replies;
 mod requests;
 mod transactions;
@@ -27,6 +29,7 @@ pub use config::{Bounds, NodeConfig, RequestPort, Role};
 pub use counters::NodeCounters;
 pub use output::{Event, Output, TurnedAway};
 pub use peer::{Peer, PeerId};
+pub use portable::{Association, Portable, Reply, Unanswered};
 
 use crate::header::{Header, HeaderError};
 use crate::ids::Seid;

@@ -1,6 +1,7 @@
 //! What a node knows of a peer.
 
 use super::config::NodeConfig;
+use super::portable::Association;
 use super::replies::{Key, Likeness};
 use crate::ie::{NodeId, RecoveryTimeStamp};
 use std::collections::HashMap;
@@ -150,6 +151,22 @@ impl Peers {
         };
         self.by_id.insert(id, peer);
         id
+    }
+
+    /// Adds a peer of another process's, unless its name or address is another's. It is asked at once how it is.
+    pub fn take_over(&mut self, now: Nanos, config: &NodeConfig, other: Association) -> Option<PeerId> {
+        let Association { node_id, address, recovery, since, last_heard, alive, counts, life, .. } = other;
+        if self.named(&node_id).is_some() || self.at(config, address).is_some() {
+            return None;
+        }
+        let id = self.add(now, config, node_id, address, recovery);
+        self.last_life = self.last_life.max(life);
+        let peer = self.by_id.get_mut(&id)?;
+        (peer.since, peer.last_heard, peer.alive) = (since.min(now), last_heard.min(now), alive);
+        [peer.requests, peer.repeated, peer.retransmitted] = counts;
+        peer.life = life;
+        peer.next_heartbeat = peer.next_heartbeat.map(|_| now);
+        Some(id)
     }
 
     /// The peer now speaks from here. Whoever was known under that address no longer is.

@@ -9,6 +9,7 @@
 //! neighbour make a peer's repetition a new request. As much as is kept by default lasts for T1 x N1 at the rate at which
 //! Millrace answers (`t1_times_n1_at_full_rate_is_kept` beside this).
 
+use super::portable::Reply;
 use crate::ids::Seid;
 use crate::message_type::MessageType;
 use std::collections::hash_map::Entry;
@@ -145,6 +146,26 @@ impl Replies {
         self.octets
     }
 
+    /// All answers that are kept, in the order of each peer's requests.
+    pub fn answered(&self) -> impl Iterator<Item = Reply> + '_ {
+        self.peers.iter().flat_map(|(&peer, kept)| {
+            (kept.first..).zip(&kept.records).filter_map(move |(number, record)| {
+                // Forgotten, or still being worked on, is as if it never came.
+                let is_known = kept.index.get(&record.key) == Some(&number);
+                let octets = record.reply.clone().filter(|_| is_known)?;
+                let Likeness { octets: body, life } = record.likeness;
+                Some(Reply { peer, request: record.key, since: record.since, body, life, octets })
+            })
+        })
+    }
+
+    /// Keeps an answer that another process gave.
+    pub fn keep(&mut self, reply: Reply) {
+        let Reply { peer, request, since, body, life, octets } = reply;
+        self.note(since, peer, request, Likeness { octets: body, life });
+        self.put(peer, request, octets);
+    }
+
     /// What became of a request that this one repeats, if it does.
     pub fn find(&self, now: Nanos, peer: SocketAddr, key: &Key, likeness: Likeness) -> Option<Seen<'_>> {
         let record = self.peers.get(&peer)?.get(key.number())?;
@@ -156,7 +177,10 @@ impl Replies {
 
     /// Notes a new request of a peer with an association: from now on it is in progress.
     pub fn begin(&mut self, now: Nanos, peer: SocketAddr, key: &Key, likeness: Likeness) {
-        let key = key.number();
+        self.note(now, peer, key.number(), likeness);
+    }
+
+    fn note(&mut self, now: Nanos, peer: SocketAddr, key: u64, likeness: Likeness) {
         let kept = self.peers.entry(peer).or_insert_with(|| {
             self.octets += PEER;
             Kept { octets: PEER, ..Kept::default() }
@@ -176,11 +200,16 @@ impl Replies {
 
     /// Keeps the answer. A request that has been forgotten meanwhile stays forgotten.
     pub fn answer(&mut self, peer: SocketAddr, key: &Key, reply: &[u8]) {
+        self.put(peer, key.number(), reply.into());
+    }
+
+    fn put(&mut self, peer: SocketAddr, key: u64, reply: Box<[u8]>) {
         let Some(kept) = self.peers.get_mut(&peer) else { return };
-        let Some(record) = kept.get_mut(key.number()) else { return };
-        let before = record.reply.replace(reply.into()).map_or(0, |reply| reply.len());
-        kept.octets = kept.octets + reply.len() - before;
-        self.octets = self.octets + reply.len() - before;
+        let Some(record) = kept.get_mut(key) else { return };
+        let length = reply.len();
+        let before = record.reply.replace(reply).map_or(0, |reply| reply.len());
+        kept.octets = kept.octets + length - before;
+        self.octets = self.octets + length - before;
         self.bound();
     }
 

@@ -30,8 +30,8 @@ pub(super) struct Transaction {
     pub purpose: Purpose,
     pub message_type: MessageType,
     pub sent: Nanos,
-    bytes: Box<[u8]>,
-    attempts: u32,
+    pub bytes: Box<[u8]>,
+    pub attempts: u32,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +53,27 @@ pub(super) enum Due<'a> {
 impl Transactions {
     pub fn len(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The request that waits under this number.
+    pub fn get(&self, sequence: u32) -> Option<&Transaction> {
+        self.waiting.get(&sequence)
+    }
+
+    /// The number that was given last.
+    pub const fn last_sequence(&self) -> u32 {
+        self.last_sequence
+    }
+
+    /// Numbers after this one are given from now on.
+    pub const fn go_on_after(&mut self, sequence: u32) {
+        self.last_sequence = sequence & 0xff_ffff;
+    }
+
+    /// Goes on with a request that another process sent: the next tick sends it again, as often as a new one.
+    pub fn go_on_with(&mut self, sequence: u32, transaction: Transaction) {
+        self.deadlines.push_front((Nanos(0), sequence));
+        self.waiting.insert(sequence, Transaction { attempts: 0, ..transaction });
     }
 
     /// How many wait for this peer.
@@ -112,7 +133,7 @@ impl Transactions {
             self.deadlines.pop_front();
             let Some(transaction) = self.waiting.get_mut(&sequence) else { continue };
             // A number that was used again has a later deadline of its own in the queue.
-            if now.since(transaction.sent) < t1 {
+            if transaction.attempts > 0 && now.since(transaction.sent) < t1 {
                 continue;
             }
             if transaction.attempts >= n1 {
