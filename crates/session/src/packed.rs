@@ -12,12 +12,17 @@ use crate::about::About;
 use crate::model::{Apply, Bar, Endpoint, Far, Filter, Model, Outer, Pdr, Qer, Triggers, Urr};
 use crate::rules::{Destination, OuterHeader, Prefix, Source, Tunnel, VolumeLimit};
 use crate::sdf::{Extras, Flow, Side};
+use crate::usage::{Trigger, Usage, Volume};
 use crate::{ShardId, TeidRef};
 use ipnet::{Ipv4Net, Ipv6Net};
 use packet::{Dscp, Qfi, Teid};
-use pfcp::ie::FSeid;
+use pfcp::ie::{FSeid, NodeId, RecoveryTimeStamp, UsageReportTrigger};
+use pfcp::message::DownlinkDataReport;
+use pfcp::message_type::MessageType;
+use pfcp::node::{Association, Portable, Reply, Unanswered};
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tables::Nanos;
 
 /// Packs a model into `out`, which is emptied first.
 pub fn freeze(model: &Model, out: &mut Vec<u8>) {
@@ -157,14 +162,45 @@ impl Pack for Box<[u8]> {
     }
 }
 
+impl<const N: usize> Pack for [u64; N] {
+    fn pack(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|item| item.pack(out));
+    }
+    fn unpack(from: &mut &[u8]) -> Option<Self> {
+        let mut items = [0; N];
+        for item in &mut items {
+            *item = Pack::unpack(from)?;
+        }
+        Some(items)
+    }
+}
+
+impl Pack for Box<str> {
+    fn pack(&self, out: &mut Vec<u8>) {
+        count(self.as_bytes(), out);
+    }
+    fn unpack(from: &mut &[u8]) -> Option<Self> {
+        std::str::from_utf8(counted(from)?).ok().map(Into::into)
+    }
+}
+
+impl Pack for SocketAddr {
+    fn pack(&self, out: &mut Vec<u8>) {
+        (self.ip(), self.port()).pack(out);
+    }
+    fn unpack(from: &mut &[u8]) -> Option<Self> {
+        Some(<(IpAddr, u16)>::unpack(from)?.into())
+    }
+}
+
 /// Appends octets with their number before them.
-pub(crate) fn count(octets: &[u8], out: &mut Vec<u8>) {
+pub fn count(octets: &[u8], out: &mut Vec<u8>) {
     (octets.len() as u64).pack(out);
     out.extend_from_slice(octets);
 }
 
 /// Takes off what [`count`] appended.
-pub(crate) fn counted<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub fn counted<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = u64::unpack(from)?;
     let (octets, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
     *from = rest;
@@ -189,7 +225,19 @@ macro_rules! pack_tuple_struct {
         }
     )*};
 }
-pack_tuple_struct!(PdrId, FarId, QerId, UrrId, BarId, Teid, Seid);
+pack_tuple_struct!(
+    PdrId,
+    FarId,
+    QerId,
+    UrrId,
+    BarId,
+    Teid,
+    Seid,
+    Nanos,
+    RecoveryTimeStamp,
+    UsageReportTrigger,
+    MessageType
+);
 
 macro_rules! pack_struct {
     ($($name:ident { $($field:ident),* $(,)? })*) => {$(
@@ -225,6 +273,13 @@ pack_struct! {
         period, time_threshold, time_quota, quota_validity, quota_holding,
     }
     Bar { id, delay, packets }
+    Volume { uplink_packets, uplink_bytes, downlink_packets, downlink_bytes }
+    Usage { urr, trigger, volume, packets_seen }
+    DownlinkDataReport { pdrs, service }
+    Portable { associations, last_sequence }
+    Association { number, node_id, address, recovery, since, last_heard, alive, counts, life }
+    Unanswered { sequence, to, token, message_type, sent, octets }
+    Reply { peer, request, since, body, life, octets }
 }
 
 impl Pack for Qfi {
@@ -323,4 +378,9 @@ pack_enum! {
     Prefix { 4 = V4(net), 6 = V6(net) }
     Side { 0 = Any, 1 = Assigned, 2 = Prefix(prefix) }
     IpAddr { 4 = V4(address), 6 = V6(address) }
+    NodeId { 0 = Ip(address), 1 = Fqdn(name) }
+    Trigger {
+        0 = Periodic, 1 = VolumeThreshold, 2 = TimeThreshold, 3 = VolumeQuota, 4 = TimeQuota, 5 = QuotaValidity,
+        6 = QuotaHolding, 7 = StartOfTraffic, 8 = Immediate, 9 = Termination, 10 = Stop,
+    }
 }

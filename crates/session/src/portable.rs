@@ -38,7 +38,7 @@ use crate::packed::{Pack, count, counted, thaw};
 use crate::refusal::Refusal;
 use crate::rules::{Prefix, Rules};
 use crate::sdf::{Flow, Side};
-use crate::store::{PeerId, Session, Store};
+use crate::store::{DirectoryChange, PeerId, Session, Store};
 use crate::teid::TunnelError;
 use crate::teid_key::TeidKey;
 use crate::timing::{Sequences, UrrTiming, timings};
@@ -220,6 +220,8 @@ pub enum Unportable {
 pub struct Restored {
     /// For its shard.
     pub rules: Arc<Rules>,
+    /// For every worker.
+    pub directory: Vec<DirectoryChange>,
     /// The session at its SMF.
     pub cp_fseid: FSeid,
     /// The association it belongs to now.
@@ -230,7 +232,7 @@ pub struct Restored {
     pub inactivity_timer: Option<u32>,
 }
 
-/// Sessions on their way into a store without any. Workers are told where they are by [`Store::directory`], when all are there.
+/// Sessions on their way into a store without any.
 #[derive(Debug)]
 #[must_use = "until it has finished, what is free between the sessions isn't known"]
 pub struct Restore<'s> {
@@ -294,10 +296,10 @@ impl<'s> Restore<'s> {
         let rules = self.store.settle_restored(seid, &model, &chosen)?;
         // From here on nothing refuses.
         let peer = self.peer(peer);
-        let (rules, _) = self.store.commit(&model, rules, cp, peer, sequences);
+        let (rules, directory) = self.store.commit(&model, rules, cp, peer, sequences);
         self.places_left -= grown;
         let (timings, inactivity_timer) = (timings(&model), model.inactivity_timer);
-        Ok(Restored { rules, cp_fseid: cp, peer, timings, inactivity_timer })
+        Ok(Restored { rules, directory, cp_fseid: cp, peer, timings, inactivity_timer })
     }
 
     /// What rules know by a place in the former configuration, they know by a place in this one from now on.
