@@ -63,6 +63,25 @@ pub enum Command {
         /// Which.
         session: SessionRef,
     },
+    /// Write down what packets have counted of some sessions of a shard, for another process. Answered by [`Event::Exported`].
+    Export {
+        /// For the answer.
+        token: Token,
+        /// Which shard.
+        shard: ShardId,
+        /// Which of its sessions.
+        slots: Box<[u32]>,
+    },
+    /// Make the session in `rules.place`, where there is none, be these rules, and go on with what another process's packets have counted.
+    /// Answered by [`Event::Restored`] or [`Event::Refused`].
+    Restore {
+        /// For the answer.
+        token: Token,
+        /// The whole session.
+        rules: Arc<Rules>,
+        /// From [`Event::Exported`].
+        counted: Box<[u8]>,
+    },
     /// Sent to every worker: tell what is known of some neighbours. Answered by [`Event::Neighbours`].
     Neighbours {
         /// For the answer.
@@ -117,7 +136,8 @@ impl Command {
     /// The shard whose owner carries it out; `None`: every worker does.
     pub fn shard(&self) -> Option<ShardId> {
         match self {
-            Self::Install { rules, .. } => Some(rules.place.shard),
+            Self::Install { rules, .. } | Self::Restore { rules, .. } => Some(rules.place.shard),
+            Self::Export { shard, .. } => Some(*shard),
             Self::Remove { session, .. } | Self::Query { session, .. } | Self::Inspect { session, .. } => {
                 Some(session.shard)
             }
@@ -244,6 +264,22 @@ pub enum Event {
         token: Token,
         /// `None`: no such session.
         session: Option<Box<SessionSnapshot>>,
+    },
+    /// Answer to [`Command::Export`].
+    Exported {
+        /// The command's.
+        token: Token,
+        /// The command's.
+        shard: ShardId,
+        /// Of those that were asked for and that there are: the slot, and what was counted.
+        sessions: Vec<(u32, Box<[u8]>)>,
+    },
+    /// Answer to [`Command::Restore`]: the session is there.
+    Restored {
+        /// The command's.
+        token: Token,
+        /// Whether what was counted could be read; else it counts from zero.
+        whole: bool,
     },
     /// Answer to [`Command::Neighbours`].
     Neighbours {

@@ -420,37 +420,59 @@ impl Bench {
         assert_eq!(counters.balance(), 0);
     }
 
-    /// Another process goes on with what packets have counted.
+    /// Another process goes on with what packets have counted: at once, and after a pause.
     fn restart(&mut self) {
-        let mut next = Datapath::new(self.config.clone());
-        for i in 0..SESSIONS {
-            let place = self.ues[i].place;
-            let Some(rules) = self.slow.rules(place) else { continue };
-            let mut shard = self.fast.release(place.shard).unwrap();
-            let counted = shard.export(place.slot, self.now).unwrap();
-            self.fast.adopt(shard);
-            if !next.owns(place.shard) {
-                let shard = next.new_shard(place.shard);
+        for pause in [0, 20_000_000_000] {
+            let mut next = Datapath::new(self.config.clone());
+            ShardId::all().for_each(|id| {
+                let shard = next.new_shard(id);
                 next.adopt(shard);
+            });
+            for i in 0..SESSIONS {
+                let place = self.ues[i].place;
+                let Some(rules) = self.slow.rules(place) else { continue };
+                self.restart_session(&mut next, place, &rules, pause);
             }
-            let (token, transition, query) = (Token(0), Transition::default(), Box::default());
-            let install = Command::Install { token, rules, transition, query };
-            // Whatever its clock says.
-            let now = self.now.plus(1_000_000_000_000);
-            next.apply(now, install, &mut self.out, &mut self.pool);
-            let mut shard = next.release(place.shard).unwrap();
-            let cut_off = &counted[..counted.len() - 1];
-            assert!(!shard.import(place.slot, cut_off, now) && !shard.import(place.slot + 99, &counted, now));
-            assert!(shard.import(place.slot, &counted, now));
-            assert_eq!(shard.export(place.slot, now).unwrap(), counted, "what leaves, comes back and leaves");
-            next.adopt(shard);
-            let inspect = Command::Inspect { token, session: place };
-            next.apply(now, inspect, &mut self.out, &mut self.pool);
-            let Some(Event::Snapshot { session, .. }) = self.out.events.pop() else { panic!("no snapshot") };
-            let (pdrs, drops, _) = self.slow.counts(place).unwrap();
-            assert_eq!(session.map(|it| (it.pdrs.clone(), it.drops.clone())), Some((pdrs, drops)));
-            self.out.events.clear();
         }
+    }
+
+    fn restart_session(
+        &mut self,
+        next: &mut Datapath<MemFrame>,
+        place: SessionRef,
+        rules: &Arc<Rules>,
+        pause: u64,
+    ) {
+        let (token, slots) = (Token(0), [place.slot, place.slot + 99]);
+        let export = || Command::Export { token, shard: place.shard, slots: slots.into() };
+        let (out, pool, now) = (&mut self.out, &mut self.pool, self.now.plus(pause));
+        let mut said = |by: &mut Datapath<MemFrame>, at: Nanos, command: Command| {
+            by.apply(at, command, out, pool);
+            // Mirrors and flows are told of, too.
+            out.events.drain(..).next_back().unwrap()
+        };
+        let Event::Exported { sessions, .. } = said(&mut self.fast, self.now, export()) else { panic!() };
+        let [(slot, counted)] = sessions.try_into().unwrap();
+        assert_eq!(slot, place.slot);
+        let seen = |event| match event {
+            Event::Snapshot { session: Some(session), .. } => {
+                (session.pdrs, session.drops, session.last_packet, session.last_measured, session.consumed)
+            }
+            other => panic!("{other:?}"),
+        };
+        let inspect = || Command::Inspect { token, session: place };
+        let before = seen(said(&mut self.fast, self.now, inspect()));
+        let cut_off = counted[..counted.len() - 1].into();
+        for (counted, is_whole) in [(cut_off, false), (counted.clone(), true)] {
+            let rules = rules.clone();
+            match said(next, now, Command::Restore { token, rules, counted }) {
+                Event::Restored { whole, .. } => assert_eq!(whole, is_whole),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(seen(said(next, now, inspect())), before);
+        let Event::Exported { sessions, .. } = said(next, now, export()) else { panic!() };
+        assert!(pause > 0 || sessions == [(slot, counted)], "what leaves, comes back and leaves");
     }
 
     fn inspect(&mut self) {

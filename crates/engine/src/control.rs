@@ -66,6 +66,8 @@ pub struct EngineConfig {
     pub egress: Arc<Plan>,
     /// DPDK wants its threads registered.
     pub on_thread_start: OnThreadStart,
+    /// Workers begin at rest: they carry out orders, and take no packets from ports until [`Engine::wake`].
+    pub resting: bool,
     /// Whether, and when, flows go to the ports' flow tables; a partial mode's queue is each worker's own.
     pub offload: Option<Policy>,
 }
@@ -88,6 +90,7 @@ impl Default for EngineConfig {
             hand_off_ring: 1_024,
             egress: Arc::new(Plan::standard([])),
             on_thread_start: Arc::new(|| Box::new(())),
+            resting: false,
             offload: None,
         }
     }
@@ -384,6 +387,13 @@ impl Engine {
     pub fn rest(&mut self) {
         for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
             seat.waiting.push_back(Order::Rest);
+        }
+    }
+
+    /// Workers take packets from ports again, after all that was posted before.
+    pub fn wake(&mut self) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive()) {
+            seat.waiting.push_back(Order::Wake);
         }
     }
 

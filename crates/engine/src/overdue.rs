@@ -11,6 +11,7 @@ use pfcp::Seid;
 use session::usage::Usage;
 use session::{SessionRef, ShardId};
 use std::collections::HashMap;
+use std::slice;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
@@ -39,12 +40,16 @@ impl Overdue {
     }
 
     /// What control has to hear before a command is carried out.
-    pub fn take_before(&mut self, command: &Command) -> Option<Event> {
-        match command {
-            Command::Install { rules, .. } => self.take(rules.place),
-            Command::Remove { session, .. } | Command::Query { session, .. } => self.take(*session),
-            _ => None,
-        }
+    pub fn take_before(&mut self, command: &Command) -> Vec<Event> {
+        let (shard, slots) = match command {
+            Command::Install { rules, .. } => (rules.place.shard, slice::from_ref(&rules.place.slot)),
+            Command::Remove { session, .. } | Command::Query { session, .. } => {
+                (session.shard, slice::from_ref(&session.slot))
+            }
+            Command::Export { shard, slots, .. } => (*shard, &**slots),
+            _ => return Vec::new(),
+        };
+        slots.iter().filter_map(|&slot| self.take(SessionRef { shard, slot })).collect()
     }
 
     /// What there is of a shard that goes elsewhere.
@@ -88,14 +93,15 @@ mod tests {
         overdue.keep(b.seid(1), vec![usage(1, Trigger::VolumeThreshold, 1, 0)]);
         overdue.keep(c.seid(1), vec![usage(1, Trigger::VolumeThreshold, 2, 0)]);
         let other = Command::Inspect { token: Token(1), session: a };
-        assert!(overdue.take_before(&other).is_none());
+        assert!(overdue.take_before(&other).is_empty());
         let removal = Command::Remove { token: Token(1), session: a };
-        let Some(Event::Usage { seid, usage }) = overdue.take_before(&removal) else { panic!("nothing") };
-        let told: Vec<_> = usage
+        let told = overdue.take_before(&removal);
+        let [Event::Usage { seid, usage: reports }] = &told[..] else { panic!("{told:?}") };
+        let told: Vec<_> = reports
             .iter()
             .map(|u| (u.urr.0, u.trigger, u.volume.uplink_bytes, u.packets_seen.unwrap()))
             .collect();
-        assert_eq!(seid, a.seid(1));
+        assert_eq!(*seid, a.seid(1));
         assert_eq!(
             told,
             [
@@ -104,7 +110,12 @@ mod tests {
                 (2, Trigger::VolumeThreshold, 7, (Nanos(0), Nanos(1)))
             ]
         );
-        assert!(overdue.take_before(&removal).is_none());
+        assert!(overdue.take_before(&removal).is_empty());
+        // Of a shard's sessions, those that are named.
+        overdue.keep(a.seid(1), vec![usage(1, Trigger::VolumeThreshold, 10, 0)]);
+        let export = Command::Export { token: Token(1), shard: a.shard, slots: [6, 7].into() };
+        let told = overdue.take_before(&export);
+        assert!(matches!(told[..], [Event::Usage { seid, .. }] if seid == a.seid(1)), "{told:?}");
         let of_shard: Vec<_> = overdue.take_shard(b.shard).collect();
         assert!(matches!(of_shard[..], [Event::Usage { seid, .. }] if seid == b.seid(1)));
         assert!(overdue.take_any().is_some() && overdue.is_empty());

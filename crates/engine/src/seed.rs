@@ -145,7 +145,7 @@ where
             burst: Burst::new(),
             supplier: self.supplier,
             offload,
-            resting: false,
+            resting: config.resting,
             clock: self.clock,
             idle: Idle::new(config.idle),
             orders: self.orders,

@@ -70,6 +70,8 @@ pub(crate) enum Order {
     Inherit(usize),
     /// Take no more packets from ports; go on with everything else.
     Rest,
+    /// Take packets from ports again.
+    Wake,
     /// Finish: send what is pending, then end.
     Stop,
 }
@@ -493,6 +495,7 @@ impl<P: Port> Worker<P> {
             match order {
                 Order::Stop => *stopping = true,
                 Order::Rest => self.rest(now),
+                Order::Wake => self.resting = false,
                 Order::Take(order) => self.take_shards(order),
                 Order::Inherit(dead) => self.inherit(now, dead),
                 // They may be about shards that are on their way, and their order counts.
@@ -506,10 +509,8 @@ impl<P: Port> Worker<P> {
     pub(crate) fn carry_out(&mut self, now: Nanos, order: Order) {
         match order {
             Order::Do(command) => {
-                if !self.overdue.is_empty()
-                    && let Some(usage) = self.overdue.take_before(&command)
-                {
-                    self.backlog.push_back(Answer::Event(usage));
+                if !self.overdue.is_empty() {
+                    self.backlog.extend(self.overdue.take_before(&command).into_iter().map(Answer::Event));
                 }
                 // What is in hardware comes back before it would be wrong.
                 if let Some(offload) = &mut self.offload {
@@ -529,7 +530,7 @@ impl<P: Port> Worker<P> {
                 }
                 self.backlog.push_back(Answer::Fence(number));
             }
-            Order::Take(_) | Order::Inherit(_) | Order::Rest | Order::Stop => {}
+            Order::Take(_) | Order::Inherit(_) | Order::Rest | Order::Wake | Order::Stop => {}
         }
     }
 
@@ -593,6 +594,8 @@ impl<P: Port> Worker<P> {
                 Event::Applied { .. }
                     | Event::Refused { .. }
                     | Event::Snapshot { .. }
+                    | Event::Exported { .. }
+                    | Event::Restored { .. }
                     | Event::Neighbours { .. }
                     | Event::MirrorsEnded { .. }
             );

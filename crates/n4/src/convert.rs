@@ -89,6 +89,18 @@ impl Starts {
         Some(std::mem::replace(start, now))
     }
 
+    /// When each rule's measurement began.
+    pub fn of(&self, seid: Seid) -> Vec<(UrrId, Nanos)> {
+        self.0.get(&seid).cloned().unwrap_or_default()
+    }
+
+    /// They began then.
+    pub fn put(&mut self, seid: Seid, starts: Vec<(UrrId, Nanos)>) {
+        if !starts.is_empty() {
+            self.0.insert(seid, starts);
+        }
+    }
+
     /// The session is gone.
     pub fn forget(&mut self, seid: Seid) {
         self.0.remove(&seid);

@@ -16,6 +16,7 @@ mod counters;
 mod far_ends;
 mod history;
 mod leaving;
+mod portable;
 mod rate;
 mod reports;
 mod requests;
@@ -25,6 +26,7 @@ pub use counters::N4Counters;
 pub use far_ends::FarEndStatus;
 pub use history::{Entry, Excerpt, MAX_ENTRIES};
 pub use leaving::LastReports;
+pub use portable::Header;
 
 use crate::far_ends::FarEnds;
 use crate::history::History;
@@ -349,7 +351,7 @@ impl N4 {
                     self.activity(now, asked, &seen);
                 }
             }
-            // The network around us, mirrors, translation and what is in the NIC are not N4's concern.
+            // The network around us, mirrors, translation, what is in the NIC and what leaves the process are not N4's concern.
             Event::Neighbour { .. }
             | Event::NeighbourMoved { .. }
             | Event::Neighbours { .. }
@@ -357,7 +359,9 @@ impl N4 {
             | Event::MirrorsEnded { .. }
             | Event::Nat(_)
             | Event::Flows(_)
-            | Event::OffloadFailed { .. } => {}
+            | Event::OffloadFailed { .. }
+            | Event::Exported { .. }
+            | Event::Restored { .. } => {}
         }
     }
 

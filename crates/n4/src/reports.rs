@@ -5,13 +5,16 @@
 //! and not one byte is lost or counted twice.
 
 use super::convert::{self, Starts};
+use super::timers::Timers;
 use super::{N4, Order, Pending};
 use datapath::command::{Command, Transition};
 use packet::{Dscp, Qfi, Teid};
 use pfcp::ie::{FTeid, UsageReport, UsageReportTrigger};
 use pfcp::message::{DownlinkDataReport, SessionReportRequest, SessionReportResponse};
 use pfcp::message_type::MessageType;
-use pfcp::{Cause, PdrId, Seid, UrrId};
+use pfcp::node::{Node, PeerId, Unanswered};
+use pfcp::{Cause, PdrId, Seid, SequenceNumber, UrrId};
+use session::packed::Pack;
 use session::rules::Rules;
 use session::timing::Sequences;
 use session::usage::{Trigger, Usage};
@@ -33,12 +36,21 @@ pub(super) type Measured = (Usage, UsageReportTrigger);
 struct Waiting {
     usage: Vec<Measured>,
     downlink: Option<DownlinkDataReport>,
-    errors: Vec<FTeid>,
+    /// Tunnels that their far ends don't know.
+    errors: Vec<(Teid, IpAddr)>,
     /// No packet came for the time of the User Plane Inactivity Timer.
     inactivity: bool,
-    /// A report is on its way, or has its place in the queue of those that find no room among the outstanding requests;
-    /// what is here waits.
-    sent: bool,
+    /// What is here waits while there is one.
+    before: Option<Before>,
+}
+
+/// The report before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    /// Has its place in the queue of those that find no room among the outstanding requests.
+    Queued,
+    /// Is on its way.
+    Sent(SequenceNumber),
 }
 
 impl Waiting {
@@ -55,6 +67,31 @@ struct Episode {
     service: (Option<Dscp>, Option<Qfi>),
     /// When the SMF is told, if not at once.
     timer: Option<TimerId>,
+}
+
+type PackedEpisode = (PdrId, ((Option<Dscp>, Option<Qfi>), Option<Nanos>));
+
+/// What another process said of a session.
+pub(super) struct Portable {
+    starts: Vec<(UrrId, Nanos)>,
+    episodes: Vec<PackedEpisode>,
+    /// What waits, and the report before that was not answered.
+    waiting: Option<(Waiting, Option<Unanswered>)>,
+}
+
+impl Portable {
+    /// Reads what [`Reports::pack`] wrote.
+    pub fn unpack(from: &mut &[u8]) -> Option<Self> {
+        let (starts, episodes) = Pack::unpack(from)?;
+        let waiting = if bool::unpack(from)? {
+            let (usage, downlink) = Pack::unpack(from)?;
+            let (errors, inactivity) = Pack::unpack(from)?;
+            Some((Waiting { usage, downlink, errors, inactivity, before: None }, Pack::unpack(from)?))
+        } else {
+            None
+        };
+        Some(Self { starts, episodes, waiting })
+    }
 }
 
 /// A session that its store has forgotten and its shard has not.
@@ -106,9 +143,67 @@ impl Reports {
         self.waiting.contains_key(&seid)
     }
 
+    /// Appends what another process needs of a session.
+    pub fn pack(&self, seid: Seid, timers: &Timers, node: &Node, out: &mut Vec<u8>) {
+        self.starts.of(seid).pack(out);
+        let episodes = self.episodes.get(&seid).into_iter().flatten();
+        let episode = |it: &Episode| (it.pdr, (it.service, it.timer.and_then(|id| timers.deadline(id))));
+        episodes.map(episode).collect::<Vec<_>>().pack(out);
+        let waiting = self.waiting.get(&seid);
+        waiting.is_some().pack(out);
+        if let Some(Waiting { usage, downlink, errors, inactivity, before }) = waiting {
+            usage.pack(out);
+            downlink.pack(out);
+            errors.pack(out);
+            inactivity.pack(out);
+            let sent = before.and_then(|before| match before {
+                Before::Queued => None,
+                Before::Sent(sequence) => node.unanswered(sequence),
+            });
+            sent.pack(out);
+        }
+    }
+
+    /// A session of this peer goes on that another process [packed](Self::pack).
+    pub fn take_over(
+        &mut self,
+        seid: Seid,
+        peer: PeerId,
+        portable: Portable,
+        timers: &mut Timers,
+        node: &mut Node,
+    ) {
+        let Portable { starts, episodes, waiting } = portable;
+        self.starts.put(seid, starts);
+        let episode = |(pdr, (service, due)): PackedEpisode| {
+            let timer = due.and_then(|due| timers.notify_later(due, seid, pdr));
+            Episode { pdr, service, timer }
+        };
+        let episodes: Vec<_> = episodes.into_iter().map(episode).collect();
+        if !episodes.is_empty() {
+            self.episodes.insert(seid, episodes);
+        }
+        let Some((mut waiting, sent)) = waiting else { return };
+        // What was not sent yet waits for its turn, as if there had been no room.
+        let sent = sent.filter(|sent| sent.token == seid.0).and_then(|sent| node.go_on_with(peer, sent));
+        waiting.before = Some(sent.map_or(Before::Queued, Before::Sent));
+        if sent.is_none() {
+            self.queue.push_back(seid);
+        }
+        self.waiting.insert(seid, waiting);
+    }
+
     /// What is remembered of sessions, for tests that look for leaks.
     pub fn len(&self) -> usize {
         self.waiting.len() + self.episodes.len() + self.queue.len() + self.leaving.len() + self.starts.len()
+    }
+}
+
+/// A tunnel's far end as an F-TEID (§8.2.3).
+const fn fteid((teid, address): (Teid, IpAddr)) -> FTeid {
+    match address {
+        IpAddr::V4(address) => FTeid::Given { teid, ipv4: Some(address), ipv6: None },
+        IpAddr::V6(address) => FTeid::Given { teid, ipv4: None, ipv6: Some(address) },
     }
 }
 
@@ -225,13 +320,9 @@ impl N4 {
         if self.store.get(seid).is_none() || !is_news {
             return;
         }
-        let fteid = match peer {
-            IpAddr::V4(address) => FTeid::Given { teid, ipv4: Some(address), ipv6: None },
-            IpAddr::V6(address) => FTeid::Given { teid, ipv4: None, ipv6: Some(address) },
-        };
         let waiting = self.reports.waiting.entry(seid).or_default();
-        if !waiting.errors.contains(&fteid) && waiting.errors.len() < MAX_ERROR_INDICATIONS {
-            waiting.errors.push(fteid);
+        if !waiting.errors.contains(&(teid, peer)) && waiting.errors.len() < MAX_ERROR_INDICATIONS {
+            waiting.errors.push((teid, peer));
         }
         self.send_report(now, seid);
     }
@@ -252,7 +343,7 @@ impl N4 {
     /// Sends what waits, unless a report is on its way.
     fn send_report(&mut self, now: Nanos, seid: Seid) {
         let Some(waiting) = self.reports.waiting.get_mut(&seid) else { return };
-        if waiting.sent {
+        if waiting.before.is_some() {
             return;
         }
         if waiting.is_empty() {
@@ -263,7 +354,7 @@ impl N4 {
         let (cp_seid, population) = (session.cp_fseid().seid, session.peer());
         let Some(&peer) = self.associations.get(&population) else { return };
         if self.node.outstanding() >= self.node.config().bounds.outstanding {
-            waiting.sent = true;
+            waiting.before = Some(Before::Queued);
             self.reports.queue.push_back(seid);
             self.counters.reports_queued += 1;
             return;
@@ -278,14 +369,14 @@ impl N4 {
         let request = SessionReportRequest {
             downlink_data: waiting.downlink.take(),
             usage_reports,
-            error_indications: std::mem::take(&mut waiting.errors),
+            error_indications: waiting.errors.drain(..).map(fteid).collect(),
             inactivity: std::mem::take(&mut waiting.inactivity),
         };
-        waiting.sent = true;
         let kind = MessageType::SESSION_REPORT_REQUEST;
         // The token of the transaction is the session: there is one at most.
         let encode = |out: &mut Vec<u8>| request.encode(out);
-        if self.node.request(now, peer, kind, cp_seid, seid.0, encode, &mut self.output).is_ok() {
+        if let Ok(sequence) = self.node.request(now, peer, kind, cp_seid, seid.0, encode, &mut self.output) {
+            waiting.before = Some(Before::Sent(sequence));
             self.counters.reports += 1;
         } else {
             self.counters.reports_not_sent += 1;
@@ -298,7 +389,7 @@ impl N4 {
         while self.node.outstanding() < self.node.config().bounds.outstanding {
             let Some(seid) = self.reports.queue.pop_front() else { return };
             if let Some(waiting) = self.reports.waiting.get_mut(&seid) {
-                waiting.sent = false;
+                waiting.before = None;
                 self.send_report(now, seid);
             }
         }
@@ -318,7 +409,7 @@ impl N4 {
             self.discard_buffered(seid);
         }
         if let Some(waiting) = self.reports.waiting.get_mut(&seid) {
-            waiting.sent = false;
+            waiting.before = None;
             self.send_report(now, seid);
         }
     }
@@ -339,7 +430,7 @@ impl N4 {
     pub(super) fn report_given_up(&mut self, now: Nanos, seid: Seid) {
         self.counters.reports_unanswered += 1;
         if let Some(waiting) = self.reports.waiting.get_mut(&seid) {
-            waiting.sent = false;
+            waiting.before = None;
             self.send_report(now, seid);
         }
     }

@@ -9,6 +9,7 @@ use super::{N4, Order, Pending};
 use datapath::command::{Command, SessionSnapshot, Transition};
 use pfcp::{PdrId, Seid, UrrId};
 use session::SessionRef;
+use session::packed::Pack;
 use session::timing::UrrTiming;
 use session::usage::Trigger;
 use std::collections::HashMap;
@@ -43,6 +44,11 @@ impl Kind {
         }
     }
 
+    /// Its place in [`Self::ALL`].
+    const fn number(self) -> u8 {
+        self as u8
+    }
+
     const fn is_of_quota(self) -> bool {
         matches!(self, Self::Quota | Self::Validity | Self::Holding)
     }
@@ -73,6 +79,22 @@ struct Silence {
     /// When silence was reported; packets since then end it.
     reported: Option<Nanos>,
     timer: Option<TimerId>,
+}
+
+/// What another process said of a session's clocks.
+pub(super) struct Portable {
+    clocks: Vec<(UrrId, Vec<(u8, Nanos)>)>,
+    silence: Option<PackedSilence>,
+}
+
+/// Since when, when it was reported, and when it is looked at again.
+type PackedSilence = ((Nanos, Option<Nanos>), Option<Nanos>);
+
+impl Portable {
+    /// Reads what [`Timers::pack`] wrote.
+    pub fn unpack(from: &mut &[u8]) -> Option<Self> {
+        Some(Self { clocks: Pack::unpack(from)?, silence: Pack::unpack(from)? })
+    }
 }
 
 #[derive(Debug)]
@@ -213,6 +235,61 @@ impl Timers {
         for (_, id) in running.timers.extract_if(.., |(kind, _)| *kind == Kind::Holding) {
             self.wheel.cancel(id);
         }
+    }
+
+    /// When a timer is due.
+    pub fn deadline(&self, timer: TimerId) -> Option<Nanos> {
+        self.wheel.deadline(timer)
+    }
+
+    /// Appends what another process needs of a session.
+    pub fn pack(&self, seid: Seid, out: &mut Vec<u8>) {
+        let due = |&(kind, id): &(Kind, TimerId)| Some((kind.number(), self.deadline(id)?));
+        let running = self.running.get(&seid).into_iter().flatten();
+        let running = running.map(|it| (it.timing.urr, it.timers.iter().filter_map(due).collect::<Vec<_>>()));
+        running.collect::<Vec<_>>().pack(out);
+        let silence = self.silences.get(&seid);
+        let silence =
+            silence.map(|it| ((it.since, it.reported), it.timer.and_then(|timer| self.deadline(timer))));
+        silence.pack(out);
+    }
+
+    /// The clocks of a session go on that another process [packed](Self::pack). False: there was no room for a timer.
+    pub fn take_over(
+        &mut self,
+        now: Nanos,
+        seid: Seid,
+        timings: Vec<UrrTiming>,
+        inactivity_timer: Option<u32>,
+        portable: &Portable,
+    ) -> bool {
+        let mut room = true;
+        let mut set = |due: Nanos, timer: Timer| {
+            let id = self.wheel.insert(due, timer).ok();
+            room &= id.is_some();
+            id
+        };
+        let mut all = Vec::with_capacity(timings.len());
+        for timing in timings {
+            let clocks = portable.clocks.iter().find(|(urr, _)| *urr == timing.urr);
+            let clocks = clocks.into_iter().flat_map(|(_, clocks)| clocks);
+            let timers = clocks.filter_map(|&(number, due)| {
+                let kind = *Kind::ALL.get(usize::from(number))?;
+                kind.time(&timing)?;
+                Some((kind, set(due, Timer::Urr { seid, urr: timing.urr, kind })?))
+            });
+            all.push(Running { timers: timers.collect(), timing });
+        }
+        if !all.is_empty() {
+            self.running.insert(seid, all);
+        }
+        if let Some((after, ((since, reported), due))) = inactivity_timer.zip(portable.silence) {
+            // The shard was just being asked: it is asked again.
+            let timer = set(due.unwrap_or(now), Timer::Silence { seid });
+            let after = Duration::from_secs(after.into());
+            self.silences.insert(seid, Silence { after, since, reported, timer });
+        }
+        room
     }
 
     /// Tells about waiting packets later; `None` if there is no room.

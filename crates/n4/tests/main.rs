@@ -8,3 +8,4 @@ mod n4_history;
 mod n4_leaving;
 mod n4_peers;
 mod n4_reports;
+mod portable;

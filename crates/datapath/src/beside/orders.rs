@@ -45,6 +45,26 @@ impl<F: Frame> Datapath<F> {
                     Err(refusal) => cx.out.events.push(Event::Refused { token, refusal }),
                 }
             }
+            Command::Restore { token, rules, counted } => {
+                let place = rules.place;
+                let event = match self.install(&mut cx, &rules, &Transition::default(), &[]) {
+                    Ok(_) => {
+                        let shard = self.shard_mut(place.shard);
+                        let whole = shard.is_some_and(|shard| shard.import(place.slot, &counted, now));
+                        Event::Restored { token, whole }
+                    }
+                    Err(refusal) => Event::Refused { token, refusal },
+                };
+                cx.out.events.push(event);
+            }
+            Command::Export { token, shard, slots } => {
+                let mut sessions = Vec::with_capacity(slots.len());
+                if let Some(owned) = self.shard_mut(shard) {
+                    let exported = |&slot: &u32| Some((slot, owned.export(slot, now)?.into()));
+                    sessions.extend(slots.iter().filter_map(exported));
+                }
+                cx.out.events.push(Event::Exported { token, shard, sessions });
+            }
             Command::Remove { token, session: place } => {
                 let removed = self.shards.get_mut(place.shard.index()).and_then(|shard| {
                     let shard = shard.as_deref_mut()?;

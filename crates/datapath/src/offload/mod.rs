@@ -261,14 +261,17 @@ impl Offload {
         out: &mut Outbox<F>,
     ) {
         match command {
-            Command::Install { rules, .. } => self.withdraw_session(now, datapath, rules.place, out),
+            Command::Install { rules, .. } | Command::Restore { rules, .. } => {
+                self.withdraw_session(now, datapath, rules.place, out);
+            }
             Command::Remove { session, .. } => self.withdraw_session(now, datapath, *session, out),
             Command::Query { session, .. } | Command::Inspect { session, .. } => {
-                let place = (session.shard.index() as u16, session.slot);
-                for index in self.by_session.get(&place).cloned().unwrap_or_default() {
-                    self.read(now, datapath, index, out);
+                self.read_session(now, datapath, *session, out);
+            }
+            Command::Export { shard, slots, .. } => {
+                for &slot in slots {
+                    self.read_session(now, datapath, SessionRef { shard: *shard, slot }, out);
                 }
-                self.read_drops(now, datapath, place, out);
             }
             // The rest is a matter of [`Offload::check`].
             Command::Fib(fib) if fib.interfaces() == datapath.network.fib.interfaces() => {}
@@ -312,6 +315,21 @@ impl Offload {
     pub fn stop<F: Frame>(&mut self, now: Nanos, datapath: &mut Datapath<F>, out: &mut Outbox<F>) {
         self.withdraw_all(now, datapath, out, TakenBack::Asked);
         self.release_all(now, datapath, None, out);
+    }
+
+    /// What devices have counted of a session is counted before it is told.
+    fn read_session<F: Frame>(
+        &mut self,
+        now: Nanos,
+        datapath: &mut Datapath<F>,
+        session: SessionRef,
+        out: &mut Outbox<F>,
+    ) {
+        let place = (session.shard.index() as u16, session.slot);
+        for index in self.by_session.get(&place).cloned().unwrap_or_default() {
+            self.read(now, datapath, index, out);
+        }
+        self.read_drops(now, datapath, place, out);
     }
 
     /// Regular work: reads counters, takes back what isn't worth its place, inserts what is. Call it before

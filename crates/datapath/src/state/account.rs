@@ -95,27 +95,16 @@ fn back(ago: Option<u64>, now: Nanos) -> Nanos {
     ago.map_or(Nanos(0), |ago| Nanos(now.0.saturating_sub(ago).max(1)))
 }
 
-fn pack_volume(volume: &Volume, out: &mut Vec<u8>) {
-    let Volume { uplink_packets, uplink_bytes, downlink_packets, downlink_bytes } = *volume;
-    ((uplink_packets, uplink_bytes), (downlink_packets, downlink_bytes)).pack(out);
-}
-
-fn unpack_volume(from: &mut &[u8]) -> Option<Volume> {
-    let ((uplink_packets, uplink_bytes), (downlink_packets, downlink_bytes)) = Pack::unpack(from)?;
-    Some(Volume { uplink_packets, uplink_bytes, downlink_packets, downlink_bytes })
-}
-
 impl UrrState {
     fn pack(&self, now: Nanos, out: &mut Vec<u8>) {
-        pack_volume(&self.volume, out);
-        pack_volume(&self.consumed, out);
+        (self.volume, self.consumed).pack(out);
         self.first_seen.map(|first| now.since(first)).pack(out);
         (ago(self.last_seen, now), ago(self.active, now)).pack(out);
         ((self.exhausted, self.told), self.started).pack(out);
     }
 
     fn unpack(now: Nanos, from: &mut &[u8]) -> Option<Self> {
-        let (volume, consumed) = (unpack_volume(from)?, unpack_volume(from)?);
+        let (volume, consumed): (Volume, Volume) = Pack::unpack(from)?;
         let first_seen = Option::<u64>::unpack(from)?.map(|ago| back(Some(ago), now));
         let (last_seen, active): (Option<u64>, Option<u64>) = Pack::unpack(from)?;
         let ((exhausted, told), started) = Pack::unpack(from)?;

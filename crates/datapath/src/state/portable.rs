@@ -2,7 +2,8 @@
 //!
 //! The rules are control's to carry ([`session::portable`]); here is what only the shard knows: counters, what was measured towards
 //! thresholds and quotas, how full meters are, and why packets were dropped. Everything is under the rules' IDs, so that rules may have
-//! changed their order, and times are told as how long ago they were. Packets that wait, flows and translations stay behind.
+//! changed their order. Times are those of a clock that goes on ([`tables::clock::Tsc::ahead`]). Packets that wait, flows and translations stay
+//! behind.
 
 use crate::Reason;
 use crate::state::account::Books;
@@ -13,7 +14,7 @@ use session::packed::Pack;
 use tables::Nanos;
 
 /// Of what is written.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl<F> Shard<F> {
     /// Writes it down for the session in this slot. `None`: there is none.
@@ -21,6 +22,7 @@ impl<F> Shard<F> {
         self.fold(slot);
         let mut out = Vec::with_capacity(256);
         VERSION.pack(&mut out);
+        now.0.pack(&mut out);
         let session = self.session(slot)?;
         let rules = &*session.rules;
         session.books.pack(rules, now, &mut out);
@@ -38,8 +40,8 @@ impl<F> Shard<F> {
         Some(out)
     }
 
-    /// Goes on with what [`Self::export`] wrote of the session that is in this slot now, and has counted nothing yet. False, and nothing changed:
-    /// there is no session, or the octets are none of it.
+    /// Goes on with what [`Self::export`] wrote of the session that is in this slot now, and has counted nothing yet: when that was, its clock
+    /// says, which this one goes on with. False, and nothing changed: there is no session, or the octets are none of it.
     pub fn import(&mut self, slot: u32, mut octets: &[u8], now: Nanos) -> bool {
         let from = &mut octets;
         let Some(rules) = self.session(slot).map(|session| session.rules.clone()) else { return false };
@@ -49,12 +51,13 @@ impl<F> Shard<F> {
             if u8::unpack(from)? != VERSION {
                 return None;
             }
-            let books = Books::unpack(&rules, now, from)?;
+            let then = Nanos(u64::unpack(from)?).min(now);
+            let books = Books::unpack(&rules, then, from)?;
             let (meters, markers): (Used, Promised) = (Pack::unpack(from)?, Pack::unpack(from)?);
             let drops: Vec<(Box<[u8]>, u64)> = Pack::unpack(from)?;
-            from.is_empty().then_some((books, meters, markers, drops))
+            from.is_empty().then_some((then, books, meters, markers, drops))
         })();
-        let Some((books, meters, markers, drops)) = read else { return false };
+        let Some((then, books, meters, markers, drops)) = read else { return false };
         self.fold(slot);
         let depth = self.depth();
         let Some(session) = self.session_mut(slot) else { return false };
@@ -68,13 +71,13 @@ impl<F> Shard<F> {
         for (qer, own) in rules.qers.iter().zip(self.meters.get_mut(run)) {
             if let Some((_, (up, down))) = meters.iter().find(|(id, _)| *id == qer.id) {
                 for (meter, used) in own.iter_mut().zip([up, down]) {
-                    meter.use_up(now, *used, depth);
+                    meter.use_up(then, *used, depth);
                 }
             }
         }
         for (whose, own) in police::promised(&rules).zip(self.markers.get_mut(marked)) {
             if let Some((_, used)) = markers.iter().find(|(other, _)| *other == whose) {
-                own.use_up(now, *used);
+                own.use_up(then, *used);
             }
         }
         self.grant(slot);

@@ -23,7 +23,7 @@ use datapath::{Burst, Config, Datapath, Outbox, Reason};
 use datapath::{Interface, Rib, Roles};
 use io::Frame;
 use io::mem::{FrameSize, MemFrame, MemPool};
-use n4::{Held, N4, Order, WallClock};
+use n4::{Header, Held, N4, Order, WallClock};
 use packet::ipv4::Ipv4Header;
 use packet::pdu_session::{Downlink, Uplink};
 use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid};
@@ -36,6 +36,7 @@ use session::config::{Ipv4Range, LocalAddresses, PoolConfig};
 use session::network_instance::Name;
 use session::store::{DirectoryChange, Store};
 use session::{PrefixLength, SessionRef, ShardId};
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tables::Nanos;
@@ -90,6 +91,30 @@ pub struct Bench {
     out: Outbox<MemFrame>,
     pool: MemPool,
     snapshots: Vec<Option<Box<datapath::SessionSnapshot>>>,
+    /// For the next process.
+    sessions: session::config::Config,
+    far_ends: u16,
+    /// What the workers of earlier processes have dropped.
+    dropped: HashMap<Reason, u64>,
+    /// Another process takes over whenever all is quiet: so many times it was.
+    quiet: Option<u32>,
+}
+
+/// Of the times when all is quiet, one in so many.
+const RESTLESS: u32 = 11;
+
+/// Set: processes follow each other in all tests.
+pub const RESTLESSLY: &str = "MILLRACE_TEST_RESTLESSLY";
+
+/// With all shards.
+fn worker(sessions: &session::config::Config, far_ends: u16) -> Datapath<MemFrame> {
+    let (teids, prefixes) = (sessions.teids, sessions.prefix_lengths());
+    let mut worker = Datapath::new(Config { peers: far_ends, teids, prefixes, ..Config::new(rib().fib()) });
+    for id in ShardId::all() {
+        let shard = worker.new_shard(id);
+        worker.adopt(shard);
+    }
+    worker
 }
 
 fn rib() -> Rib {
@@ -166,19 +191,12 @@ impl Bench {
             ..base
         };
         let now = Nanos(SECOND);
-        let prefixes = config.prefix_lengths();
-        let store = Store::new(config).unwrap();
+        let store = Store::new(config.clone()).unwrap();
         let wall = wall(0);
         let n4 = N4::new(now, node, store, UPF.into(), &[], limits.far_ends.into(), wall);
-        let datapath = Config { peers: limits.far_ends, prefixes, ..Config::new(rib().fib()) };
-        let mut worker = Datapath::new(datapath);
-        for id in ShardId::all() {
-            let shard = worker.new_shard(id);
-            worker.adopt(shard);
-        }
         Self {
             n4,
-            worker,
+            worker: worker(&config, limits.far_ends),
             smfs: (0..smfs).map(|number| Smf::new(number as u8, 1)).collect(),
             now,
             hold: false,
@@ -188,7 +206,85 @@ impl Bench {
             out: Outbox::new(2),
             pool: MemPool::new(10_000, FrameSize::Standard),
             snapshots: Vec::new(),
+            sessions: config,
+            far_ends: limits.far_ends,
+            dropped: HashMap::new(),
+            quiet: std::env::var_os(RESTLESSLY).map(|_| 0),
         }
+    }
+
+    /// Another process goes on with what this one is, after a pause.
+    pub fn restart(&mut self, pause: u64) {
+        assert_eq!(self.n4.pending(), 0, "workers have answered");
+        let header = self.n4.header(self.now);
+        let replies: Vec<_> = self.n4.replies().collect();
+        let mut records = Vec::new();
+        for session in self.n4.store().iter() {
+            // Of an association that is gone: it is being swept.
+            let Some(record) = self.n4.record(session) else { continue };
+            let place = session.rules().place;
+            let (token, slots) = (Token(0), [place.slot].into());
+            let export = Command::Export { token, shard: place.shard, slots };
+            self.worker.apply(self.now, export, &mut self.out, &mut self.pool);
+            let Some(Event::Exported { mut sessions, .. }) = self.out.events.pop() else { panic!() };
+            records.push((record, sessions.pop().unwrap().1));
+        }
+        let before = Header::read(&header).unwrap();
+        assert_eq!(before.clock(before.since_1970 + Duration::from_nanos(pause)), self.now.plus(pause));
+        self.now = self.now.plus(pause);
+        self.sessions.teids = before.teids();
+        self.sessions.epoch = before.epoch();
+        let mut n4 = self.fresh(&before);
+        for (reason, packets) in self.worker.counters().drops() {
+            *self.dropped.entry(reason).or_default() += packets;
+        }
+        self.worker = worker(&self.sessions, self.far_ends);
+        let (now, out, pool, worker) = (self.now, &mut self.out, &mut self.pool, &mut self.worker);
+        let mut directory = Vec::new();
+        n4.restore(now, &before, records.clone(), |counted, restored| {
+            let (token, (rules, changes)) = (Token(0), restored.unwrap());
+            directory.extend(changes);
+            worker.apply(now, Command::Restore { token, rules, counted }, out, pool);
+            assert!(matches!(out.events.pop(), Some(Event::Restored { whole: true, .. })));
+        });
+        assert!(replies.iter().all(|reply| n4.keep_reply(reply)));
+        if pause == 0 {
+            // What leaves, comes back and leaves is the same, but for what associations are called.
+            let all = |n4: &N4| {
+                let records = n4.store().iter().filter_map(|session| n4.record(session));
+                let mut replies: Vec<_> = n4.replies().collect();
+                replies.sort();
+                (records.collect::<Vec<_>>(), replies, n4.node().outstanding())
+            };
+            let (records, replies, unanswered) = all(&n4);
+            let before = all(&self.n4);
+            assert_eq!((records.len(), &replies, unanswered), (before.0.len(), &before.1, before.2));
+            assert!(records.iter().zip(&before.0).all(|(new, old)| new.len() == old.len()));
+            assert_eq!(n4.held(), self.n4.held());
+        }
+        self.n4 = n4;
+        directory.into_iter().for_each(|change| self.carry_out(Order::All(change)));
+        self.out.events.clear();
+    }
+
+    /// Another process, which has read this header.
+    pub fn fresh(&self, header: &Header) -> N4 {
+        let config =
+            session::config::Config { teids: header.teids(), epoch: header.epoch(), ..self.sessions.clone() };
+        let node = NodeConfig { recovery: header.recovery, ..self.n4.node().config().clone() };
+        let store = Store::new(config).unwrap();
+        N4::new(self.now, node, store, UPF.into(), &[], self.far_ends.into(), self.n4.wall())
+    }
+
+    /// Whether a process could end now and nothing would be missed: nothing waits in the datapath, which doesn't leave it, and no session is on
+    /// its way out.
+    fn is_quiet(&self) -> bool {
+        self.n4.pending() == 0
+            && !self.hold
+            && self.held.is_empty()
+            && !self.others_are_slow
+            && self.worker.counters().buffered == 0
+            && self.n4.held().sweeps == 0
     }
 
     /// Carries datagrams, orders and events until all is quiet.
@@ -209,6 +305,12 @@ impl Bench {
                 }
             }
             if quiet {
+                if let Some(times) = self.quiet.filter(|_| self.is_quiet()) {
+                    self.quiet = Some(times + 1);
+                    if times % RESTLESS == RESTLESS - 1 {
+                        self.restart(0);
+                    }
+                }
                 return;
             }
         }
@@ -437,7 +539,7 @@ impl Bench {
     }
 
     pub fn dropped(&self, reason: Reason) -> u64 {
-        self.worker.counters().dropped(reason)
+        self.worker.counters().dropped(reason) + self.dropped.get(&reason).copied().unwrap_or_default()
     }
 
     /// The session as its shard sees it.
