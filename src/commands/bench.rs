@@ -21,6 +21,7 @@ use bench::pdr_scan::{self, PdrScanConfig};
 use bench::port::{self, IoConfig};
 use bench::profiles::{self, ProfilesConfig};
 use bench::readers::{self, ReadersConfig};
+use bench::restart::{self, RestartConfig};
 use bench::scene::Scene;
 use bench::{Progress, Report, compose, seeds};
 use std::fs::OpenOptions;
@@ -36,7 +37,7 @@ pub struct Args {
     /// Fewer and shorter runs: a few seconds to two minutes, by scenario; `seeds` takes a few minutes.
     #[arg(long)]
     quick: bool,
-    /// Numbers of sessions, instead of the scenario's own (`forward`, `n4`, `meters`; the first one: `control`,
+    /// Numbers of sessions, instead of the scenario's own (`forward`, `n4`, `restart`, `meters`; the first one: `control`,
     /// `offload`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
@@ -75,6 +76,8 @@ enum Scenario {
     Forward,
     /// Session requests per second over N4, and memory per session.
     N4,
+    /// Sessions written to a file, and restored by another UPF.
+    Restart,
     /// The packet path where sessions are classified flow by flow, by direction, number of flows and distribution.
     FlowTable,
     /// Flows entered and deleted per second, and the longest stall.
@@ -204,6 +207,10 @@ fn measure(
         Scenario::N4 => {
             let change = |config: &mut N4Config| replace(&mut config.kept, &args.sessions);
             this.with([N4Config::quick, N4Config::full], change, n4::run)
+        }
+        Scenario::Restart => {
+            let change = |config: &mut RestartConfig| replace(&mut config.sessions, &args.sessions);
+            this.with([RestartConfig::quick, RestartConfig::full], change, restart::run)
         }
         Scenario::Control => {
             let change = |config: &mut ControlConfig| replace_one(&mut config.sessions, &args.sessions);

@@ -9,7 +9,7 @@ use config::Config;
 use config::Wrong;
 use std::path::PathBuf;
 #[cfg(feature = "dpdk")]
-use upf::{Options, Upf, UpfError};
+use upf::{Options, Saved, Upf, UpfError};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -22,6 +22,10 @@ pub struct Args {
     /// Check the configuration, say where workers would run, and end.
     #[arg(long)]
     check: bool,
+    /// Go on with the sessions that `millrace ctl dump --stop FILE` wrote down. FILE is renamed then to FILE.restored; if it is not there, the
+    /// UPF starts without sessions.
+    #[arg(long, value_name = "FILE")]
+    restore: Option<PathBuf>,
     /// Poll without pause: least latency, a whole core per worker.
     #[arg(long)]
     busy_poll: bool,
@@ -101,6 +105,8 @@ fn serve(config: &Config, args: &Args, levels: Levels) -> Result<(), Failure> {
     use engine::IdlePolicy;
     use std::sync::Arc;
 
+    // Before a device is touched: a file that can't be read is better told at once.
+    let restore = args.restore.as_deref().map(saved).transpose()?.flatten();
     let signals = crate::signals::Watch::start()?;
     let device = |error: dpdk::DpdkError| Failure::new(Exit::Device, error);
     let eal = Eal::init(&eal_config(config)).map_err(device)?;
@@ -133,6 +139,7 @@ fn serve(config: &Config, args: &Args, levels: Levels) -> Result<(), Failure> {
         // A thread that can't be registered works all the same, without DPDK's per-thread buffer cache.
         on_thread_start: Some(Arc::new(move || Box::new(registrar.register_thread().ok()))),
         idle: if args.busy_poll { IdlePolicy::Busy } else { IdlePolicy::default() },
+        restore,
         ..Options::default()
     };
     let upf = Upf::start(config, ports, options).map_err(|error| failure(&error))?;
@@ -155,6 +162,21 @@ fn serve(config: &Config, args: &Args, levels: Levels) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// What the UPF goes on with.
+#[cfg(feature = "dpdk")]
+fn saved(path: &std::path::Path) -> Result<Option<Saved>, Failure> {
+    let saved = Saved::open(path).map_err(|error| Failure::new(Exit::Usage, error))?;
+    match &saved {
+        Some(saved) => {
+            tracing::info!(file = %path.display(), sessions = saved.sessions(), bytes = saved.bytes(), "to be restored");
+        }
+        None => {
+            tracing::warn!(file = %path.display(), "there is nothing to restore: the UPF starts without sessions")
+        }
+    }
+    Ok(saved)
 }
 
 /// Says what a port's NIC may do by itself.
@@ -182,6 +204,8 @@ fn failure(error: &UpfError) -> Failure {
         | UpfError::Network { .. }
         | UpfError::Cores(_)
         | UpfError::Pool(_)
+        | UpfError::Restore(_)
+        | UpfError::OtherNode { .. }
         | UpfError::Engine(Pin { .. } | NoQueue { .. }) => Exit::Usage,
         UpfError::WorkerLost(_) => Exit::WorkerLost,
         _ => Exit::Failed,

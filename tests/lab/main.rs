@@ -46,6 +46,59 @@ fn one_command_runs_as_the_ue() {
     assert_eq!(left_of(&name), Vec::<String>::new());
 }
 
+/// Pings and a download go on, in the same tunnels; and the SMF, which deletes the session at the end, still has it.
+#[test]
+fn a_restart_is_not_noticed_by_ue_or_smf() {
+    if lacking(&["curl"]) {
+        return;
+    }
+    let _alone = alone();
+    let lab = Lab::start("restart", &["--workers", "2"]);
+    lab.ue("ping -c 3 -W 5 -4 dn && ping -c 3 -W 5 -6 dn");
+    let seen = || {
+        let seid = lab.ctl("sessions")["sessions"][0]["seid"].as_str().unwrap().to_owned();
+        let session = lab.ask(&["session", &seid]);
+        let packets = |pdr: &serde_json::Value| pdr["packets"].as_u64().unwrap();
+        let counted: u64 = session["pdrs"].as_array().unwrap().iter().map(packets).sum();
+        (seid, counted, lab.ctl("version")["pid"].as_u64().unwrap())
+    };
+    let (seid, counted, pid) = seen();
+    assert!(counted >= 12, "{counted}");
+    let state = format!("/run/millrace/lab-{}/state", lab.name);
+    let directory = Directory::new("restart");
+    let file = directory.0.join("bytes");
+    let download = format!("curl -sS --fail --limit-rate 3M -o {} http://dn/bytes/30000000", file.display());
+    std::thread::scope(|scope| {
+        let ping = scope.spawn(|| lab.ue("ping -i 0.2 -w 14 -4 dn; true"));
+        let curl = scope.spawn(|| lab.ue(&download));
+        std::thread::sleep(Duration::from_secs(2));
+        let told = lab.ask(&["dump", "--stop", &state]);
+        assert_eq!((&told["sessions"], &told["stopped"]), (&1.into(), &true.into()), "{told}");
+        curl.join().unwrap();
+        let said = ping.join().unwrap();
+        // The last of them came.
+        let last = said.lines().rfind(|line| line.contains("icmp_seq=")).unwrap().to_owned();
+        let number = last.split("icmp_seq=").nth(1).unwrap().split(' ').next().unwrap();
+        assert!(number.parse::<u32>().unwrap() > 40, "{said}");
+        println!("{}", said.lines().rfind(|line| line.contains("received")).unwrap());
+    });
+    assert!(
+        std::fs::read(&file).unwrap() == lab::web::pattern(30_000_000),
+        "what arrived is not what was sent"
+    );
+    let after = seen();
+    assert_eq!(after.0, seid);
+    assert!(after.1 > counted && after.2 != pid, "{after:?}");
+    let n4 = lab.ask(&["n4", "--all"]);
+    let count = |name: &str| {
+        let lines = n4["counters"].as_array().unwrap();
+        lines.iter().find(|line| line["counter"] == name).unwrap()["value"].as_u64().unwrap()
+    };
+    assert_eq!((count("sessions-established"), count("associations"), count("peer-restarts")), (1, 1, 0));
+    assert_eq!(lab.drops("unknown-teid"), 0);
+    lab.end();
+}
+
 /// The data network's host never speaks first, and which worker its answer reaches is the kernel's choice.
 #[test]
 fn several_workers_find_everybody() {

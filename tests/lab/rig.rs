@@ -98,7 +98,13 @@ impl Lab {
     }
 
     pub fn ctl(&self, question: &str) -> serde_json::Value {
-        let output = millrace(&["ctl", "--json", "--socket", &self.socket(), question]).output().unwrap();
+        self.ask(&[question])
+    }
+
+    /// A question with parameters.
+    pub fn ask(&self, question: &[&str]) -> serde_json::Value {
+        let output =
+            millrace(&["ctl", "--json", "--socket", &self.socket()]).args(question).output().unwrap();
         assert!(output.status.success(), "{}", said(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }

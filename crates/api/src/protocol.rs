@@ -45,6 +45,8 @@ pub enum ErrorCode {
     NotFound,
     /// A worker did not answer in time.
     Unavailable,
+    /// It was tried, and did not work; the message says why.
+    Failed,
 }
 
 /// An answer with its name, as it goes over the wire.

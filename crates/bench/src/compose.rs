@@ -56,6 +56,10 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             Picture::new("requests_per_second", "requests a second", ("kept", "sessions that stand"))
                 .series(&["request", "readers"]),
         ],
+        "restart" => vec![
+            Picture::new("sessions_per_second", "sessions a second", ("sessions", "sessions"))
+                .series(&["direction", "workers"]),
+        ],
         "flow-table" => vec![cycles(("flows", "flows")).panels(&["direction", "ip"]).series(&[
             "distribution",
             "scene",

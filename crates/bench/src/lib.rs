@@ -41,6 +41,7 @@ pub mod progress;
 pub mod published;
 pub mod readers;
 pub mod report;
+pub mod restart;
 pub mod rig;
 pub mod saturated;
 pub mod scale;

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use upf::{Backend, Options, Upf, UpfError};
+use upf::{Backend, Options, Saved, Upf, UpfError};
 
 /// The UPF's address on N3.
 pub const UPF_N3: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -29,6 +29,9 @@ pub const N6_MAC: MacAddr = MacAddr([2, 0, 0, 0, 6, 1]);
 pub const MTU: u16 = 9_000;
 /// Receive descriptors of each queue.
 pub const DESCRIPTORS: usize = 2_048;
+
+/// An address with a port that the system chooses.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Why there is no rig.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +75,17 @@ pub struct Rig {
 impl Rig {
     /// Starts a UPF with this many workers that keeps up to `sessions` sessions.
     pub fn start(workers: u16, sessions: u32) -> Result<(Self, Wires), RigError> {
-        let text = configuration(Some(workers), sessions);
+        Self::restored(workers, sessions, NOWHERE, None)
+    }
+
+    /// Starts one that SMFs reach here, and that goes on with what another one wrote down.
+    pub fn restored(
+        workers: u16,
+        sessions: u32,
+        n4: SocketAddr,
+        restore: Option<Saved>,
+    ) -> Result<(Self, Wires), RigError> {
+        let text = configuration(Some(workers), sessions, n4);
         let config = config::parse("built-in", &text, &[], &[]).map_err(RigError::Config)?;
         let nic = |name: &str, mac| {
             MemNic::new(MemConfig {
@@ -88,7 +101,8 @@ impl Rig {
         };
         let (n3_port, n3) = nic("n3", N3_MAC)?;
         let (n6_port, n6) = nic("n6", N6_MAC)?;
-        Ok((Self::run(&config, vec![n3_port, n6_port], true)?, Wires { n3, n6 }))
+        let options = Options { no_ctl: true, restore, ..Options::default() };
+        Ok((Self::run(&config, vec![n3_port, n6_port], options)?, Wires { n3, n6 }))
     }
 
     /// Starts a UPF with one worker on other ports, N3 and N6, of which `more` is configured beside the usual. It has a control socket.
@@ -99,19 +113,19 @@ impl Rig {
         P::Tx: 'static,
         P::Pool: 'static,
     {
-        let text = configuration(None, sessions) + more;
+        let text = configuration(None, sessions, NOWHERE) + more;
         let config = config::parse("built-in", &text, &[], &[]).map_err(RigError::Config)?;
-        Self::run(&config, ports.into(), false)
+        Self::run(&config, ports.into(), Options::default())
     }
 
-    fn run<P>(config: &config::Config, ports: Vec<P>, no_ctl: bool) -> Result<Self, RigError>
+    fn run<P>(config: &config::Config, ports: Vec<P>, options: Options) -> Result<Self, RigError>
     where
         P: Port + 'static,
         P::Rx: 'static,
         P::Tx: 'static,
         P::Pool: 'static,
     {
-        let options = Options { no_ctl, reply_to_source_port: true, ..Options::default() };
+        let options = Options { reply_to_source_port: true, ..options };
         let upf = Upf::start(config, ports, options)?;
         let (n4, backend) = (upf.n4_address(), upf.backend());
         let stop = Arc::new(AtomicBool::new(false));
@@ -123,6 +137,11 @@ impl Rig {
     /// Stops the UPF; its workers' final counters.
     pub fn stop(self) -> Result<Vec<WorkerReport>, RigError> {
         self.stop.store(true, Ordering::Relaxed);
+        self.end()
+    }
+
+    /// Waits until it has stopped by itself.
+    pub fn end(self) -> Result<Vec<WorkerReport>, RigError> {
         Ok(self.thread.join().map_err(|_| RigError::Died)??)
     }
 }
@@ -138,14 +157,14 @@ pub fn network(gnbs: u16) -> Network {
 }
 
 /// `workers`: `None` if whoever asks says more about them.
-fn configuration(workers: Option<u16>, sessions: u32) -> String {
+fn configuration(workers: Option<u16>, sessions: u32, n4: SocketAddr) -> String {
     let workers = workers.map_or_else(String::new, |count| format!("[workers]\ncount = {count}"));
     format!(
         r#"
         [node]
         id = "millrace.demo"
         [n4]
-        listen = "127.0.0.1:0"
+        listen = "{n4}"
         last-reports = "0s"
         [[port]]
         name = "access"
@@ -189,7 +208,7 @@ mod tests {
     #[test]
     fn the_built_in_configuration_is_right() {
         for (workers, sessions) in [(1, 1), (4, 10_000), (2, 2_000_000)] {
-            let text = super::configuration(Some(workers), sessions);
+            let text = super::configuration(Some(workers), sessions, super::NOWHERE);
             config::parse("built-in", &text, &[], &[]).map_err(|report| report.to_string()).unwrap();
         }
     }

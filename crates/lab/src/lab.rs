@@ -112,7 +112,7 @@ impl Lab {
         fs::write(&file, config::toml(options.driver, options.workers, options.nat, bridged, &socket))
             .map_err(|source| LabError::File { path: file.clone(), source })?;
         let log = options.capture.as_ref().unwrap_or(&directory).join("upf.log");
-        let mut upf = Upf::start(&options.binary, &namespaces.upf, &file, &log)?;
+        let mut upf = Upf::start(&options.binary, &namespaces.upf, &directory, &log)?;
         upf.await_ready(&socket, interrupted)?;
         let check = || {
             upf.check()?;

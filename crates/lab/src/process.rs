@@ -18,12 +18,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `ip netns exec NAMESPACE PROGRAM …` with its output in `log`.
+    /// Starts `ip netns exec NAMESPACE PROGRAM …` with its output at the end of `log`.
     ///
     /// It gets a process group of its own: Ctrl-C in the terminal is for the lab, which ends its programs in order.
     pub fn start(namespace: &str, program: &[&str], log: &Path) -> Result<Self, LabError> {
         let file = |source| LabError::File { path: log.to_owned(), source };
-        let out = File::create(log).map_err(file)?;
+        let out = File::options().create(true).append(true).open(log).map_err(file)?;
         let err = out.try_clone().map_err(file)?;
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace]).args(program);

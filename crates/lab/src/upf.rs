@@ -15,19 +15,26 @@ const STOP: Duration = Duration::from_secs(5);
 /// Lines of its log that an error shows.
 const LINES: usize = 20;
 
-/// A running UPF, asked to stop when dropped.
+/// A running UPF, asked to stop when dropped. One that writes down its sessions and stops is followed by another one.
 #[derive(Debug)]
 pub(crate) struct Upf {
     process: Process,
+    binary: PathBuf,
+    namespace: String,
+    config: PathBuf,
+    state: PathBuf,
     log: PathBuf,
 }
 
 impl Upf {
-    /// Starts it; `binary` is `millrace`.
-    pub fn start(binary: &Path, namespace: &str, config: &Path, log: &Path) -> Result<Self, LabError> {
-        let [binary, config] = [binary, config].map(|path| path.to_string_lossy().into_owned());
-        let process = Process::start(namespace, &[&binary, "run", "--config", &config], log)?;
-        Ok(Self { process, log: log.to_owned() })
+    /// Starts it; `binary` is `millrace`, and `directory` has `upf.toml`.
+    pub fn start(binary: &Path, namespace: &str, directory: &Path, log: &Path) -> Result<Self, LabError> {
+        // Another lab's.
+        let _ = std::fs::remove_file(log);
+        let (config, state) = (directory.join("upf.toml"), directory.join("state"));
+        let process = run(binary, namespace, &config, &state, log)?;
+        let (binary, namespace, log) = (binary.to_owned(), namespace.to_owned(), log.to_owned());
+        Ok(Self { process, binary, namespace, config, state, log })
     }
 
     /// Waits until its control socket is there: then its workers poll, and N4 listens. `interrupted` is asked meanwhile.
@@ -46,10 +53,15 @@ impl Upf {
         Ok(())
     }
 
-    /// An error if it has ended.
+    /// An error if it has ended, and left nothing to go on with.
     pub fn check(&mut self) -> Result<(), LabError> {
         match self.process.ended() {
             None => Ok(()),
+            Some(status) if status.success() && self.state.exists() => {
+                let Self { binary, namespace, config, state, log, .. } = &*self;
+                self.process = run(binary, namespace, config, state, log)?;
+                Ok(())
+            }
             Some(status) => Err(self.failure(status)),
         }
     }
@@ -76,6 +88,11 @@ impl Upf {
     fn tail(&self) -> String {
         tail(&self.log, LINES)
     }
+}
+
+fn run(binary: &Path, namespace: &str, config: &Path, state: &Path, log: &Path) -> Result<Process, LabError> {
+    let [binary, config, state] = [binary, config, state].map(|path| path.to_string_lossy().into_owned());
+    Process::start(namespace, &[&binary, "run", "--config", &config, "--restore", &state], log)
 }
 
 impl Drop for Upf {

@@ -271,6 +271,11 @@ impl<R: Link, D: Link> World<R, D> {
         (&mut self.n3, &mut self.n6)
     }
 
+    /// The links, for another world.
+    pub fn into_links(self) -> (R, D) {
+        (self.n3, self.n6)
+    }
+
     /// Sends for `nanos`, waits for what is on its way, and reports. `progress` is called now and then; it can end
     /// the run early. May be called again: accounts go on.
     pub fn run(

@@ -8,7 +8,7 @@ use datapath::{Asked, Marking, Places, Slice};
 use datapath::{Fib, Interface, Rib, Roles};
 use engine::{EngineConfig, Scaling};
 use ipnet::IpNet;
-use n4::WallClock;
+use n4::{Header, WallClock};
 use packet::{MacAddr, Qfi};
 use pfcp::calendar::NTP_AT_1970;
 use pfcp::ie::RecoveryTimeStamp;
@@ -19,6 +19,7 @@ use session::{Epoch, PrefixLength, TeidKey};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tables::clock::Tsc;
 use tables::{MeterConfig, Nanos, SharedMarker};
 
 /// Memory that a worker keeps ready for flow tables that grow, at most: what 512 tables that grow at the same pace take within some
@@ -241,6 +242,13 @@ pub(super) fn node(config: &Config, options: &Options) -> NodeConfig {
 /// Who may speak on N4.
 pub(super) fn allowed(peers: &[IpNet]) -> Vec<(IpAddr, u8)> {
     peers.iter().map(|net| (net.addr(), net.prefix_len())).collect()
+}
+
+/// The clock: one that goes on, if another process's times do.
+pub(super) fn clock(former: Option<&Header>, time_of_day: fn() -> SystemTime) -> Tsc {
+    let clock = Tsc::process();
+    let since_1970 = time_of_day().duration_since(UNIX_EPOCH).unwrap_or_default();
+    former.map_or(clock, |header| clock.ahead(header.clock(since_1970).since(clock.now())))
 }
 
 /// What time it is.

@@ -29,6 +29,7 @@ mod n4_socket;
 mod offload;
 mod options;
 mod reload;
+mod restart;
 mod scale;
 mod server;
 mod sums;
@@ -41,6 +42,7 @@ pub use flow_log::FlowLogCounters;
 pub use metrics::PortCounters;
 pub use options::{Options, UpfError};
 pub use reload::Reloaded;
+pub use restart::file::{FileError, Saved};
 pub use server::{CtlBindError, CtlServer, Responder, Timeouts};
 
 use bindings::Bindings;
@@ -55,6 +57,7 @@ use io::Port;
 use metrics::MetricsServer;
 use n4::{N4, Order};
 use n4_socket::Sockets;
+use restart::dump::Dumping;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use session::store::DirectoryChange;
 use std::collections::VecDeque;
@@ -102,7 +105,10 @@ pub struct Upf {
     /// Requests whose answer waits until all workers have passed a fence, in order.
     fenced: VecDeque<(Fence, Token)>,
     mirrors: mirrors::Mirrors,
+    dumping: Dumping,
     stopping: bool,
+    /// SMFs are not told that it stops: another process goes on.
+    silently: bool,
     buffer: Box<[u8]>,
 }
 
@@ -121,11 +127,14 @@ impl Upf {
             return Err(UpfError::Ports { configured: config.ports.len(), open: ports.len() });
         }
         tell_what_is_not_steered(config, &ports);
-        let clock = Tsc::process();
+        let time_of_day = options.time_of_day.unwrap_or(SystemTime::now);
+        let former = options.restore.clone();
+        let former = former.as_ref().map(|saved| (saved, saved.header()));
+        let clock = assemble::clock(former.map(|(_, header)| header), time_of_day);
         let macs: Vec<_> = ports.iter().map(|port| port.info().mac).collect();
         let mut rib = assemble::rib(config, &macs)?;
         let seed = assemble::random()?;
-        let teids = assemble::teid_key()?;
+        let teids = former.map_or_else(assemble::teid_key, |(_, header)| Ok(header.teids()))?;
         let bindings = config.nat.log.as_deref().map(|path| {
             let failed = |source| UpfError::NatLog { path: path.to_owned(), source };
             bindings::open(path).map_err(failed)
@@ -139,6 +148,7 @@ impl Upf {
         let sockets = Sockets::listen(config.n4.listen, kernel::PROC_NET.into())?;
         let address = assemble::n4_address(config, config.n4.listen.ip()).ok_or(UpfError::NoAddress)?;
         let mut sessions = assemble::sessions(config, seed as u32, teids);
+        sessions.epoch = former.map_or(sessions.epoch, |(_, header)| header.epoch());
         // No UE gets to N4, nor has an address of it.
         for local in sockets.local() {
             rib.protect(local);
@@ -146,8 +156,17 @@ impl Upf {
         }
         let prefixes = sessions.prefix_lengths();
         let store = session::store::Store::new(sessions).map_err(UpfError::Pool)?;
-        let node = assemble::node(config, &options);
-        let time_of_day = options.time_of_day.unwrap_or(SystemTime::now);
+        let mut node = assemble::node(config, &options);
+        if let Some((saved, header)) = former {
+            if header.node_id != node.node_id {
+                let path = saved.path().to_owned();
+                return Err(UpfError::OtherNode { path, node: header.node_id.to_string() });
+            }
+            if header.address != address {
+                tracing::warn!(before = %header.address, now = %address, "SMFs know another N4 address of this UPF");
+            }
+            node.recovery = header.recovery;
+        }
         let wall = assemble::wall_clock(clock.now(), time_of_day);
         let frames = ports.iter().filter_map(Port::frames).min();
         let datapath =
@@ -157,7 +176,9 @@ impl Upf {
         let no_ctl = options.no_ctl;
         let cores = cores::place(config, SYSFS.as_ref())?;
         cores.log();
-        let engine = assemble::engine(config, cores, options, seed);
+        let mut engine = assemble::engine(config, cores, options, seed);
+        // The first packets find all sessions.
+        engine.resting = former.is_some();
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;
         let jobs = backend::Jobs::new()?;
         let ports: Arc<view::Ports> = Arc::new(Mutex::new(move || ports.iter().map(convert::port).collect()));
@@ -174,7 +195,7 @@ impl Upf {
         } else {
             Some(CtlServer::start(&socket, Arc::new(jobs.backend(view.clone())), Timeouts::default())?)
         };
-        Ok(Self {
+        let mut upf = Self {
             config: config.clone(),
             most_buffered: config.limits.buffered_packets,
             rib,
@@ -195,9 +216,16 @@ impl Upf {
             turns: Turns::default(),
             fenced: VecDeque::new(),
             mirrors: mirrors::Mirrors::new(macs),
+            dumping: Dumping::default(),
             stopping: false,
+            silently: false,
             buffer: vec![0; LONGEST_DATAGRAM].into(),
-        })
+        };
+        if let Some((saved, _)) = former {
+            upf.restore(saved)?;
+            upf.publish(upf.clock.now(), true);
+        }
+        Ok(upf)
     }
 
     /// Where SMFs reach it: the configured address, with the port that the system chose if port 0 was asked for.
@@ -221,7 +249,7 @@ impl Upf {
     }
 
     /// Runs until `stop` is set or `ctl` says so, then stops cleanly: SMFs are told the last usage of their sessions and that the UPF
-    /// goes, workers finish what they have. Returns the workers' final counters.
+    /// goes, unless another process goes on with them; workers finish what they have. Returns the workers' final counters.
     ///
     /// Errors: among others, that a worker died whose work no other could take over. SMFs are told then too.
     pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<WorkerReport>, UpfError> {
@@ -242,7 +270,10 @@ impl Upf {
             }
         }
         drop((self.ctl.take(), self.metrics.take()));
-        self.take_leave();
+        if !self.silently {
+            self.end_dump();
+            self.take_leave();
+        }
         let (lost, wall) = (self.engine.lost(), self.n4.wall());
         let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
         let plan = self.rib.nat();
@@ -261,9 +292,10 @@ impl Upf {
 
     /// One round of everything; says how much there was to do.
     fn round(&mut self) -> usize {
+        self.end_dump_that_hangs();
         let work = self.serve();
         scale::regulate(&mut self.engine);
-        work + self.answer_one(work > 0)
+        work + self.answer_one(work > 0 && !self.dumping.holds())
     }
 
     /// Does one job of those who ask, if it is their turn: N4 comes between any two.
@@ -283,9 +315,10 @@ impl Upf {
         let now = self.clock.now();
         self.publish(now, false);
         self.tell_time(now);
-        let mut work = self.receive(now);
+        let holds = self.dumping.holds();
+        let mut work = if holds { 0 } else { self.receive(now) };
         work += self.take_events(now);
-        if self.n4.next_deadline().is_some_and(|deadline| deadline <= now) {
+        if !holds && self.n4.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.n4.tick(now);
         }
         work += self.give_orders();
@@ -321,6 +354,7 @@ impl Upf {
         let mut learned = Vec::new();
         let mut ended = Vec::new();
         let (n4, rib, inspections) = (&mut self.n4, &mut self.rib, &mut self.inspections);
+        let dumping = &mut self.dumping;
         let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
         self.engine.drain(|_, event| {
             events += 1;
@@ -353,6 +387,7 @@ impl Upf {
                 Event::Snapshot { token, session } if Inspections::has(token) => {
                     inspections.session(token, session);
                 }
+                Event::Exported { token, shard, sessions } => dumping.exported(n4, token, shard, sessions),
                 Event::Neighbours { token, seen, next } => inspections.neighbours(token, seen, next),
                 Event::OffloadFailed { port, failure } => {
                     tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");
@@ -379,12 +414,7 @@ impl Upf {
             orders += 1;
             match order {
                 Order::Shard(shard, command) => self.engine.post(shard, command),
-                Order::All(DirectoryChange::Tunnel { teid, place }) => {
-                    self.engine.broadcast(|| Command::Directory { teid, place });
-                }
-                Order::All(DirectoryChange::Address { prefix, session }) => {
-                    self.engine.broadcast(|| Command::AddressDirectory { prefix, session });
-                }
+                Order::All(change) => self.engine.broadcast(|| direct(change)),
                 Order::Fence(token) => fenced.push(token),
             }
         }
@@ -408,11 +438,13 @@ impl Upf {
     /// Blocks until there is something to do.
     fn sleep(&self) -> Result<(), UpfError> {
         let now = self.clock.now();
-        let until = self.n4.next_deadline().map_or(u64::MAX, |deadline| deadline.since(now));
+        let holds = self.dumping.holds();
+        let deadline = self.n4.next_deadline().filter(|_| !holds);
+        let until = deadline.map_or(u64::MAX, |deadline| deadline.since(now));
         let longest = Duration::from_nanos(until).min(LONGEST_SLEEP);
         if self.engine.about_to_sleep() && !longest.is_zero() {
             let timeout = Timespec { tv_sec: 0, tv_nsec: longest.as_nanos() as _ };
-            let mut fds: Vec<PollFd<'_>> = self.sockets.poll_fds().collect();
+            let mut fds: Vec<PollFd<'_>> = self.sockets.poll_fds().filter(|_| !holds).collect();
             fds.push(PollFd::new(self.engine.waker(), PollFlags::IN));
             fds.push(PollFd::new(&self.jobs, PollFlags::IN));
             match poll(&mut fds, Some(&timeout)) {
@@ -423,6 +455,14 @@ impl Upf {
         self.engine.waker().awake();
         self.jobs.awake();
         Ok(())
+    }
+}
+
+/// What a worker is told of where sessions are.
+const fn direct(change: DirectoryChange) -> Command {
+    match change {
+        DirectoryChange::Tunnel { teid, place } => Command::Directory { teid, place },
+        DirectoryChange::Address { prefix, session } => Command::AddressDirectory { prefix, session },
     }
 }
 

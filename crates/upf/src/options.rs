@@ -1,5 +1,6 @@
 //! What a UPF is started with beside its configuration, and why it did not start.
 
+use super::restart::file::{FileError, Saved};
 use super::server::CtlBindError;
 use datapath::rib::RibError;
 use engine::topology::NotEnoughCores;
@@ -82,6 +83,23 @@ pub enum UpfError {
         "worker {0} died, and there was no other to take over its sessions: SMFs have been told that this UPF ends"
     )]
     WorkerLost(usize),
+    /// A file to go on with can't be read, or not be moved out of the way.
+    #[error(transparent)]
+    Restore(#[from] FileError),
+    /// A file to go on with is another UPF's.
+    #[error(
+        "{path} has the sessions of node {node}: for SMFs this one, [node] id, is another; move the file away to start without sessions",
+        path = path.display()
+    )]
+    OtherNode {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Whose it is.
+        node: String,
+    },
+    /// Workers did not carry out what a file to go on with asks for.
+    #[error("workers don't answer: the sessions of another process can't be restored")]
+    RestoreStands,
     /// The operating system refuses something small: a thread, a file descriptor, random numbers.
     #[error("the operating system refuses: {0}")]
     Os(#[from] std::io::Error),
@@ -100,4 +118,6 @@ pub struct Options {
     pub reply_to_source_port: bool,
     /// What time of day it is; `None`: the system knows.
     pub time_of_day: Option<fn() -> SystemTime>,
+    /// Go on with what another process wrote down.
+    pub restore: Option<Saved>,
 }

@@ -5,4 +5,5 @@
 #[path = "../../n4/tests/bench/mod.rs"]
 mod bench;
 mod metrics;
+mod restart;
 mod upf;

@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tables::Nanos;
-use upf::{Backend, Options, Reloaded, Upf, UpfError};
+use upf::{Backend, Options, Reloaded, Saved, Upf, UpfError};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const MACS: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 3, 1]), MacAddr([2, 0, 0, 0, 6, 1])];
@@ -120,11 +120,11 @@ pub struct Rig {
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
     n6: MemWire,
-    smf: Smf,
+    pub smf: Smf,
     socket: UdpSocket,
     upf: SocketAddr,
     /// Types of the messages that the UPF sent, in order.
-    heard: Vec<u8>,
+    pub heard: Vec<u8>,
     begun: Instant,
     pub stop: Arc<AtomicBool>,
     /// Ports that are open.
@@ -133,27 +133,41 @@ pub struct Rig {
 }
 
 impl Rig {
-    fn start(workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
+    pub fn start(workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
         Self::start_with(FILE, workers, time_of_day)
     }
 
     pub fn start_with(file: &str, workers: u16, time_of_day: Option<fn() -> SystemTime>) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let options = Options { time_of_day, ..Options::default() };
+        let mut rig = Self::launch(file, workers, options, Smf::new(0, 1), socket).unwrap();
+        rig.smf.associate(Nanos(0));
+        rig.until("an association", |rig| rig.smf.node.peers().next().is_some());
+        rig
+    }
+
+    /// Without an association, unless there was one before.
+    pub fn launch(
+        file: &str,
+        workers: u16,
+        options: Options,
+        smf: Smf,
+        socket: UdpSocket,
+    ) -> Result<Self, UpfError> {
         let config = parse(&format!("{file}[workers]\ncount = {workers}\n"));
         let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
         let [(n3_nic, n3), (n6_nic, n6)] = MACS.map(nic);
         let token = Arc::new(());
         let open = Arc::downgrade(&token);
         let ports = vec![Fragile(n3_nic, token.clone()), Fragile(n6_nic, token)];
-        let options = Options { no_ctl: true, reply_to_source_port: true, time_of_day, ..Options::default() };
-        let upf = Upf::start(&config, ports, options).unwrap();
+        let options = Options { no_ctl: true, reply_to_source_port: true, ..options };
+        let upf = Upf::start(&config, ports, options)?;
         let (n4, backend, metrics) = (upf.n4_address(), upf.backend(), upf.metrics_address());
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let thread = std::thread::spawn(move || upf.run(&flag));
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        let (smf, heard) = (Smf::new(0, 1), Vec::new());
-        let mut rig = Self {
+        Ok(Self {
             backend,
             n3,
             metrics,
@@ -161,15 +175,12 @@ impl Rig {
             smf,
             socket,
             upf: n4,
-            heard,
+            heard: Vec::new(),
             begun: Instant::now(),
             stop,
             open,
             thread,
-        };
-        rig.smf.associate(Nanos(0));
-        rig.until("an association", |rig| rig.smf.node.peers().next().is_some());
-        rig
+        })
     }
 
     /// Has this file read, and says what came of it. Read again, it changes nothing, and what waits for a restart goes on waiting.
@@ -277,6 +288,18 @@ impl Rig {
             std::thread::yield_now();
         }
         out[0].bytes().to_vec()
+    }
+
+    /// Another one takes over, behind the same address and with the same SMF: this one has stopped, and the SMF heard nothing of it.
+    pub fn followed(mut self, file: &str, workers: u16, restore: Saved) -> Result<Self, UpfError> {
+        self.heard.clear();
+        self.until("the end", |rig| rig.thread.is_finished());
+        self.thread.join().unwrap().unwrap();
+        assert_eq!((self.open.strong_count(), &self.heard[..]), (0, &[][..]));
+        let file = file.replace("127.0.0.1:0", &self.upf.to_string());
+        let options = Options { restore: Some(restore), ..Options::default() };
+        let next = Self::launch(&file, workers, options, self.smf, self.socket)?;
+        Ok(Self { begun: self.begun, ..next })
     }
 
     /// The end of the UPF, and what it told the SMF meanwhile.

@@ -5,9 +5,9 @@ mod watch;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use api::{CtlClient, CtlClientError, Mirror, Named, Question, Request, Visit};
+use api::{CtlClient, CtlClientError, Dump, Mirror, Named, Question, Request, Visit};
 use clap::Subcommand;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Arguments of `ctl`.
@@ -55,13 +55,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Command::Ask(command) => command,
         Command::Watch(args) => return watch::watch(connect, *args, json),
     };
+    let mut command = command.clone();
+    if let api::Command::Dump(dump) = &mut command {
+        return ask_for_dump(&socket, dump, json);
+    }
     let client = &mut connect()?;
-    if let api::Command::N4(n4) = command
+    if let api::Command::N4(n4) = &command
         && let Some(query) = n4.follow()
     {
         return follow::follow(client, query, json);
     }
-    let request = Request::from(command.clone());
+    let request = Request::from(command);
     if let Request::Mirror(end @ Mirror::Remove { id }) = &request
         && !json
     {
@@ -71,6 +75,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Asking { client, json }.visit(&Mirror::List);
     }
     request.visit(Asking { client, json })
+}
+
+/// A million sessions take a while, and disks may be slow.
+const DUMP_PATIENCE: Duration = Duration::from_mins(10);
+
+/// The UPF may be in another directory.
+fn ask_for_dump(socket: &Path, dump: &mut Dump, json: bool) -> Result<(), Failure> {
+    let failed = |error| Failure::new(Exit::Usage, format!("{}: {error}", dump.file));
+    let file = std::path::absolute(&dump.file).map_err(failed)?;
+    dump.file = file
+        .into_os_string()
+        .into_string()
+        .map_err(|file| Failure::new(Exit::Usage, format!("{}: the name is not UTF-8", file.display())))?;
+    let client = &mut CtlClient::connect(socket, DUMP_PATIENCE)?;
+    Asking { client, json }.visit(dump)
 }
 
 /// Asks, and shows the answer.

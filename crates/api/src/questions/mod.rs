@@ -5,6 +5,7 @@
 //! `millrace ctl`. To ask for something new takes such a type, a line in the list, and an answer in `upf` ([`Answers`]).
 
 mod drops;
+mod dump;
 mod flows;
 mod mirror;
 mod n4;
@@ -21,6 +22,7 @@ mod slices;
 mod workers;
 
 pub use drops::*;
+pub use dump::*;
 pub use flows::*;
 pub use mirror::*;
 pub use n4::*;
@@ -170,6 +172,7 @@ questions! {
     Gnbs: Gnbs,
     Pools: Pools,
     Config: Config,
+    Dump: Dump,
     Stop: Stop;
     Stages, N4Log, FlowMarks
 }
