@@ -1,8 +1,8 @@
 //! The whole UPF without sockets: SMFs' datagrams (right, damaged, repeated, other SMFs' sessions), packets, shard moves, changes of what
-//! is translated, and time in any order, through `n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
+//! is translated, restarts with what was written down before, and time in any order, through `n4` and two workers. Whatever is held, others are served; when all SMFs have left, nothing is.
 #![no_main]
 
-use datapath::{CheckSource, Event};
+use datapath::{CheckSource, Command, Event, Token};
 use fuzz::user_plane::{self, FAR_ENDS, UserPlane};
 use fuzz::{Input, requests, traffic};
 use libfuzzer_sys::fuzz_target;
@@ -13,12 +13,14 @@ use pfcp::message::*;
 use pfcp::node::{NodeConfig, Role};
 use pfcp::{Cause, Datagram, Header, MessageType, Seid, SequenceNumber};
 use session::ShardId;
-use session::store::{Counts, Store};
+use session::store::{Counts, DirectoryChange, Store};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tables::Nanos;
 
 const SMFS: usize = 3;
+/// Of orders that N4 hasn't given.
+const TOKEN: Token = Token(u64::MAX - 1);
 
 fuzz_target!(|data: &[u8]| {
     let kind = data.last().copied().unwrap_or_default();
@@ -92,7 +94,8 @@ impl World {
                 let smf = input.below(SMFS);
                 self.deliver(smf, input.counted());
             }
-            0xee..=0xef => self.plane.reconfigure(input),
+            0xee => self.plane.reconfigure(input),
+            0xef => self.restart(input),
             0xf0..=0xf7 => self.plane.move_shard(ShardId::from_hash(input.u16().into())),
             _ => {
                 let seen = self.sessions();
@@ -102,6 +105,75 @@ impl World {
             }
         }
         self.settle();
+    }
+
+    /// Another process takes over, after a pause; of what it reads, something may be damaged. Workers stay: it is sessions that leave and come
+    /// back.
+    fn restart(&mut self, input: &mut Input<'_>) {
+        let damages = input.one_in(4);
+        let damaged = |input: &mut Input<'_>, octets: &mut Vec<u8>| {
+            if damages && input.one_in(2) {
+                mutate(octets, &mut |n| input.below(n.clamp(1, 255)));
+            }
+        };
+        let mut header = self.n4.header(self.plane.now);
+        damaged(input, &mut header);
+        // A process that can't read it doesn't start.
+        let Some(header) = n4::Header::read(&header) else { return };
+        let mut replies: Vec<_> = self.n4.replies().collect();
+        replies.iter_mut().for_each(|reply| damaged(input, reply));
+        let mut records = Vec::new();
+        for (place, _) in self.sessions() {
+            let record = self.n4.store().at(place).and_then(|session| self.n4.record(session));
+            let (token, slots) = (TOKEN, [place.slot].into());
+            let counted = self.plane.ask(place.shard, Command::Export { token, shard: place.shard, slots });
+            let Event::Exported { mut sessions, .. } = counted else { panic!("{counted:?}") };
+            let (_, counted) = sessions.pop().expect("it is there");
+            if let Some(mut record) = record {
+                damaged(input, &mut record);
+                let mut counted = Vec::from(counted);
+                damaged(input, &mut counted);
+                records.push((record, counted));
+            }
+            self.plane.ask(place.shard, Command::Remove { token, session: place });
+        }
+        let directory: Vec<_> = self.n4.store().directory().collect();
+        for change in directory {
+            self.plane.announce(match change {
+                DirectoryChange::Tunnel { teid, .. } => DirectoryChange::Tunnel { teid, place: None },
+                DirectoryChange::Address { prefix, .. } => DirectoryChange::Address { prefix, session: None },
+            });
+        }
+        self.plane.settle(self.n4.store());
+        self.plane.events.clear();
+        self.plane.pass(u64::from(input.u8()) * Nanos::SECOND / 8);
+        let now = self.plane.now;
+        let config = self.n4.node().config();
+        let node = NodeConfig { recovery: header.recovery, ..config.clone() };
+        // Of damaged headers, only what a process takes over as it is.
+        let store = Store::new(session::config::Config { epoch: header.epoch(), ..requests::config() });
+        let store = store.expect("the configuration is right");
+        let mut n4 = N4::new(now, node, store, user_plane::N4.into(), &[], FAR_ENDS.into(), self.n4.wall());
+        let (plane, mut no_room) = (&mut self.plane, Vec::new());
+        n4.restore(now, &header, records, |counted, restored| {
+            let Ok((rules, directory)) = restored else {
+                assert!(damages, "{restored:?}");
+                return;
+            };
+            let (token, shard, seid) = (TOKEN, rules.place.shard, rules.seid);
+            let counted = counted.into();
+            match plane.ask(shard, Command::Restore { token, rules, counted }) {
+                Event::Restored { whole, .. } => assert!(whole || damages),
+                Event::Refused { .. } if damages => no_room.push(seid),
+                other => panic!("{other:?}"),
+            }
+            directory.into_iter().for_each(|change| plane.announce(change));
+        });
+        no_room.into_iter().for_each(|seid| n4.give_up(seid));
+        for reply in &replies {
+            assert!(n4.keep_reply(reply) || damages);
+        }
+        self.n4 = n4;
     }
 
     fn sessions(&self) -> Vec<(session::SessionRef, Seid)> {

@@ -262,7 +262,7 @@ impl UserPlane {
     /// For the owner of a shard.
     pub fn post(&mut self, shard: ShardId, mut command: Command) {
         let at = self.owner(shard);
-        if let Command::Install { token, rules, .. } = &mut command
+        if let Command::Install { token, rules, .. } | Command::Restore { token, rules, .. } = &mut command
             && self.inspected
             && *token != WITNESS
         {
@@ -274,10 +274,24 @@ impl UserPlane {
         datapath.apply(self.now, command, out, &mut self.pool);
     }
 
+    /// The same, and what comes of it: N4 doesn't hear of that.
+    pub fn ask(&mut self, shard: ShardId, command: Command) -> Event {
+        self.post(shard, command);
+        let at = self.owner(shard);
+        let events = &mut self.workers[at].out.events;
+        let answer = events.iter().rposition(|event| {
+            matches!(
+                event,
+                Event::Exported { .. } | Event::Restored { .. } | Event::Refused { .. } | Event::Applied { .. }
+            )
+        });
+        events.remove(answer.expect("every order is answered"))
+    }
+
     /// What this order puts into force, and out of it.
     fn supersede(&mut self, command: &Command) {
         let place = match command {
-            Command::Install { rules, .. } => rules.place,
+            Command::Install { rules, .. } | Command::Restore { rules, .. } => rules.place,
             Command::Remove { session, .. } => *session,
             _ => return,
         };
@@ -286,7 +300,7 @@ impl UserPlane {
                 passing.ended.get_or_insert(self.now);
             }
         }
-        if let Command::Install { rules, .. } = command {
+        if let Command::Install { rules, .. } | Command::Restore { rules, .. } = command {
             self.passed_on |= sent::passes_on(rules);
             self.passing.push(Passing { rules: Arc::clone(rules), ended: None });
         }
