@@ -9,7 +9,8 @@ use counters::Count;
 use datapath::inspect::Inspected;
 use datapath::nat::{Plan, PoolCounters, Protocol};
 use datapath::{
-    Burst, CheckSource, Command, Config, Counters, Datapath, Event, Outbox, Places, Slice, Token, Transition,
+    Burst, CheckSource, Command, Config, Counters, Datapath, Event, HandedOff, Outbox, Places, Slice, Token,
+    Transition,
 };
 use datapath::{Fib, Interface, Rib, Roles};
 use io::mem::{FrameSize, MemFrame, MemPool};
@@ -422,24 +423,24 @@ impl UserPlane {
             }
             let mut quiet = true;
             for at in 0..2 {
-                let mut handed: [Vec<(u16, MemFrame)>; 2] = Default::default();
-                for (shard, port, frame) in std::mem::take(&mut self.workers[at].out.hand_off) {
-                    handed[self.owner(shard)].push((port, frame));
+                let mut handed: [Vec<HandedOff<MemFrame>>; 2] = Default::default();
+                let mut hand_off = std::mem::take(&mut self.workers[at].out.hand_off);
+                for (shard, packet) in hand_off.drain() {
+                    handed[self.owner(shard)].push(packet);
                 }
-                for (owner, mut frames) in handed.into_iter().enumerate() {
-                    if frames.is_empty() {
+                for (owner, packets) in handed.into_iter().enumerate() {
+                    if packets.is_empty() {
                         continue;
                     }
                     quiet = false;
                     let Worker { datapath, out, .. } = &mut self.workers[owner];
                     datapath.process_handed_off(
                         self.now,
-                        &mut frames,
+                        packets,
                         &mut Burst::new(),
                         out,
                         &mut self.pool,
                     );
-                    assert!(frames.is_empty());
                 }
             }
             if quiet {

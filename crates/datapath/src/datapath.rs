@@ -4,6 +4,7 @@ use crate::command::Event;
 use crate::config::CheckSource;
 use crate::costs::{Laps, Stage, StageCosts};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
+use crate::hand_off::{self, HandedOff};
 use crate::inspect::Inspected;
 use crate::meta::{self, Kind, Meta};
 use crate::mirror::Taps;
@@ -360,7 +361,7 @@ impl<F: Frame> Datapath<F> {
         }
         counters.arrived(interface, traffic);
         self.end_of(Stage::Parse);
-        self.find(now, burst, out);
+        self.find(now, burst, out, true);
     }
 
     #[inline(always)]
@@ -374,12 +375,15 @@ impl<F: Frame> Datapath<F> {
         }
     }
 
-    /// The stages of a burst whose frames are parsed, up to where look-ups are asked for.
-    fn find(&mut self, now: Nanos, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+    /// The stages of a burst whose frames are parsed, up to where look-ups are asked for. Fresh from a port, they may be anybody's.
+    fn find(&mut self, now: Nanos, burst: &mut Burst<F>, out: &mut Outbox<F>, fresh: bool) {
         if self.nat.is_some() {
             self.follow_newcomers(now, &mut out.events);
             self.translate_in(now, burst);
             self.end_of(Stage::TranslateIn);
+        }
+        if fresh && burst.mixed {
+            self.divide(burst);
         }
         self.locate(burst);
         self.end_of(Stage::Locate);
@@ -401,29 +405,58 @@ impl<F: Frame> Datapath<F> {
         self.settle(&mut cx, burst);
     }
 
-    /// Processes frames that another worker handed over ([`Outbox::hand_off`]), each with the port it arrived at, and
-    /// leaves `frames` empty. A frame whose shard isn't here, because it has just moved, is handed on.
+    /// Processes frames that another worker handed over ([`Outbox::hand_off`]). A frame whose shard isn't here, because it has just
+    /// moved, is handed on.
     pub fn process_handed_off<P: FramePool<Frame = F>>(
         &mut self,
         now: Nanos,
-        frames: &mut Vec<(u16, F)>,
+        packets: impl IntoIterator<Item = HandedOff<F>>,
         burst: &mut Burst<F>,
         out: &mut Outbox<F>,
         pool: &mut P,
     ) {
+        self.arrive_handed_off(now, packets, burst);
+        self.process_arrived(now, burst, out, pool);
+    }
+
+    /// The first part of [`Self::process_handed_off`]: what is known of the frames. [`Self::process_arrived`] has to follow.
+    pub fn arrive_handed_off(
+        &mut self,
+        now: Nanos,
+        packets: impl IntoIterator<Item = HandedOff<F>>,
+        burst: &mut Burst<F>,
+    ) {
+        let Burst { frames, metas, .. } = burst;
+        for HandedOff { meta, frame } in packets {
+            frame.prefetch_from_afar(meta.kind != Kind::Tunnel);
+            metas.push(meta);
+            frames.push(frame);
+        }
         self.begin_stages(now, frames.len());
         self.counters.handed_in += frames.len() as u64;
-        for (_, frame) in frames.iter() {
-            frame.prefetch_from_afar();
-        }
-        for (port, frame) in frames.drain(..) {
-            burst.metas.push(Arrival::at(&self.network, port).handed_off(true).parse(frame.bytes()));
-            burst.frames.push(frame);
+        for (meta, frame) in metas.iter_mut().zip(frames) {
+            if hand_off::is_read(meta) {
+                // Where it is, this worker knows better.
+                meta.slot = Meta::EMPTY.slot;
+            } else {
+                let port = self.network.port(meta.interface);
+                *meta = Arrival::at(&self.network, port).handed_off(true).parse(frame.bytes());
+            }
         }
         self.end_of(Stage::Parse);
+    }
+
+    /// The second part of [`Self::process_handed_off`].
+    pub fn process_arrived<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        burst: &mut Burst<F>,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
         // They were received already: overload is not their affair.
         burst.strangers = u32::MAX;
-        self.find(now, burst, out);
+        self.find(now, burst, out, false);
         self.finish(now, burst, out, pool);
     }
 
@@ -431,8 +464,10 @@ impl<F: Frame> Datapath<F> {
     fn decide<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Burst<F>) {
         self.located(burst);
         if burst.away {
-            self.pass_on(cx, burst);
+            self.set_apart(burst);
         }
+        self.counters.handed_out += burst.leaving.len() as u64;
+        cx.out.hand_off.append(&mut burst.leaving);
         self.sample(burst);
         self.end_of(Stage::Locate);
         if self.config.check_source != CheckSource::Off {
@@ -494,13 +529,12 @@ impl<F: Frame> Datapath<F> {
         frame: F,
     ) {
         match meta.kind {
-            // `pass_on` has left none of another worker's users, but it has left our own packets.
+            // `set_apart` has left none of another worker's users, but it has left our own packets.
             Kind::Tunnel | Kind::Plain if !self.has(meta.shard) => self.local(cx, meta, frame),
             Kind::Tunnel | Kind::Plain => self.unserved(cx, meta, lookup, frame),
             Kind::Public => {
                 self.counters.handed_out += 1;
-                let port = self.network.port(meta.interface);
-                cx.out.hand_off.push((ShardId::from_hash(meta.shard.into()), port, frame));
+                cx.out.hand_off.push(meta, frame);
             }
             Kind::Bad(reason) => self.counters.drop(reason),
             Kind::Signalling => self.signalling(cx, meta, &frame),
@@ -516,7 +550,7 @@ impl<F: Frame> Datapath<F> {
         let mut burst = std::mem::take(&mut self.aside);
         burst.metas.push(Arrival::at(&self.network, port).parse(frame.bytes()));
         burst.frames.push(frame);
-        self.find(cx.now, &mut burst, cx.out);
+        self.find(cx.now, &mut burst, cx.out, false);
         self.decide(cx, &mut burst);
         self.aside = burst;
     }
@@ -539,7 +573,7 @@ impl<F: Frame> Datapath<F> {
             burst.metas.extend(
                 burst.frames.iter().map(|frame| parse::internal(&self.config.prefixes, frame.bytes())),
             );
-            self.find(cx.now, burst, cx.out);
+            self.find(cx.now, burst, cx.out, false);
             self.decide(cx, burst);
         }
         for frame in self.arisen.drain(..) {

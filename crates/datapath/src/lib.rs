@@ -69,7 +69,8 @@
 //!
 //! # The floors
 //!
-//! - What is spoken with the outside, in types of all floors: [`command`], [`inspect`] (who looks into packets), `config`, [`counters`], [`Reason`], `outbox`, [`StageCosts`].
+//! - What is spoken with the outside, in types of all floors: [`command`], [`inspect`] (who looks into packets), `config`, [`counters`], [`Reason`], `outbox`,
+//!   `hand_off` (frames for other workers), [`StageCosts`].
 //! - Ground: `meta`, what is known of a frame by its bytes.
 //! - `network`: [`rib`] (what control knows of it), [`fib`] (what workers forward by, made of that), `interface`, `ingress`, `sources` (who can't have sent a packet), `egress`, `neighbour`, `near`, `peer`.
 //! - `state`: `shard` (sessions), [`record`] and `compile` (how rules become records), `treatment` (what a rule does), `rules`, `flow`,
@@ -100,6 +101,7 @@ mod config;
 mod costs;
 pub mod counters;
 mod datapath;
+mod hand_off;
 pub mod inspect;
 mod meta;
 pub mod mirror;
@@ -116,6 +118,7 @@ pub use config::{CheckSource, Config};
 pub use costs::{Stage, StageCosts};
 pub use counters::{Counters, FlowCounters, InspectionCounters, InterfaceCounters, Traffic};
 pub use datapath::{Datapath, FlowMemory};
+pub use hand_off::{HandedOff, Parsed};
 pub use network::asked::Asked;
 pub use network::fib::{self, Fib};
 pub use network::interface::{Interface, Roles};

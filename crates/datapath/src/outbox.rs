@@ -1,8 +1,8 @@
 //! What a call into the datapath leaves behind: frames to send, frames for other workers, news for the control side.
 
 use crate::command::Event;
+use crate::hand_off::Parsed;
 use io::{BURST, Frame};
-use session::ShardId;
 
 /// The results of [`crate::Datapath`]'s methods. The engine keeps one for each worker and empties it after each call.
 ///
@@ -12,9 +12,8 @@ use session::ShardId;
 pub struct Outbox<F> {
     /// Complete frames by the port that sends them, in order.
     pub transmit: Vec<Vec<F>>,
-    /// Frames that belong to another worker's shard, with the port they arrived at.
-    /// They go to [`crate::Datapath::process_handed_off`] of the shard's owner.
-    pub hand_off: Vec<(ShardId, u16, F)>,
+    /// Frames that belong to another worker's shard. They go to [`crate::Datapath::process_handed_off`] of the shard's owner.
+    pub hand_off: Parsed<F>,
     /// What the control side has to know.
     pub events: Vec<Event>,
 }
@@ -24,7 +23,7 @@ impl<F: Frame> Outbox<F> {
     pub fn new(ports: usize) -> Self {
         Self {
             transmit: (0..ports).map(|_| Vec::with_capacity(4 * BURST)).collect(),
-            hand_off: Vec::with_capacity(4 * BURST),
+            hand_off: Parsed::with_capacity(4 * BURST),
             events: Vec::with_capacity(BURST),
         }
     }

@@ -514,12 +514,11 @@ fn the_owner_of_the_port_translates() {
     owner.install(&rules(UE, 77), Transition::default());
     let (address, port, ..) = ends(&owner.up(UE, &udp((UE, 4000), (HOST, 53))).unwrap());
     assert_eq!(other.down(&udp((HOST, 53), (address, port))), None);
-    let handed: Vec<_> = other.out.hand_off.drain(..).collect();
-    assert!(handed.iter().all(|(id, ..)| *id == shard));
-    let mut frames = handed.into_iter().map(|(_, port, frame)| (port, frame)).collect();
+    let handed: Vec<_> = other.out.hand_off.drain().collect();
+    assert!(handed.iter().all(|(id, _)| *id == shard));
     owner.datapath.process_handed_off(
         owner.now,
-        &mut frames,
+        handed.into_iter().map(|(_, packet)| packet),
         &mut Burst::new(),
         &mut owner.out,
         &mut owner.pool,

@@ -16,9 +16,10 @@ mod walls;
 
 use crate::rig::*;
 use datapath::command::{Command, Event, Token, Transition};
-use datapath::{Burst, Config, Places, Reason, Refusal};
+use datapath::{Burst, Config, Datapath, Places, Reason, Refusal};
 use datapath::{Interface, Rib, Roles};
 use flows::with_flows;
+use io::mem::MemFrame;
 use packet::gtpu::MessageType;
 use packet::{
     EthernetView, GtpuView, Ipv4View, MacAddr, PacketBuilder, PduSession, Qfi, Teid, UdpView, pdu_session,
@@ -340,22 +341,20 @@ fn ue_to_ue_across_two_workers() {
     let frame = gtpu(MessageType::G_PDU, teid(UE)).pdu_session(&container).build(&inner(UE, UE2, 9));
     // It arrives at the wrong worker, goes to the sender's, and from there to the receiver's.
     second.process(0, &[frame]);
-    let (shard, port, frame) = second.out.hand_off.pop().unwrap();
+    let (shard, handed) = second.out.hand_off.drain().next().unwrap();
     assert_eq!(shard, mine);
-    let mut handed = vec![(port, frame)];
     first.datapath.process_handed_off(
         first.now,
-        &mut handed,
+        [handed],
         &mut Burst::new(),
         &mut first.out,
         &mut first.pool,
     );
-    let (shard, port, frame) = first.out.hand_off.pop().unwrap();
+    let (shard, handed) = first.out.hand_off.drain().next().unwrap();
     assert_eq!(shard, place(UE2).shard);
-    let mut handed = vec![(port, frame)];
     second.datapath.process_handed_off(
         second.now,
-        &mut handed,
+        [handed],
         &mut Burst::new(),
         &mut second.out,
         &mut second.pool,
@@ -371,6 +370,52 @@ fn ue_to_ue_across_two_workers() {
     let forged = [&[2, b'M', b'I', b'L', b'L', b'R'][..], &GNB.0, &[8, 0], &inner(UE, UE2, 9)].concat();
     second.process(0, &[forged]);
     assert_eq!(second.dropped(Reason::NotForUs), 1);
+}
+
+#[test]
+fn a_workers_own_packets_and_others_are_told_apart_in_order() {
+    let mine = place(UE).shard;
+    let mut first = Worker::new(rib(true), |id| id == mine);
+    let mut second = Worker::new(rib(true), |id| id != mine);
+    first.install(&rules(UE, to_gnb(77)), Transition::default());
+    second.install(&rules(UE2, to_gnb(88)), Transition::default());
+    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
+    let echo = packet::icmpv4::Echo { request: true, identifier: 5, sequence: 6 };
+    let own = Ipv4Addr::new(203, 0, 113, 1);
+    assert_ne!(Datapath::<MemFrame>::shard_of(own.into()), mine, "by its address, somebody else's");
+    let ping =
+        PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, own).icmpv4_echo(echo).build(b"me");
+    let (is_mine, of) = (|n: &usize| n.is_multiple_of(3), |n| if n % 3 == 0 { UE } else { UE2 });
+    let sizes = |frames: &[Vec<u8>], front: usize| frames.iter().map(|f| f.len() - front).collect::<Vec<_>>();
+    let (kept, gone): (Vec<_>, Vec<_>) = (1..40).partition(is_mine);
+    // The first of mixed bursts is told apart behind the look-ups, those after it before them.
+    let mut burst = Burst::new();
+    for _ in 0..3 {
+        for (port, front) in [(0, 18 + 28), (1, 14 + 20 + 8 + 8 + 28)] {
+            let packet = |n| match port {
+                0 => uplink(&inner(of(n), HOST, n), of(n)),
+                _ => downlink_from(HOST.into(), of(n).into(), n),
+            };
+            burst.frames.extend((1..40).map(|n| MemFrame::copy_of(&packet(n)).unwrap()));
+            if port == 1 {
+                burst.frames.insert(20, MemFrame::copy_of(&ping).unwrap());
+            }
+            first.datapath.process(first.now, port, &mut burst, &mut first.out, &mut first.pool);
+            assert_eq!(sizes(&first.sent(1 - usize::from(port)), front), kept);
+            assert_eq!(first.sent(usize::from(port)).len(), usize::from(port), "the answer to the ping");
+            let (shards, handed): (Vec<_>, Vec<_>) = first.out.hand_off.drain().unzip();
+            assert!(shards.iter().all(|shard| *shard == place(UE2).shard));
+            second.datapath.process_handed_off(
+                second.now,
+                handed,
+                &mut Burst::new(),
+                &mut second.out,
+                &mut second.pool,
+            );
+            assert_eq!(sizes(&second.sent(1 - usize::from(port)), front), gone);
+        }
+    }
+    assert_eq!((first.datapath.counters().balance(), second.datapath.counters().balance()), (0, 0));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The rings between workers: packets for their shards' owners, and words about shards.
 
 use crate::moves::Word;
-use datapath::Shard;
-use io::{BURST, Frame};
+use datapath::{HandedOff, Shard};
+use io::Frame;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ pub(crate) type Boxed<F> = Box<Shard<F>>;
 /// What one worker passes to another.
 #[derive(Debug)]
 pub(crate) enum Passed<F: Frame> {
-    /// A packet of a shard that the other one owns, with the port it arrived at.
-    Packet(u16, F),
+    /// A packet of a shard that the other one owns.
+    Packet(HandedOff<F>),
     /// A frame for the other one to send, and the port.
     Send(u16, F),
     /// About moves of shards.
@@ -31,19 +31,19 @@ pub(crate) struct Mesh<F: Frame> {
 
 struct Lane<F: Frame> {
     ring: Producer<Passed<F>>,
-    /// Packets of this round.
-    staged: Vec<Passed<F>>,
     /// Words that found no room yet.
     words: VecDeque<Passed<F>>,
 }
 
-/// Packets and frames that did not find their way through the rings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
+/// Why a packet or frame was not passed, and is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
     /// There was no room.
-    pub full: u64,
+    Full,
     /// The other worker is dead.
-    pub dead: u64,
+    Dead,
+    /// There is no ring to that worker.
+    NoRing,
 }
 
 impl<F: Frame> Default for Mesh<F> {
@@ -59,11 +59,7 @@ impl<F: Frame> Mesh<F> {
         for a in 0..workers {
             for b in 0..workers {
                 let (producer, consumer) = (a != b).then(|| RingBuffer::new(entries)).unzip();
-                let lane = producer.map(|ring| Lane {
-                    ring,
-                    staged: Vec::with_capacity(4 * BURST),
-                    words: VecDeque::new(),
-                });
+                let lane = producer.map(|ring| Lane { ring, words: VecDeque::new() });
                 if let Some(end) = ends.get_mut(a) {
                     end.to.push(lane);
                 }
@@ -75,40 +71,26 @@ impl<F: Frame> Mesh<F> {
         ends
     }
 
-    /// Puts a packet or frame among those of this round. Returned: there is no ring to that worker.
-    #[inline]
-    pub fn stage(&mut self, worker: usize, passed: Passed<F>) -> Result<(), Passed<F>> {
-        match self.to.get_mut(worker) {
-            Some(Some(lane)) => {
-                lane.staged.push(passed);
-                Ok(())
-            }
-            _ => Err(passed),
+    /// Passes a packet or frame on; or it is lost.
+    #[inline(always)]
+    pub fn pass(&mut self, worker: usize, passed: Passed<F>) -> Result<(), Lost> {
+        let Some(Some(lane)) = self.to.get_mut(worker) else { return Err(Lost::NoRing) };
+        if lane.ring.is_abandoned() {
+            return Err(Lost::Dead);
         }
+        lane.ring.push(passed).map_err(|_| Lost::Full)
     }
 
-    /// Says something, behind all packets staged so far. Never lost while the other one lives.
+    /// Says something, behind all packets passed so far. Never lost while the other one lives.
     pub fn tell(&mut self, worker: usize, word: Word<Boxed<F>>) {
         if let Some(Some(lane)) = self.to.get_mut(worker) {
             lane.words.push_back(Passed::Word(Box::new(word)));
         }
     }
 
-    /// Passes on what was staged, then what was said. Says what is lost.
-    pub fn publish(&mut self) -> Lost {
-        let mut lost = Lost::default();
+    /// Passes on what was said.
+    pub fn speak(&mut self) {
         for lane in self.to.iter_mut().flatten() {
-            if lane.staged.is_empty() && lane.words.is_empty() {
-                continue;
-            }
-            let room = if lane.ring.is_abandoned() { 0 } else { lane.ring.slots().min(lane.staged.len()) };
-            if room > 0
-                && let Ok(chunk) = lane.ring.write_chunk_uninit(room)
-            {
-                chunk.fill_from_iter(lane.staged.drain(..room));
-            }
-            let count = if lane.ring.is_abandoned() { &mut lost.dead } else { &mut lost.full };
-            *count += lane.staged.drain(..).len() as u64;
             // Later packets may overtake a word that waits for room, which says nothing of them.
             while let Some(word) = lane.words.pop_front() {
                 if lane.ring.is_abandoned() {
@@ -119,7 +101,6 @@ impl<F: Frame> Mesh<F> {
                 }
             }
         }
-        lost
     }
 
     /// Shards that nobody took.
@@ -132,15 +113,28 @@ impl<F: Frame> Mesh<F> {
         self.to.iter().flatten().any(|lane| !lane.words.is_empty())
     }
 
-    /// Appends what one worker passed, at most a burst, in order.
-    pub fn take(&mut self, from: usize, into: &mut Vec<Passed<F>>) {
-        let Some(Some(ring)) = self.from.get_mut(from) else { return };
-        let available = ring.slots().min(BURST);
-        if available > 0
-            && let Ok(chunk) = ring.read_chunk(available)
-        {
-            into.extend(chunk);
-        }
+    /// How much one worker has passed and is still there.
+    pub fn waiting(&self, from: usize) -> usize {
+        self.from.get(from).and_then(Option::as_ref).map_or(0, Consumer::slots)
+    }
+
+    /// What one worker passed next, of so many as [are waiting](Self::waiting): all packets up to what isn't one.
+    pub fn packets(&mut self, from: usize, waiting: usize) -> Option<impl Iterator<Item = HandedOff<F>>> {
+        let ring = self.from.get_mut(from)?.as_mut()?;
+        let waits = ring.read_chunk(waiting).ok()?;
+        let (first, second) = waits.as_slices();
+        let packets = first.iter().chain(second).take_while(|passed| matches!(passed, Passed::Packet(_)));
+        let count = packets.count();
+        let packets = ring.read_chunk(count).ok().filter(|_| count > 0)?;
+        Some(packets.into_iter().filter_map(|passed| match passed {
+            Passed::Packet(packet) => Some(packet),
+            _ => None,
+        }))
+    }
+
+    /// What one worker passed next.
+    pub fn next(&mut self, from: usize) -> Option<Passed<F>> {
+        self.from.get_mut(from)?.as_mut()?.pop().ok()
     }
 
     /// Whether nobody has passed anything.

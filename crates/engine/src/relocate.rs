@@ -3,7 +3,8 @@
 use crate::mesh::Boxed;
 use crate::moves::{Heard, Move, Moved, Step, Taken, Word};
 use crate::sending::Flush;
-use crate::worker::{Answer, HandedOff, Seen, Worker};
+use crate::worker::{Answer, Seen, Worker};
+use datapath::HandedOff;
 use io::{BURST, Port};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ impl<P: Port> Worker<P> {
         for step in steps {
             self.step(step);
         }
-        self.publish();
+        self.mesh.speak();
         self.roster.wake_all();
     }
 
@@ -69,7 +70,7 @@ impl<P: Port> Worker<P> {
             !sent
         });
         self.flushes = flushes;
-        self.publish();
+        self.mesh.speak();
         // Given to a worker that is no more: they stay.
         for shard in self.mesh.returned() {
             self.owners.set(&[shard.id()], self.number);
@@ -139,7 +140,7 @@ impl<P: Port> Worker<P> {
         if let Some(step) = self.mover.give(shards) {
             self.step(step);
         }
-        self.publish();
+        self.mesh.speak();
         self.roster.wake_all();
     }
 
@@ -163,7 +164,7 @@ impl<P: Port> Worker<P> {
                 }
             },
         }
-        self.publish();
+        self.mesh.speak();
     }
 
     /// Receiver: the shards are here.
@@ -192,8 +193,9 @@ impl<P: Port> Worker<P> {
             self.carry_out(now, order);
         }
         while !parked.is_empty() {
-            self.taken.extend(parked.drain(..parked.len().min(BURST)));
-            self.process_taken(now);
+            let packets = parked.drain(..parked.len().min(BURST));
+            self.datapath.arrive_handed_off(now, packets, &mut self.burst);
+            self.process_arrived(now);
         }
     }
 }

@@ -161,8 +161,6 @@ where
             flushes: Vec::new(),
             held: VecDeque::new(),
             estates: self.estates,
-            passed: Vec::with_capacity(BURST),
-            taken: Vec::with_capacity(BURST),
             out: Outbox::new(ports),
             backlog: VecDeque::new(),
             overdue: Overdue::default(),

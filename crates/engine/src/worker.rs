@@ -17,7 +17,7 @@ use crate::waker::{Roster, Waker};
 use counters::{Words, put_all};
 use datapath::command::{Command, Event};
 use datapath::offload::Offload;
-use datapath::{Burst, Datapath, FlowMemory, Outbox, Reason};
+use datapath::{Burst, Datapath, FlowMemory, HandedOff, Outbox, Reason};
 use io::{BURST, Port, Redirection, RxQueue, TxQueue};
 use rtrb::{Consumer, Producer};
 use session::ShardId;
@@ -89,9 +89,6 @@ pub(crate) enum Answer {
     Died,
 }
 
-/// A packet of another worker's shard, with the port it arrived at.
-pub(crate) type HandedOff<F> = (u16, F);
-
 /// A receive queue of its own.
 pub(crate) struct Receive<R> {
     pub rx: R,
@@ -138,6 +135,27 @@ impl Seen {
 
     pub const fn is_all(self) -> bool {
         matches!(self, Self::All)
+    }
+}
+
+/// What became of packets and frames for other workers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passage {
+    passed: u64,
+    full: u64,
+    dead: u64,
+    nowhere: u64,
+}
+
+impl Passage {
+    #[inline(always)]
+    const fn count(&mut self, result: Result<(), Lost>) {
+        match result {
+            Ok(()) => self.passed += 1,
+            Err(Lost::Full) => self.full += 1,
+            Err(Lost::Dead) => self.dead += 1,
+            Err(Lost::NoRing) => self.nowhere += 1,
+        }
     }
 }
 
@@ -192,9 +210,6 @@ pub(crate) struct Worker<P: Port> {
     /// Orders that wait for shards to come.
     pub held: VecDeque<Order>,
     pub estates: Estates<P>,
-    /// What another worker passed; packets of it.
-    pub passed: Vec<Passed<P::Frame>>,
-    pub taken: Vec<HandedOff<P::Frame>>,
     pub out: Outbox<P::Frame>,
     pub backlog: VecDeque<Answer>,
     pub overdue: Overdue,
@@ -435,46 +450,50 @@ impl<P: Port> Worker<P> {
 
     /// One burst: packets to process, frames to send, words about moves, in the order in which they were passed.
     fn take_burst_over(&mut self, now: Nanos, other: usize) -> usize {
-        let mut passed = std::mem::take(&mut self.passed);
-        self.mesh.take(other, &mut passed);
-        let came = passed.len();
-        for passed in passed.drain(..) {
-            match passed {
-                Passed::Packet(port, frame) => {
-                    self.load.taken_over += 1;
-                    self.taken.push((port, frame));
-                }
-                Passed::Send(port, frame) => {
+        let came = self.mesh.waiting(other).min(BURST);
+        let mut left = came;
+        while left > 0 {
+            if let Some(packets) = self.mesh.packets(other, left) {
+                self.datapath.arrive_handed_off(now, packets, &mut self.burst);
+            }
+            let packets = self.burst.frames.len();
+            if packets > 0 {
+                left -= packets;
+                self.load.taken_over += packets as u64;
+                self.process_arrived(now);
+                continue;
+            }
+            left -= 1;
+            match self.mesh.next(other) {
+                Some(Passed::Send(port, frame)) => {
                     if let Some(frames) = self.out.transmit.get_mut(usize::from(port)) {
                         self.load.taken_over += 1;
                         self.datapath.counters_mut().sent_for_another(1);
                         frames.push(frame);
                     }
                 }
-                Passed::Word(word) => {
-                    // It says something of the packets before it.
-                    self.process_taken(now);
+                Some(Passed::Word(word)) => {
+                    // It says something of what came before it.
+                    self.flush(now);
                     self.hear(now, other, *word);
                 }
+                Some(Passed::Packet(_)) | None => {}
             }
         }
-        self.passed = passed;
         if came > 0 {
-            self.process_taken(now);
+            self.flush(now);
         }
         came
     }
 
-    /// What other workers handed over, if anything, and what is to be sent for them.
-    pub(crate) fn process_taken(&mut self, now: Nanos) {
-        if !self.taken.is_empty() {
-            if let Some(offload) = &mut self.offload {
-                offload.sight_handed_off(now, &self.datapath, &self.taken);
-            }
-            let Self { taken, burst, out, pool, .. } = self;
-            self.datapath.process_handed_off(now, taken, burst, out, pool);
-            self.recheck(now);
+    /// What other workers handed over, and what is to be sent for them.
+    pub(crate) fn process_arrived(&mut self, now: Nanos) {
+        if let Some(offload) = &mut self.offload {
+            offload.sight_handed_off(now, &self.datapath, &self.burst);
         }
+        let Self { datapath, burst, out, pool, .. } = self;
+        datapath.process_arrived(now, burst, out, pool);
+        self.recheck(now);
         self.flush(now);
     }
 
@@ -579,9 +598,6 @@ impl<P: Port> Worker<P> {
         if hands_off {
             self.hand_off(now);
         }
-        if hands_off || self.sender.is_some() {
-            self.publish();
-        }
         for event in self.out.events.drain(..) {
             if let Event::Flows(records) = &event
                 && !records::have_room(&self.answers, &self.backlog, 1)
@@ -609,48 +625,50 @@ impl<P: Port> Worker<P> {
         }
     }
 
-    /// Stages frames for the dispatcher that sends them.
+    /// Passes frames to the dispatcher that sends them.
     fn pass_to_sender(&mut self, sender: usize) {
-        let mut staged = 0;
-        for (port, frames) in (0..).zip(&mut self.out.transmit) {
+        let Self { out, mesh, .. } = self;
+        let mut passage = Passage::default();
+        for (port, frames) in (0..).zip(&mut out.transmit) {
             for frame in frames.drain(..) {
-                // There is a ring to every other worker.
-                staged += u64::from(self.mesh.stage(sender, Passed::Send(port, frame)).is_ok());
+                passage.count(mesh.pass(sender, Passed::Send(port, frame)));
             }
         }
-        self.load.handed_off += staged;
-        self.datapath.counters_mut().left_to_sender(staged);
+        let Passage { passed, full, dead, nowhere } = passage;
+        self.datapath.counters_mut().left_to_sender(passed + full + dead + nowhere);
+        self.settle_passage(passage);
     }
 
-    /// Stages packets for the owners of their shards, or parks them if the shards are on their way here.
+    /// Passes packets to the owners of their shards, or parks them if the shards are on their way here.
     fn hand_off(&mut self, now: Nanos) {
-        let Self { out, mesh, mover, owners, datapath, number, .. } = self;
-        let (mut full, mut lost, mut staged) = (0, 0, 0);
-        for (shard, port, frame) in out.hand_off.drain(..) {
+        let Self { out, mesh, mover, owners, number, .. } = self;
+        let mut passage = Passage::default();
+        let mut parking_full = 0;
+        for (shard, packet) in out.hand_off.drain() {
             if mover.parks(shard) {
-                full += u64::from(mover.park(now, (port, frame)).is_err());
+                parking_full += u64::from(mover.park(now, packet).is_err());
                 continue;
             }
             let owner = owners.owner(shard);
-            if owner != *number && mesh.stage(owner, Passed::Packet(port, frame)).is_ok() {
-                staged += 1;
+            let is_other = owner != *number;
+            passage.count(if is_other {
+                mesh.pass(owner, Passed::Packet(packet))
             } else {
-                lost += 1;
-            }
+                Err(Lost::NoRing)
+            });
         }
-        self.load.handed_off += staged;
-        datapath.counters_mut().lost_in_hand_off(Reason::MoveParkingFull, full);
-        datapath.counters_mut().lost_in_hand_off(Reason::NotOwned, lost);
+        self.datapath.counters_mut().lost_in_hand_off(Reason::MoveParkingFull, parking_full);
+        self.settle_passage(passage);
     }
 
-    /// Puts what is staged into the rings.
-    pub(crate) fn publish(&mut self) {
-        let Lost { full, dead } = self.mesh.publish();
-        self.load.handed_off -= full + dead;
+    /// Counts what became of packets and frames for other workers.
+    fn settle_passage(&mut self, Passage { passed, full, dead, nowhere }: Passage) {
+        self.load.handed_off += passed;
         let gone = self.gone();
         let counters = self.datapath.counters_mut();
         counters.lost_in_hand_off(Reason::HandOffRingFull, full);
         counters.lost_in_hand_off(gone, dead);
+        counters.lost_in_hand_off(Reason::NotOwned, nowhere);
     }
 
     /// Offers what waits to the ports again; says how many frames they took.

@@ -41,10 +41,9 @@ pub trait Frame: Sized + Send + 'static {
     /// Hints that the packet's headers are needed soon: two cache lines from its first byte on, or, of a packet that will grow at the
     /// front, the first of them and the one before it.
     fn prefetch(&self, grows: bool);
-    /// As [`Frame::prefetch`], for a packet that another core has had: its headers and the room before them are needed soon, to be
-    /// changed.
-    fn prefetch_from_afar(&self) {
-        self.prefetch(true);
+    /// As [`Frame::prefetch`], for a packet that another core has had, and whose headers are to be changed.
+    fn prefetch_from_afar(&self, grows: bool) {
+        self.prefetch(grows);
     }
 }
 

@@ -69,6 +69,7 @@ pub use report::{EntryReport, FlowReport, OffloadCounters, OffloadReport, TakenB
 use crate::command::{Command, Event};
 use crate::datapath::Datapath;
 use crate::outbox::Outbox;
+use crate::stages::burst::Burst;
 use aggregate::{Aggregate, Measured};
 use io::Frame;
 use io::offload::{Action, Counts, Failure, Feature, FlowOffload, Handle};
@@ -208,11 +209,11 @@ impl Offload {
         }
     }
 
-    /// Looks at some packets that another worker handed over, each with its port.
-    pub fn sight_handed_off<F: Frame>(&mut self, now: Nanos, datapath: &Datapath<F>, frames: &[(u16, F)]) {
-        self.look(now, frames.len(), |at| {
-            let (port, frame) = frames.get(at)?;
-            datapath.sight(*port, frame.bytes(), true)
+    /// Looks at some packets that another worker handed over.
+    pub fn sight_handed_off<F: Frame>(&mut self, now: Nanos, datapath: &Datapath<F>, burst: &Burst<F>) {
+        self.look(now, burst.frames.len(), |at| {
+            let (meta, frame) = (burst.metas.get(at)?, burst.frames.get(at)?);
+            datapath.sight(datapath.network.port(meta.interface), frame.bytes(), true)
         });
     }
 

@@ -1,5 +1,6 @@
 //! Frames that go through the stages together.
 
+use crate::hand_off::Parsed;
 use crate::meta::Meta;
 use crate::nat::{Ahead, Sought};
 use crate::network::egress::Link;
@@ -27,8 +28,12 @@ pub struct Burst<F> {
     pub(crate) ahead: Vec<Ahead>,
     /// Mappings of packets from UEs that are being fetched.
     pub(crate) sought: Vec<Sought>,
+    /// Frames of other workers' shards.
+    pub(crate) leaving: Parsed<F>,
     /// Frames that other workers have no part in; empty between calls.
-    pub(crate) staying: Vec<F>,
+    pub(crate) staying: Parsed<F>,
+    /// The last burst from a port was a mix of this worker's packets and others'.
+    pub(crate) mixed: bool,
     /// At least one of the probes is there.
     pub(crate) hashed: bool,
     /// At least one of the packets' shards isn't here.
@@ -48,7 +53,9 @@ impl<F: Frame> Burst<F> {
             links: Vec::with_capacity(BURST),
             ahead: Vec::new(),
             sought: Vec::new(),
-            staying: Vec::new(),
+            leaving: Parsed::default(),
+            staying: Parsed::default(),
+            mixed: false,
             hashed: false,
             away: false,
             strangers: u32::MAX,

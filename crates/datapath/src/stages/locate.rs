@@ -2,11 +2,10 @@
 
 use crate::datapath::Datapath;
 use crate::meta::{Kind, Meta, destination6};
-use crate::network::Context;
 use crate::stages::burst::Burst;
 use crate::state::directory::Directory;
 use crate::state::shard::Shard;
-use io::{Frame, FramePool};
+use io::Frame;
 use packet::rss;
 use session::ShardId;
 use std::net::Ipv4Addr;
@@ -130,33 +129,46 @@ impl<F: Frame> Datapath<F> {
         Some(())
     }
 
+    /// Takes the packets of shards that other workers own out of a burst whose packets' shards are not known yet. Before anything is
+    /// looked up for them, and without a branch that goes one way or the other from packet to packet: to be used where they
+    /// come mixed with this worker's own. [`Self::locate`] finds out for nothing that there are any.
+    #[inline(never)]
+    pub(crate) fn divide(&self, burst: &mut Burst<F>) {
+        for (meta, frame) in burst.metas.iter_mut().zip(&burst.frames) {
+            match meta.kind {
+                Kind::Tunnel => meta.shard = self.directory.teid(meta.teid).0,
+                Kind::Plain => {
+                    let elsewhere = place_elsewhere(&self.directory, meta, || frame.bytes());
+                    meta.shard = elsewhere.map_or_else(|| shard_of(meta).index() as u16, |(shard, _)| shard);
+                }
+                _ => {}
+            }
+        }
+        self.set_apart(burst);
+    }
+
     /// Takes the packets of shards that other workers own out of the burst. None overtakes another of its session, which is in one
     /// shard.
     #[inline(never)]
-    pub(crate) fn pass_on<P: FramePool<Frame = F>>(
-        &mut self,
-        cx: &mut Context<'_, F, P>,
-        burst: &mut Burst<F>,
-    ) {
-        let Burst { frames, metas, staying, .. } = burst;
-        let (mut kept, before) = (0, cx.out.hand_off.len());
-        for (at, frame) in frames.drain(..).enumerate() {
-            let Some(meta) = metas.get(at).copied() else { break };
+    pub(crate) fn set_apart(&self, burst: &mut Burst<F>) {
+        let Burst { frames, metas, leaving, staying, mixed, .. } = burst;
+        for (meta, frame) in metas.iter().zip(frames.drain(..)) {
             let is_users = matches!(meta.kind, Kind::Tunnel | Kind::Plain);
-            if is_users && !self.has(meta.shard) && !self.is_ours(&meta, frame.bytes()) {
-                let port = self.network.port(meta.interface);
-                cx.out.hand_off.push((ShardId::from_hash(meta.shard.into()), port, frame));
-                continue;
-            }
-            if let Some(place) = metas.get_mut(kept) {
-                *place = meta;
-            }
-            kept += 1;
-            staying.push(frame);
+            let list = if is_users & !self.has(meta.shard) { &mut *leaving } else { &mut *staying };
+            list.push(meta, frame);
         }
-        metas.truncate(kept);
-        std::mem::swap(frames, staying);
-        self.counters.handed_out += (cx.out.hand_off.len() - before) as u64;
+        let mut at = 0;
+        while let (Some(meta), Some(frame)) = (leaving.metas.get(at), leaving.frames.get(at)) {
+            if self.is_ours(meta, frame.bytes()) {
+                staying.take(leaving, at);
+            } else {
+                at += 1;
+            }
+        }
+        *mixed = !leaving.is_empty();
+        std::mem::swap(metas, &mut staying.metas);
+        std::mem::swap(frames, &mut staying.frames);
+        staying.metas.clear();
     }
 
     pub(crate) fn has(&self, shard: u16) -> bool {

@@ -81,7 +81,7 @@ fn a_shard_that_leaves_leaves_no_rule_behind_and_takes_its_counts_along() {
     // What comes for it now is the worker's again, which has it no longer.
     side.send(1, &[PLAIN.downlink()]);
     assert_eq!(side.seen, seen + 1);
-    side.out.hand_off.clear();
+    side.out.hand_off.drain().for_each(drop);
     side.datapath.adopt(shard);
     let after = side.snapshot(place(1)).unwrap().pdrs;
     for ((_, packets, bytes), (_, packets0, bytes0)) in after.iter().zip(&before) {

@@ -4,7 +4,7 @@ use crate::rig::{GNB, GNB_IP, HOST, N3, N3_IP, N6, ROUTER, ROUTER_IP, datapath_o
 use datapath::Rib;
 use datapath::command::{Command, Event, Token, Transition};
 use datapath::offload::{Mode, Offload, OffloadReport, Policy, TakenBack};
-use datapath::{Burst, Config, Datapath, Outbox, SessionSnapshot, Slice};
+use datapath::{Burst, Config, Datapath, HandedOff, Outbox, SessionSnapshot, Slice};
 use io::mem::{FlowTableConfig, MemConfig, MemFrame, MemNic, MemRx, MemSwitch, MemTx, MemWire};
 use io::{BURST, Frame, Port, RxQueue, TxQueue};
 use packet::ipv4::Ipv4Header;
@@ -170,17 +170,13 @@ impl Side {
 
     /// From N3, by way of another worker.
     pub(super) fn take_over(&mut self, packet: &[u8]) {
-        let mut frames = vec![(0, MemFrame::copy_of(packet).unwrap())];
+        let packet = HandedOff::unread(0, MemFrame::copy_of(packet).unwrap());
+        let mut burst = Burst::new();
+        self.datapath.arrive_handed_off(self.now, [packet], &mut burst);
         if let Some(offload) = &mut self.offload {
-            offload.sight_handed_off(self.now, &self.datapath, &frames);
+            offload.sight_handed_off(self.now, &self.datapath, &burst);
         }
-        self.datapath.process_handed_off(
-            self.now,
-            &mut frames,
-            &mut Burst::new(),
-            &mut self.out,
-            &mut self.pool,
-        );
+        self.datapath.process_arrived(self.now, &mut burst, &mut self.out, &mut self.pool);
         self.flush();
     }
 

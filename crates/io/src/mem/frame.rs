@@ -357,11 +357,9 @@ impl Frame for MemFrame {
     }
 
     #[inline(always)]
-    fn prefetch_from_afar(&self) {
-        // A line of room for a tunnel's headers, and two for those that are there.
-        let start = self.start as usize;
-        let headers = start.saturating_sub(64)..start + self.len().min(2 * 64);
-        prefetch_lines_to_write(self.buffer.get(headers).unwrap_or_default(), 3);
+    fn prefetch_from_afar(&self, grows: bool) {
+        let start = (self.start as usize).saturating_sub(if grows { 64 } else { 0 });
+        prefetch_lines_to_write(self.buffer.get(start..).unwrap_or_default(), 2);
     }
 
     #[inline(always)]
