@@ -6,6 +6,7 @@ use super::view::View;
 use api::{CtlError, ErrorCode, Request, Told};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -72,20 +73,28 @@ impl Backend {
     ) -> Result<T, CtlError> {
         let gone = || CtlError::new(ErrorCode::Unavailable, "the UPF is stopping");
         let (answer, answered) = channel();
+        // Whoever comes first: the control thread does it, or the asker gives it up.
+        let settled = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&settled);
         let job: Job = Box::new(move |upf| {
-            // Whoever asked may have given up.
-            let _ = answer.send(question(upf));
+            if !begins.swap(true, Ordering::AcqRel) {
+                // The asker waits.
+                let _ = answer.send(question(upf));
+            }
         });
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(job).map_err(|_| gone())?;
         // WouldBlock: the counter is full of wake-ups already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
-        answered.recv_timeout(ANSWER_WITHIN).map_err(|error| match error {
-            RecvTimeoutError::Disconnected => gone(),
-            RecvTimeoutError::Timeout => {
-                let message = "the UPF is too busy to answer; what was ordered may still be done";
-                CtlError::new(ErrorCode::Unavailable, message)
+        match answered.recv_timeout(ANSWER_WITHIN) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) if !settled.swap(true, Ordering::AcqRel) => {
+                let message = "the UPF is too busy to answer: nothing was done";
+                Err(CtlError::new(ErrorCode::Unavailable, message))
             }
-        })?
+            // It is being done just now.
+            Err(RecvTimeoutError::Timeout) => answered.recv().map_err(|_| gone())?,
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
+        }
     }
 }
 

@@ -37,9 +37,11 @@ const NAP: Duration = Duration::from_micros(500);
 /// A dump that is being made.
 #[derive(Default)]
 pub(crate) struct Dumping {
-    running: bool,
+    /// Which one.
+    running: Option<u64>,
     /// The UPF is held until then.
     held: Option<Instant>,
+    /// Of dumps and bites, the number that was given last: an answer that comes late is none of another one's.
     last: u64,
     bites: Vec<Bite>,
 }
@@ -57,6 +59,12 @@ impl Dumping {
     /// Whether no request is to be taken.
     pub const fn holds(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Anew, with nothing of what was.
+    fn reset(&mut self) -> u64 {
+        *self = Self { last: self.last + 1, ..Self::default() };
+        self.last
     }
 
     /// A shard has answered: N4's part is taken now.
@@ -116,17 +124,18 @@ impl Dumping {
 
 impl Upf {
     /// Begins a dump, if none is being made.
-    fn begin_dump(&mut self, hold: bool) -> Result<(), CtlError> {
-        if self.dumping.running {
+    fn begin_dump(&mut self, hold: bool) -> Result<u64, CtlError> {
+        if self.dumping.running.is_some() {
             return Err(CtlError::new(ErrorCode::Busy, "another dump is being made"));
         }
-        self.dumping = Dumping { running: true, ..Dumping::default() };
+        let number = self.dumping.reset();
+        self.dumping.running = Some(number);
         if hold {
             self.dumping.held = Some(Instant::now() + HELD_WITHIN);
             self.engine.rest();
             self.engine.flush();
         }
-        Ok(())
+        Ok(number)
     }
 
     /// Those that workers have asked for. Configured ones don't need to be remembered.
@@ -149,7 +158,7 @@ impl Upf {
             self.engine.wake();
             self.engine.flush();
         }
-        self.dumping = Dumping::default();
+        self.dumping.reset();
     }
 
     /// Whoever holds the UPF may hang: on a disk, for instance.
@@ -165,16 +174,36 @@ impl Upf {
 }
 
 /// A dump that the control thread knows of; when it is dropped, it is over.
-struct Running<'b>(&'b Backend);
+struct Running<'b> {
+    backend: &'b Backend,
+    number: u64,
+}
 
 impl<'b> Running<'b> {
     fn begin(backend: &'b Backend, hold: bool) -> Result<Self, CtlError> {
-        backend.ask(move |upf| upf.begin_dump(hold))?;
-        let running = Self(backend);
+        let number = backend.ask(move |upf| upf.begin_dump(hold))?;
+        let running = Self { backend, number };
         if hold {
             running.come_to_rest()?;
         }
         Ok(running)
+    }
+
+    /// Has something done for this dump.
+    fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Upf) -> Result<T, CtlError> + Send + 'static,
+    ) -> Result<T, CtlError> {
+        let number = self.number;
+        self.backend.ask(move |upf| {
+            if upf.dumping.running != Some(number) {
+                return Err(CtlError::new(
+                    ErrorCode::Failed,
+                    "the dump took too long: the UPF goes on without it",
+                ));
+            }
+            job(upf)
+        })
     }
 
     /// Until no packet and no order is on its way.
@@ -182,7 +211,7 @@ impl<'b> Running<'b> {
         let until = Instant::now() + ANSWERED_WITHIN;
         // See [`engine::Engine::rest`].
         for _ in 0..3 {
-            let fence = self.0.ask(|upf| {
+            let fence = self.ask(|upf| {
                 let fence = upf.engine.fence();
                 upf.engine.flush();
                 Ok(fence)
@@ -197,7 +226,7 @@ impl<'b> Running<'b> {
         until: Instant,
         is_done: impl Fn(&Upf) -> bool + Send + Copy + 'static,
     ) -> Result<(), CtlError> {
-        while !self.0.ask(move |upf| Ok(is_done(upf)))? {
+        while !self.ask(move |upf| Ok(is_done(upf)))? {
             if Instant::now() >= until {
                 return Err(silent());
             }
@@ -208,14 +237,8 @@ impl<'b> Running<'b> {
 
     /// All sessions, while the next are being asked for.
     fn sessions(&self, draft: &mut Draft) -> Result<u64, CtlError> {
-        let ask = |from: SessionRef| {
-            self.0.ask(move |upf| {
-                if !upf.dumping.running {
-                    return Err(CtlError::new(ErrorCode::Failed, "the dump took too long, and was given up"));
-                }
-                Ok(upf.dumping.bite(&upf.n4, &mut upf.engine, from))
-            })
-        };
+        let ask =
+            |from: SessionRef| self.ask(move |upf| Ok(upf.dumping.bite(&upf.n4, &mut upf.engine, from)));
         let mut sessions = 0;
         let mut asked = ask(SessionRef::of(Seid(0)))?;
         loop {
@@ -235,7 +258,7 @@ impl<'b> Running<'b> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         // The UPF may have ended.
-        let _ = self.0.ask(|upf| {
+        let _ = self.ask(|upf| {
             upf.end_dump();
             Ok(())
         });
@@ -260,7 +283,7 @@ impl Answers<Dump> for Backend {
         }
         let begun = Instant::now();
         let running = Running::begin(self, stop)?;
-        let (header, replies, neighbours) = self.ask(move |upf| {
+        let (header, replies, neighbours) = running.ask(move |upf| {
             let mut replies = Records::default();
             // Of a UPF that goes on they are old before anybody repeats what they answer.
             if stop {
@@ -274,18 +297,14 @@ impl Answers<Dump> for Backend {
         let sessions = running.sessions(&mut draft)?;
         let bytes = draft.finish()?;
         if stop {
-            let ended = self.ask(|upf| {
-                if !upf.dumping.holds() {
-                    return Err(CtlError::new(
-                        ErrorCode::Failed,
-                        "the dump took too long: the UPF goes on without it",
-                    ));
-                }
+            let ended = running.ask(|upf| {
                 (upf.stopping, upf.silently) = (true, true);
                 Ok(())
             });
             // It would tell of sessions as they no longer are.
             ended.inspect_err(|_| drop(std::fs::remove_file(path)))?;
+            // Control does nothing more, and would have to be waited for until it is gone.
+            std::mem::forget(running);
         }
         let milliseconds = begun.elapsed().as_millis() as u64;
         tracing::info!(file, sessions, bytes, milliseconds, stop, "sessions were written down");
