@@ -283,7 +283,10 @@ impl UserPlane {
         let answer = events.iter().rposition(|event| {
             matches!(
                 event,
-                Event::Exported { .. } | Event::Restored { .. } | Event::Refused { .. } | Event::Applied { .. }
+                Event::Exported { .. }
+                    | Event::Restored { .. }
+                    | Event::Refused { .. }
+                    | Event::Applied { .. }
             )
         });
         events.remove(answer.expect("every order is answered"))
@@ -434,13 +437,7 @@ impl UserPlane {
                     }
                     quiet = false;
                     let Worker { datapath, out, .. } = &mut self.workers[owner];
-                    datapath.process_handed_off(
-                        self.now,
-                        packets,
-                        &mut Burst::new(),
-                        out,
-                        &mut self.pool,
-                    );
+                    datapath.process_handed_off(self.now, packets, &mut Burst::new(), out, &mut self.pool);
                 }
             }
             if quiet {
