@@ -1,9 +1,10 @@
 //! Examines a file that could be read as a whole, and turns it into a [`Config`].
 
-use super::problem::{Place, Step, Wrong};
+use super::findings::{Check, way};
+use super::problem::{Step, Wrong};
 use super::report::Problem;
 use super::sections::{Driver, File, InterfaceSection, NodeSection, PortSection, Role, Written};
-use super::tree::{Node, Value};
+use super::tree::Node;
 use super::typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::IpNet;
@@ -14,9 +15,9 @@ use std::time::Duration;
 
 /// The configuration, or everything that is wrong with it.
 pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
-    let mut check = Check { root, problems: Vec::new() };
+    let mut check = Check::of(root);
     let workers = check.workers(file);
-    check.scaling(file, workers.workers());
+    check.scaling(&file.scaling, file.workers.dispatchers, workers.workers());
     let ports = check.ports(file, workers.workers());
     let interfaces = check.interfaces(file);
     let routes = check.routes(file);
@@ -24,7 +25,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let pools = check.pools(file);
     let mirrors = check.mirrors(file);
     let nat = check.nat(file);
-    check.flow_log(file);
+    check.flow_log(&file.flow_log);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.slices(file);
@@ -32,7 +33,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     check.marking(file);
     check.limits(file);
     check.log(file);
-    check.metrics(file);
+    check.metrics(file.metrics);
     check.sense(file);
     if !check.problems.is_empty() {
         return Err(check.problems);
@@ -68,56 +69,10 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     })
 }
 
-/// A path to a value: `way!["port", 0, "mtu"]`.
-macro_rules! way {
-    ($($step:expr),*) => { [$($crate::problem::Step::from($step)),*] };
-}
-pub(super) use way;
-
 mod qos;
 mod sense;
 
-impl From<&str> for Step {
-    fn from(key: &str) -> Self {
-        Self::Key(key.to_owned())
-    }
-}
-
-impl From<usize> for Step {
-    fn from(index: usize) -> Self {
-        Self::Index(index)
-    }
-}
-
-pub(super) struct Check<'a> {
-    root: &'a Node,
-    problems: Vec<Problem>,
-}
-
 impl Check<'_> {
-    pub(super) fn wrong(&mut self, path: &[Step], wrong: Wrong) {
-        let place = self.root.place(path);
-        self.problems.push(Problem { wrong, place, related: Vec::new() });
-    }
-
-    pub(super) fn wrong_with(&mut self, path: &[Step], wrong: Wrong, other: &[Step], what: &str) {
-        let related = vec![(self.root.place(other), what.to_owned())];
-        let place = self.root.place(path);
-        self.problems.push(Problem { wrong, place, related });
-    }
-
-    /// The keys that somebody wrote into the table at the path.
-    pub(super) fn keys(&self, path: &[Step]) -> Vec<String> {
-        match self.root.get(path).map(|node| &node.value) {
-            Some(Value::Table(entries)) => entries.keys().cloned().collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn missing(&mut self, wrong: Wrong) {
-        self.problems.push(Problem { wrong, place: Place::TOP, related: Vec::new() });
-    }
-
     /// Names are names, and each is there once.
     pub(super) fn names<'n>(&mut self, kind: &'static str, names: impl Iterator<Item = &'n str>) {
         let mut seen = HashMap::new();

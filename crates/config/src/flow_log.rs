@@ -1,8 +1,7 @@
 //! `[flow-log]`: what is told of single flows, and where.
 
-use super::check::{Check, way};
+use super::findings::{Check, way};
 use super::problem::Wrong;
-use super::sections::File;
 use super::units::{self, Text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,8 +54,8 @@ impl Default for FlowLogSection {
 
 impl Check<'_> {
     /// Without a file nothing is told, whatever the other keys say.
-    pub(super) fn flow_log(&mut self, file: &File) {
-        if file.flow_log.file.is_some() {
+    pub(super) fn flow_log(&mut self, section: &FlowLogSection) {
+        if section.file.is_some() {
             return;
         }
         let (section, needed) = ("[flow-log]", "file");

@@ -31,6 +31,7 @@
 
 mod bond;
 mod check;
+mod findings;
 mod flow_log;
 mod in_force;
 mod metrics;

@@ -1,8 +1,7 @@
 //! `[metrics]`: where counters are served by HTTP.
 
-use super::check::{Check, way};
+use super::findings::{Check, way};
 use super::problem::Wrong;
-use super::sections::File;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -21,8 +20,7 @@ pub struct MetricsSection {
 
 impl Check<'_> {
     /// Nobody is asked for a password, so others than this machine's users read only where the file says so in as many words.
-    pub(super) fn metrics(&mut self, file: &File) {
-        let section = file.metrics;
+    pub(super) fn metrics(&mut self, section: MetricsSection) {
         if let Some(listen) = section.listen
             && !listen.ip().is_loopback()
             && !section.beyond_loopback

@@ -1,6 +1,6 @@
 //! `[[mirror]]`: where copies of chosen packets can be sent. Which packets, is said at run time (`millrace ctl mirror`).
 
-use super::check::{Check, way};
+use super::findings::{Check, way};
 use super::problem::Wrong;
 use super::sections::File;
 use super::units::{self, Text};

@@ -2,7 +2,7 @@
 //!
 //! What a plan may not be is said in one place, [`datapath::nat::PlanError`]; here it is given a place in the file.
 
-use super::check::{Check, way};
+use super::findings::{Check, way};
 use super::problem::{Step, Wrong};
 use super::sections::{File, InterfaceSection, Role};
 use super::units::{self, Text};

@@ -1,8 +1,7 @@
 //! `[scaling]`: how many workers own shards, and whether shards move between them (docs/workers.md).
 
-use super::check::{Check, way};
+use super::findings::{Check, way};
 use super::problem::Wrong;
-use super::sections::File;
 use super::units::{self, Text};
 use engine::plan::Limits;
 use engine::plan::scaler::Policy;
@@ -90,10 +89,8 @@ impl ScalingSection {
 
 impl Check<'_> {
     /// Thresholds that don't swing, times that make sense, and not more workers than there are.
-    pub(super) fn scaling(&mut self, file: &File, workers: u16) {
-        let section = &file.scaling;
+    pub(super) fn scaling(&mut self, section: &ScalingSection, dispatchers: u16, workers: u16) {
         let key = |key: &str| way!["scaling", key];
-        let dispatchers = file.workers.dispatchers;
         let (whole, limit) = ("[workers] count without dispatchers", workers.saturating_sub(dispatchers));
         if limit == 0 {
             // Somebody has to own shards.

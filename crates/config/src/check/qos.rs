@@ -1,6 +1,7 @@
 //! The examination of `[qos]`.
 
-use super::{Check, File, Step, Wrong};
+use super::{File, Step, Wrong};
+use crate::findings::{Check, way};
 use crate::qos::Qos;
 use crate::units::InterfaceAddress;
 use engine::egress::{Class, ClassError, Plan, plan::standard_classes};

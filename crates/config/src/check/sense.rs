@@ -1,6 +1,7 @@
 //! What is well formed, and refers to something, and still can't be meant.
 
-use super::{Check, File, InterfaceAddress, IpNet, Step, Wrong, overlap};
+use super::{File, InterfaceAddress, IpNet, Step, Wrong, overlap};
+use crate::findings::{Check, way};
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
