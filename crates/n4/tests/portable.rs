@@ -112,3 +112,58 @@ fn damaged_octets_do_no_harm() {
     }
     assert!(headers > 0 && sessions > 0 && Header::read(b"").is_none());
 }
+
+/// Of `n4::portable`'s version 1.
+const HEADER: &str = "
+018094ebdc0381d382d6060001087570662e7465737404c6336401070601000000000001010004c633646404c6336464
+e544018094ebdc038094ebdc030101000001010101000012010000000000000000000100000000000000180100010000
+00000000000000000000000001000000000000
+";
+const RECORD: &str = "
+0101010080808080290001018094ebdc03000101010101780000018094ebdc038094ebdc0302000000010104c6336464
+e5448080808020388094ebdc038d01213800890000000000000001000001000027000102005000740051000400000001
+0068000400000000003f0003020000004b0004ee6b2801004c0004ee6b2801004200313f000000000000009600000000
+000000960000000000000000000000000000000100000000000000010000000000000000004300040000000000450004
+ee6b280100460004ee6b280180808080200101c63364640000010101007b00010a2d01800001808080080000000201ff
+0100000180808008000000000101010101010102ff010100000000000000010201010101020101010100000000000201
+010001000104c000020a0000000001010101000000000109000001010100000001010000000001640000000000000001
+0a0000000000000000
+";
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
+}
+
+fn octets(hex: &str) -> Vec<u8> {
+    let digits: String = hex.split_whitespace().collect();
+    let octets = digits.as_bytes().chunks(2).map(|two| str::from_utf8(two).unwrap());
+    octets.map(|two| u8::from_str_radix(two, 16).unwrap()).collect()
+}
+
+/// What a process of this version writes, and reads. Octets that change without another `VERSION` would be read as something that nobody said.
+#[test]
+fn a_version_has_its_octets() {
+    let mut bench = Bench::new(1);
+    let every = UrrParameters { period: Some(10), ..threshold(100) };
+    let triggers = ReportingTriggers::PERIO | ReportingTriggers::VOLTH;
+    let session = bench.establish(0, &measured(1, vec![urr(1, triggers, every)]));
+    bench.smfs[0].answer = Answer::Wait;
+    bench.up(&session, 150);
+    bench.up(&session, 120);
+    let record = bench.n4.store().iter().find_map(|session| bench.n4.record(session)).unwrap();
+    let written = (bench.n4.header(bench.now), record);
+    assert!(
+        written == (octets(HEADER), octets(RECORD)),
+        "this version packs otherwise, and would misread what the last one wrote: give `n4::portable` another VERSION, then \
+         write its octets here: {} {}",
+        hex(&written.0),
+        hex(&written.1)
+    );
+    let header = Header::read(&octets(HEADER)).unwrap();
+    let mut n4 = bench.fresh(&header);
+    let mut restored = 0;
+    n4.restore(bench.now, &header, [(octets(RECORD), ())], |(), session| {
+        restored += u32::from(session.is_ok())
+    });
+    assert_eq!((restored, n4.held(), n4.node().outstanding()), (1, bench.n4.held(), 1));
+}
