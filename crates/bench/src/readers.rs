@@ -619,7 +619,7 @@ mod tests {
             ue_ipv6: None,
         };
         let mut asked: BTreeSet<_> = questions(&facts).iter().map(|question| question.visit(Name)).collect();
-        asked.extend(["stop", "flow-marks"]);
+        asked.extend(["stop", "dump", "flow-marks"]);
         assert_eq!(asked, all.0);
     }
 
