@@ -9,6 +9,7 @@ use pfcp::message_type::MessageType;
 use pfcp::node::Event;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tables::Nanos;
 use testing::Directory;
 use upf::{Saved, UpfError};
@@ -60,6 +61,8 @@ fn another_process_goes_on_where_one_stopped() {
     let told = dump(&rig, &file, true).unwrap();
     assert_eq!((told.sessions, told.stopped), (70, true));
     assert_eq!(told.bytes, std::fs::metadata(&file).unwrap().len());
+    // Recovery Time Stamps are in seconds: one of its own would be another one.
+    std::thread::sleep(Duration::from_millis(1_100));
     // With another number of workers.
     let mut rig = rig.followed(FILE, 3, saved(&file)).unwrap();
     assert!(!Path::new(&file).exists(), "it is not restored a second time");
@@ -72,6 +75,8 @@ fn another_process_goes_on_where_one_stopped() {
     }
     assert_eq!(rig.backend.answer(Drops {}).unwrap().drops, []);
     assert_eq!(counted(&rig, &sessions[0]), 3);
+    let heartbeat = MessageType::HEARTBEAT_REQUEST.0;
+    rig.until("a heartbeat", |rig| rig.heard.contains(&heartbeat));
     // The SMF has not noticed: it asks on, and what is new has another name than anything before.
     let new = rig.establish(71);
     assert!(sessions.iter().all(|old| old.seid != new.seid && old.teid != new.teid && old.ue != new.ue));
