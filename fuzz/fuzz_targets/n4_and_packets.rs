@@ -123,12 +123,13 @@ impl World {
         let mut replies: Vec<_> = self.n4.replies().collect();
         replies.iter_mut().for_each(|reply| damaged(input, reply));
         let mut records = Vec::new();
-        for (place, _) in self.sessions() {
-            let record = self.n4.store().at(place).and_then(|session| self.n4.record(session));
+        for (place, seid) in self.sessions() {
+            let record = self.n4.store().get(seid).and_then(|session| self.n4.record(session));
             let (token, slots) = (TOKEN, [place.slot].into());
             let counted = self.plane.ask(place.shard, Command::Export { token, shard: place.shard, slots });
             let Event::Exported { mut sessions, .. } = counted else { panic!("{counted:?}") };
-            let (_, counted) = sessions.pop().expect("it is there");
+            let (exported, counted) = sessions.pop().expect("it is there");
+            assert_eq!(exported, seid);
             if let Some(mut record) = record {
                 damaged(input, &mut record);
                 let mut counted = Vec::from(counted);

@@ -269,10 +269,9 @@ pub enum Event {
     Exported {
         /// The command's.
         token: Token,
-        /// The command's.
-        shard: ShardId,
-        /// Of those that were asked for and that there are: the slot, and what was counted.
-        sessions: Vec<(u32, Box<[u8]>)>,
+        /// Of those that were asked for and that there are: whose, and what was counted. By the time that this is heard, the slot may
+        /// be another session's.
+        sessions: Vec<(Seid, Box<[u8]>)>,
     },
     /// Answer to [`Command::Restore`]: the session is there.
     Restored {

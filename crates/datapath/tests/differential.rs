@@ -452,8 +452,8 @@ impl Bench {
             out.events.drain(..).next_back().unwrap()
         };
         let Event::Exported { sessions, .. } = said(&mut self.fast, self.now, export()) else { panic!() };
-        let [(slot, counted)] = sessions.try_into().unwrap();
-        assert_eq!(slot, place.slot);
+        let [(seid, counted)] = sessions.try_into().unwrap();
+        assert_eq!(seid, rules.seid);
         let seen = |event| match event {
             Event::Snapshot { session: Some(session), .. } => {
                 (session.pdrs, session.drops, session.last_packet, session.last_measured, session.consumed)
@@ -472,7 +472,7 @@ impl Bench {
         }
         assert_eq!(seen(said(next, now, inspect())), before);
         let Event::Exported { sessions, .. } = said(next, now, export()) else { panic!() };
-        assert!(pause > 0 || sessions == [(slot, counted)], "what leaves, comes back and leaves");
+        assert!(pause > 0 || sessions == [(seid, counted)], "what leaves, comes back and leaves");
     }
 
     fn inspect(&mut self) {

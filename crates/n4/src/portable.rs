@@ -17,7 +17,7 @@ use pfcp::ie::{NodeId, RecoveryTimeStamp};
 use pfcp::node::{NodeCounters, PeerId, Portable, Reply};
 use session::TeidKey;
 use session::ids::Epoch;
-use session::packed::{Pack, counted};
+use session::packed::{Pack, count, counted};
 use session::portable::{Restore, Restored, Unportable};
 use session::rules::Rules;
 use session::store::{DirectoryChange, PeerId as PopulationId, Session};
@@ -120,7 +120,7 @@ impl N4 {
         node.node_id.pack(&mut out);
         self.address.pack(&mut out);
         node.recovery.pack(&mut out);
-        self.store.header().into_boxed_slice().pack(&mut out);
+        count(&self.store.header(), &mut out);
         self.node.portable().pack(&mut out);
         let association = |(&peer, population): (&PeerId, &PopulationId)| {
             (peer.0, (population.number(), self.refused_of(peer)))

@@ -351,7 +351,7 @@ impl Store {
     }
 
     /// Whichever is in this place.
-    pub fn at(&self, place: SessionRef) -> Option<&Session> {
+    fn at(&self, place: SessionRef) -> Option<&Session> {
         self.shards.get(place.shard.index())?.sessions.get(place.slot as usize)?.as_deref()
     }
 

@@ -387,7 +387,7 @@ impl Upf {
                 Event::Snapshot { token, session } if Inspections::has(token) => {
                     inspections.session(token, session);
                 }
-                Event::Exported { token, shard, sessions } => dumping.exported(n4, token, shard, sessions),
+                Event::Exported { token, sessions } => dumping.exported(n4, token, sessions),
                 Event::Neighbours { token, seen, next } => inspections.neighbours(token, seen, next),
                 Event::OffloadFailed { port, failure } => {
                     tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");

@@ -60,10 +60,13 @@ impl<F: Frame> Datapath<F> {
             Command::Export { token, shard, slots } => {
                 let mut sessions = Vec::with_capacity(slots.len());
                 if let Some(owned) = self.shard_mut(shard) {
-                    let exported = |&slot: &u32| Some((slot, owned.export(slot, now)?.into()));
+                    let exported = |&slot: &u32| {
+                        let seid = owned.session(slot)?.rules.seid;
+                        Some((seid, owned.export(slot, now)?.into()))
+                    };
                     sessions.extend(slots.iter().filter_map(exported));
                 }
-                cx.out.events.push(Event::Exported { token, shard, sessions });
+                cx.out.events.push(Event::Exported { token, sessions });
             }
             Command::Remove { token, session: place } => {
                 let removed = self.shards.get_mut(place.shard.index()).and_then(|shard| {

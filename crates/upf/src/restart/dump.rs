@@ -16,7 +16,7 @@ use datapath::command::Token;
 use engine::Engine;
 use n4::N4;
 use pfcp::Seid;
-use session::{SessionRef, ShardId};
+use session::SessionRef;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -68,12 +68,12 @@ impl Dumping {
     }
 
     /// A shard has answered: N4's part is taken now.
-    pub fn exported(&mut self, n4: &N4, token: Token, shard: ShardId, sessions: Vec<(u32, Box<[u8]>)>) {
+    pub fn exported(&mut self, n4: &N4, token: Token, sessions: Vec<(Seid, Box<[u8]>)>) {
         let Some(at) = self.bites.iter().position(|bite| bite.number == token.0) else { return };
         let Some(bite) = self.bites.get_mut(at) else { return };
-        for (slot, counted) in sessions {
-            // It may have been deleted meanwhile, and its place be another one's.
-            let record = n4.store().at(SessionRef { shard, slot }).and_then(|session| n4.record(session));
+        for (seid, counted) in sessions {
+            // It may have been deleted meanwhile.
+            let record = n4.store().get(seid).and_then(|session| n4.record(session));
             if let Some(record) = record {
                 bite.records.push(&[&record, &counted]);
             }

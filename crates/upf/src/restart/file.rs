@@ -18,7 +18,7 @@
 
 use api::{CtlError, ErrorCode};
 use n4::Header;
-use session::packed::{Pack, counted};
+use session::packed::{count, counted};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -228,10 +228,7 @@ impl Records {
             self.blocks.push(Vec::with_capacity(BLOCK + BLOCK / 8));
         }
         if let Some(block) = self.blocks.last_mut() {
-            for part in parts {
-                (part.len() as u64).pack(block);
-                block.extend_from_slice(part);
-            }
+            parts.iter().for_each(|part| count(part, block));
         }
         self.count += 1;
     }
