@@ -1,0 +1,26 @@
+//! Which application is this flow?
+//!
+//! **Problem.** A rule may ask for the packets of an application, an operator wants to know what a network carries, and neither is written in
+//! a packet's headers. It shows in the first few packets of a flow: in what its protocol says (a name in a ClientHello, a Host field, a question),
+//! or in how it behaves where all else is ciphered. Somebody has to look, once, cheaply, and without ever being brought down by what it sees.
+//!
+//! **Model.** Five stages, each of which can be used alone: a packet is *prepared* (what is inside which tunnels; fragments put together), put
+//! into *order* (optional), *classified*, *decoded* (optional), and *timers* end what nobody continues. Nobody is called back: packets are
+//! pushed, results are polled.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`protocol`], [`category`] | which protocols are known, and what they are for |
+//! | [`classify`] | which protocol does a flow speak, of which application is it, and why |
+//! | [`protocols`] | what does a message of this protocol look like |
+//!
+//! Nothing here has a clock, a socket, a thread or a lock: bytes and time are arguments, one instance belongs to one worker.
+#![forbid(unsafe_code)]
+
+pub mod category;
+pub mod classify;
+pub mod protocol;
+pub mod protocols;
+
+pub use category::Category;
+pub use protocol::Protocol;

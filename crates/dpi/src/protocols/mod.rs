@@ -1,0 +1,63 @@
+//! What does a message of this protocol look like?
+//!
+//! A file for each family, with a recogniser for each protocol, and parsers of their own for those that say much.
+
+pub mod terminals;
+
+use crate::classify::Recogniser;
+
+/// All recognisers.
+pub const FAMILIES: &[&[Recogniser]] = &[terminals::RECOGNISERS];
+
+/// Shows recognisers what tests make up.
+#[cfg(test)]
+pub(crate) mod show {
+    use super::FAMILIES;
+    use crate::Protocol;
+    use crate::classify::{Answer, Carrier, End, History, Message, Recogniser, Sheet, Side};
+
+    /// What the recogniser of `protocol` on `carrier` says of a flow's messages, in their order; what it wrote down of the last one.
+    pub fn flow(
+        protocol: Protocol,
+        carrier: Carrier,
+        port: u16,
+        messages: &[(Side, &[u8])],
+    ) -> (Vec<Answer>, Sheet) {
+        let recogniser = of(protocol, carrier);
+        let (mut history, mut sheet) = (History::default(), Sheet::default());
+        let mut answers = Vec::new();
+        for (side, bytes) in messages {
+            sheet.clear();
+            let begins = carrier != Carrier::Tcp || history.of(*side).packets == 0;
+            let mut message = Message {
+                bytes,
+                begins,
+                carrier,
+                side: *side,
+                client: End { address: [192, 0, 2, 1].into(), port: 40_000 },
+                server: End { address: [198, 51, 100, 1].into(), port },
+                history: &history,
+                sheet: &mut sheet,
+            };
+            answers.push((recogniser.probe)(&mut message));
+            history.sides[*side as usize].note(bytes);
+        }
+        (answers, sheet)
+    }
+
+    /// What it says of one message of the client.
+    pub fn client(protocol: Protocol, carrier: Carrier, port: u16, bytes: &[u8]) -> Answer {
+        flow(protocol, carrier, port, &[(Side::Client, bytes)]).0.remove(0)
+    }
+
+    /// What it says of one message of the server.
+    pub fn server(protocol: Protocol, carrier: Carrier, port: u16, bytes: &[u8]) -> Answer {
+        flow(protocol, carrier, port, &[(Side::Server, bytes)]).0.remove(0)
+    }
+
+    fn of(protocol: Protocol, carrier: Carrier) -> &'static Recogniser {
+        let mut all = FAMILIES.iter().flat_map(|family| family.iter());
+        let found = all.find(|it| it.protocol == protocol && it.carriers.has(carrier));
+        found.unwrap_or_else(|| panic!("no recogniser of {} on {carrier:?}", protocol.name()))
+    }
+}
