@@ -1,5 +1,6 @@
 //! What recognisers are shown.
 
+use crate::classify::assembly::Assembly;
 use std::net::IpAddr;
 
 /// What carries a message.
@@ -196,6 +197,9 @@ pub struct Message<'m> {
     pub history: &'m History,
     /// What is found is written here.
     pub sheet: &'m mut Sheet,
+    /// For a message that comes in several datagrams: what was put into it for earlier ones of this flow is there. Empty at first. It is kept if
+    /// the answer is [`Next`](crate::classify::Answer::Next) or [`Open`](crate::classify::Answer::Open).
+    pub assembly: &'m mut Assembly,
 }
 
 impl<'m> Message<'m> {

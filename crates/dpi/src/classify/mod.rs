@@ -4,8 +4,10 @@
 //! ([`Answer`]). It keeps nothing itself: what was said before on the flow is in the message's [`History`], and a stream that has to be put together
 //! is put together for it, when it answers [`Answer::Longer`].
 
+pub mod assembly;
 pub mod message;
 pub mod recogniser;
 
+pub use assembly::Assembly;
 pub use message::{Carrier, End, History, Message, Past, Sheet, Side, Text};
 pub use recogniser::{Answer, Carriers, First, Recogniser, Strength};

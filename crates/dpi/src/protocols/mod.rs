@@ -14,7 +14,7 @@ pub const FAMILIES: &[&[Recogniser]] = &[terminals::RECOGNISERS];
 pub(crate) mod show {
     use super::FAMILIES;
     use crate::Protocol;
-    use crate::classify::{Answer, Carrier, End, History, Message, Recogniser, Sheet, Side};
+    use crate::classify::{Answer, Assembly, Carrier, End, History, Message, Recogniser, Sheet, Side};
 
     /// What the recogniser of `protocol` on `carrier` says of a flow's messages, in their order; what it wrote down of the last one.
     pub fn flow(
@@ -25,7 +25,7 @@ pub(crate) mod show {
     ) -> (Vec<Answer>, Sheet) {
         let recogniser = of(protocol, carrier);
         let (mut history, mut sheet) = (History::default(), Sheet::default());
-        let mut answers = Vec::new();
+        let (mut answers, mut assembly) = (Vec::new(), Assembly::default());
         for (side, bytes) in messages {
             sheet.clear();
             let begins = carrier != Carrier::Tcp || history.of(*side).packets == 0;
@@ -38,6 +38,7 @@ pub(crate) mod show {
                 server: End { address: [198, 51, 100, 1].into(), port },
                 history: &history,
                 sheet: &mut sheet,
+                assembly: &mut assembly,
             };
             answers.push((recogniser.probe)(&mut message));
             history.sides[*side as usize].note(bytes);
