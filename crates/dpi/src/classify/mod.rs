@@ -5,9 +5,15 @@
 //! is put together for it, when it answers [`Answer::Longer`].
 
 pub mod assembly;
+pub mod classifier;
+pub mod examination;
 pub mod message;
 pub mod recogniser;
+pub mod verdict;
 
 pub use assembly::Assembly;
+pub use classifier::Classifier;
+pub use examination::{Examination, Limits, Progress, Room, Segment, Shown, Step};
 pub use message::{Carrier, End, History, Message, Past, Sheet, Side, Text};
 pub use recogniser::{Answer, Carriers, First, Recogniser, Strength};
+pub use verdict::{ApplicationId, Confidence, Evidence, Reason, Verdict};

@@ -1,0 +1,489 @@
+//! What is remembered of a flow while it is looked into.
+//!
+//! An examination is shown a flow's packets one by one, until it has a verdict. It knows which recognisers are still in question, puts a stream's
+//! beginning together where one of them asks for more, and takes down what they find. A packet costs a few recognisers with a fitting first octet; a flow
+//! gets so many packets ([`Limits`]), and then the best that was found is its verdict.
+
+use crate::Protocol;
+use crate::classify::assembly::Assembly;
+use crate::classify::classifier::{Classifier, Set};
+use crate::classify::message::{Carrier, End, History, Message, Sheet, Side};
+use crate::classify::recogniser::Answer;
+use crate::classify::verdict::{Reason, Verdict};
+
+/// So much of a flow is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Packets with a payload, while nothing is known.
+    pub packets: u8,
+    /// Packets with a payload once the protocol is known, and its recogniser wants to see more.
+    pub open_packets: u8,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { packets: 12, open_packets: 20 }
+    }
+}
+
+/// What TCP says of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Sequence number of the payload's first octet; of a SYN, one more than its own.
+    pub sequence: u32,
+    /// It is a SYN: streams begin here.
+    pub is_syn: bool,
+}
+
+/// A packet of the flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'p> {
+    /// What carries it.
+    pub carrier: Carrier,
+    /// Who sends it.
+    pub side: Side,
+    /// Who began the flow.
+    pub client: End,
+    /// The other end.
+    pub server: End,
+    /// Of TCP.
+    pub segment: Option<Segment>,
+    /// What TCP, UDP or SCTP carry.
+    pub payload: &'p [u8],
+}
+
+/// One question that was asked, for those who want to know why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Who was asked.
+    pub protocol: Protocol,
+    /// What it said.
+    pub answer: Answer,
+    /// Octets that it was shown.
+    pub octets: usize,
+}
+
+/// What a worker needs for looking into packets, whatever flow they are of.
+#[derive(Debug, Default)]
+pub struct Room {
+    /// What the recognisers wrote down of the packet that was looked into last.
+    pub sheet: Sheet,
+    /// Every question that is asked goes here, if somebody wants to know.
+    pub trace: Option<Vec<Step>>,
+    /// Handed to a recogniser whose flow has none; kept by the flow if something was put in.
+    spare: Box<Assembly>,
+    #[expect(clippy::vec_box, reason = "a flow takes a box as it is, so none is allocated or copied")]
+    unused: Vec<Box<Assembly>>,
+    /// Assemblies that flows have.
+    lent: usize,
+    /// How many they may have; beyond, a message must come in one piece.
+    pub most_assemblies: usize,
+    /// Messages that could not be put together, since too many were being put together.
+    pub refused: u64,
+}
+
+const _: () = assert!(size_of::<Examination>() <= 256);
+
+/// Assemblies that are kept for the next flow.
+const UNUSED: usize = 64;
+
+impl Room {
+    /// For flows of which `most_assemblies` have a message in pieces.
+    pub fn new(most_assemblies: usize) -> Self {
+        Self { most_assemblies, ..Self::default() }
+    }
+
+    fn lend(&mut self) -> Option<Box<Assembly>> {
+        if self.lent >= self.most_assemblies {
+            self.refused += 1;
+            return None;
+        }
+        self.lent += 1;
+        Some(self.unused.pop().unwrap_or_default())
+    }
+
+    fn take_back(&mut self, mut assembly: Box<Assembly>) {
+        self.lent = self.lent.saturating_sub(1);
+        if self.unused.len() < UNUSED {
+            assembly.clear();
+            self.unused.push(assembly);
+        }
+    }
+}
+
+/// What one side has sent, as a stream.
+#[derive(Debug, Default)]
+struct Stream {
+    /// Sequence number of its first octet.
+    origin: u32,
+    /// How far it was seen without a gap, from there.
+    seen: u32,
+    known: bool,
+    /// Its beginning, while somebody wants it longer.
+    assembly: Option<Box<Assembly>>,
+}
+
+/// A flow that is looked into; see the module's documentation.
+#[derive(Debug, Default)]
+pub struct Examination {
+    history: History,
+    streams: [Stream; 2],
+    /// For datagrams that belong together.
+    assembly: Option<Box<Assembly>>,
+    /// Those that want to see more.
+    waiting: Set,
+    /// Who goes on being asked, since it is this protocol's.
+    open: Option<u16>,
+    found: Option<Protocol>,
+    /// What carries `found`, if it began as something else.
+    over: Option<Protocol>,
+    perhaps: Option<Perhaps>,
+}
+
+/// The best of what is no certainty.
+#[derive(Clone, Copy, Debug)]
+struct Perhaps {
+    protocol: Protocol,
+    reason: Reason,
+    sides: u8,
+}
+
+/// What recognisers are shown of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Bytes<'b> {
+    octets: &'b [u8],
+    /// They begin where the stream begins.
+    begins: bool,
+    /// Earlier packets' are among them.
+    is_assembled: bool,
+}
+
+impl<'b> Bytes<'b> {
+    const fn datagram(octets: &'b [u8]) -> Self {
+        Self { octets, begins: true, is_assembled: false }
+    }
+}
+
+/// How far a flow's examination is after a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// Another packet has to be seen.
+    Goes,
+    /// It has a verdict: [`Examination::conclude`].
+    Ends,
+}
+
+impl Examination {
+    /// What was said so far.
+    pub const fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What it is taken for so far, if a recogniser is sure.
+    pub const fn found(&self) -> Option<Protocol> {
+        self.found
+    }
+
+    /// Looks into one more packet. What was found written in it is on the room's sheet.
+    pub fn step(
+        &mut self,
+        classifier: &Classifier,
+        limits: &Limits,
+        room: &mut Room,
+        shown: &Shown<'_>,
+    ) -> Progress {
+        room.sheet.clear();
+        if let Some(segment) = shown.segment
+            && segment.is_syn
+            && let Some(stream) = self.streams.get_mut(shown.side as usize)
+            && !stream.known
+        {
+            (stream.origin, stream.seen, stream.known) = (segment.sequence, 0, true);
+        }
+        if shown.payload.is_empty() {
+            return Progress::Goes;
+        }
+        let progress = match shown.segment {
+            Some(segment) => self.stream(classifier, room, shown, segment),
+            None => self.look(classifier, room, shown, Bytes::datagram(shown.payload)),
+        };
+        if let Some(past) = self.history.sides.get_mut(shown.side as usize) {
+            past.note(shown.payload);
+        }
+        if progress == Progress::Ends {
+            return Progress::Ends;
+        }
+        let packets = self.history.packets();
+        let most = if self.open.is_some() { limits.open_packets } else { limits.packets };
+        let [client, server] = &self.history.sides;
+        // A stream whose both sides have begun like nothing known will not begin again.
+        let is_hopeless = shown.carrier != Carrier::Udp
+            && self.open.is_none()
+            && self.waiting.is_empty()
+            && client.packets > 0
+            && server.packets > 0
+            && packets >= 4;
+        if packets >= u16::from(most) || is_hopeless { Progress::Ends } else { Progress::Goes }
+    }
+
+    /// A segment: shown alone, or with what came before if somebody asked for that.
+    fn stream(
+        &mut self,
+        classifier: &Classifier,
+        room: &mut Room,
+        shown: &Shown<'_>,
+        segment: Segment,
+    ) -> Progress {
+        let Some(stream) = self.streams.get_mut(shown.side as usize) else { return Progress::Goes };
+        if !stream.known {
+            (stream.origin, stream.seen, stream.known) = (segment.sequence, 0, true);
+        }
+        let at = segment.sequence.wrapping_sub(stream.origin);
+        let length = shown.payload.len() as u32;
+        // Of a former connection, a keep-alive, or a repetition.
+        if at > u32::MAX / 2 || (at < stream.seen && at.saturating_add(length) <= stream.seen) {
+            return Progress::Goes;
+        }
+        if at > stream.seen {
+            // A gap. What comes behind it is kept if the beginning is still wanted.
+            if (stream.seen == 0 || stream.assembly.is_some())
+                && let Some(assembly) = stream.lend(room)
+            {
+                let _ = assembly.put(at as usize, shown.payload);
+            } else if stream.assembly.is_none() {
+                stream.seen = at.saturating_add(length);
+                let alone = Bytes { octets: shown.payload, begins: false, is_assembled: false };
+                return self.look(classifier, room, shown, alone);
+            }
+            return Progress::Goes;
+        }
+        stream.seen = stream.seen.max(at.saturating_add(length));
+        let Some(mut assembly) = stream.assembly.take() else {
+            let alone = Bytes { octets: shown.payload, begins: at == 0, is_assembled: false };
+            return self.look(classifier, room, shown, alone);
+        };
+        // If it is too long for the assembly, it is shown as far as it goes, and the best is made of it.
+        let is_full = assembly.put(at as usize, shown.payload).is_err();
+        stream.seen = stream.seen.max(assembly.contiguous().len() as u32);
+        let all = Bytes { octets: assembly.contiguous(), begins: true, is_assembled: true };
+        let progress = self.look(classifier, room, shown, all);
+        let is_kept = progress == Progress::Goes && !is_full && self.wants_longer();
+        match self.streams.get_mut(shown.side as usize) {
+            Some(stream) if is_kept => stream.assembly = Some(assembly),
+            _ => room.take_back(assembly),
+        }
+        progress
+    }
+
+    fn wants_longer(&self) -> bool {
+        self.open.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Asks whoever may know.
+    fn look(
+        &mut self,
+        classifier: &Classifier,
+        room: &mut Room,
+        shown: &Shown<'_>,
+        bytes: Bytes<'_>,
+    ) -> Progress {
+        let Some(first) = bytes.octets.first().copied() else { return Progress::Goes };
+        if let Some(number) = self.open {
+            return self.ask(number, classifier, room, shown, bytes).unwrap_or(Progress::Goes);
+        }
+        // Those who wait, those of the port, those of the octet; nobody twice.
+        let mut asked = Set::default();
+        let server = shown.server.port;
+        let client = shown.client.port;
+        let waiting = self.waiting.iter();
+        let usual =
+            classifier.of_port(shown.carrier, server).chain(classifier.of_port(shown.carrier, client));
+        let fits = |number: &u16| classifier.recogniser(*number).is_some_and(|it| it.first.allows(first));
+        let beginners =
+            bytes.begins || shown.carrier != Carrier::Tcp || self.history.of(shown.side).packets == 0;
+        let usual = usual.filter(fits).filter(|_| beginners);
+        let others = classifier.of_octet(shown.carrier, first).iter().copied().filter(|_| beginners);
+        for number in waiting.chain(usual).chain(others) {
+            if asked.has(number) {
+                continue;
+            }
+            asked.insert(number);
+            if let Some(progress) = self.ask(number, classifier, room, shown, bytes) {
+                return progress;
+            }
+        }
+        match self.perhaps {
+            Some(Perhaps { reason: Reason::UsualShape | Reason::BothSides, protocol, .. }) => {
+                self.found = Some(protocol);
+                Progress::Ends
+            }
+            _ => Progress::Goes,
+        }
+    }
+
+    /// Asks one. `Some`: nobody else needs to be asked about this packet.
+    fn ask(
+        &mut self,
+        number: u16,
+        classifier: &Classifier,
+        room: &mut Room,
+        shown: &Shown<'_>,
+        bytes: Bytes<'_>,
+    ) -> Option<Progress> {
+        let recogniser = classifier.recogniser(number)?;
+        let mut own = self.assembly.take();
+        let assembly = own.as_mut().unwrap_or(&mut room.spare);
+        let mut message = Message {
+            bytes: bytes.octets,
+            begins: bytes.begins,
+            carrier: shown.carrier,
+            side: shown.side,
+            client: shown.client,
+            server: shown.server,
+            history: &self.history,
+            sheet: &mut room.sheet,
+            assembly,
+        };
+        let answer = (recogniser.probe)(&mut message);
+        if let Some(trace) = &mut room.trace {
+            trace.push(Step { protocol: recogniser.protocol, answer, octets: bytes.octets.len() });
+        }
+        let keeps = matches!(answer, Answer::Next | Answer::Open);
+        match own {
+            Some(assembly) => self.assembly = Some(assembly),
+            None if room.spare.is_empty() => {}
+            None if keeps => {
+                if let Some(mut lent) = room.lend() {
+                    std::mem::swap(&mut lent, &mut room.spare);
+                    self.assembly = Some(lent);
+                }
+                room.spare.clear();
+            }
+            None => room.spare.clear(),
+        }
+        self.waiting.remove(number);
+        match answer {
+            Answer::No => {
+                if self.open == Some(number) {
+                    return Some(Progress::Ends);
+                }
+                None
+            }
+            Answer::Next => {
+                self.waiting.insert(number);
+                self.open.map(|_| Progress::Goes)
+            }
+            Answer::Longer => {
+                self.waiting.insert(number);
+                self.weigh(Perhaps { protocol: recogniser.protocol, reason: Reason::Begins, sides: 0 });
+                if shown.segment.is_some() && bytes.begins && !bytes.is_assembled {
+                    self.lengthen(room, shown.side, bytes.octets);
+                }
+                self.open.map(|_| Progress::Goes)
+            }
+            Answer::Perhaps => {
+                self.suppose(recogniser.protocol, recogniser.ports, shown);
+                self.waiting.insert(number);
+                None
+            }
+            Answer::Is => {
+                (self.found, self.perhaps) = (Some(recogniser.protocol), None);
+                Some(Progress::Ends)
+            }
+            Answer::Other(protocol) => {
+                (self.found, self.perhaps) = (Some(protocol), None);
+                Some(Progress::Ends)
+            }
+            Answer::Open => {
+                (self.found, self.perhaps) = (Some(recogniser.protocol), None);
+                self.open = Some(number);
+                self.waiting = Set::default();
+                Some(Progress::Goes)
+            }
+            Answer::Within => {
+                self.restart(recogniser.protocol, room);
+                Some(Progress::Goes)
+            }
+        }
+    }
+
+    /// What this side's stream has begun with is kept, to be shown again with what follows.
+    fn lengthen(&mut self, room: &mut Room, side: Side, bytes: &[u8]) {
+        if let Some(stream) = self.streams.get_mut(side as usize)
+            && stream.seen as usize == bytes.len()
+            && let Some(assembly) = stream.lend(room)
+        {
+            let _ = assembly.put(0, bytes);
+        }
+    }
+
+    /// It looks like this protocol.
+    fn suppose(&mut self, protocol: Protocol, ports: &[u16], shown: &Shown<'_>) {
+        let side = 1 << shown.side as u8;
+        let sides = match self.perhaps {
+            Some(former) if former.protocol == protocol => former.sides | side,
+            _ => side,
+        };
+        let is_usual = ports.contains(&shown.server.port) || ports.contains(&shown.client.port);
+        let reason = match (is_usual, sides) {
+            (true, _) => Reason::UsualShape,
+            (false, 3) => Reason::BothSides,
+            _ => Reason::Shape,
+        };
+        self.weigh(Perhaps { protocol, reason, sides });
+    }
+
+    /// The better reason stands; of equal ones the first.
+    fn weigh(&mut self, perhaps: Perhaps) {
+        if self.perhaps.is_none_or(|former| perhaps.reason < former.reason) {
+            self.perhaps = Some(perhaps);
+        }
+    }
+
+    /// What follows is another protocol's, inside this one.
+    fn restart(&mut self, over: Protocol, room: &mut Room) {
+        self.give_back(room);
+        let seen = self.streams.each_ref().map(|it| (it.origin.wrapping_add(it.seen), it.known));
+        *self = Self { over: Some(over), found: None, ..Self::default() };
+        for (stream, (origin, known)) in self.streams.iter_mut().zip(seen) {
+            (stream.origin, stream.known) = (origin, known);
+        }
+    }
+
+    /// What it holds of the room's goes back. To be called when the flow ends without a conclusion.
+    pub fn give_back(&mut self, room: &mut Room) {
+        let own = self.streams.iter_mut().map(|it| it.assembly.take()).chain([self.assembly.take()]);
+        for assembly in own.flatten() {
+            room.take_back(assembly);
+        }
+    }
+
+    /// The protocol's part of the verdict, from what was seen.
+    pub fn conclude(&mut self, classifier: &Classifier, room: &mut Room, shown: &Shown<'_>) -> Verdict {
+        self.give_back(room);
+        let (protocol, reason) = match (self.found, self.perhaps) {
+            (Some(protocol), perhaps) => (Some(protocol), perhaps.map_or(Reason::Parser, |it| it.reason)),
+            (None, Some(perhaps)) => (Some(perhaps.protocol), perhaps.reason),
+            (None, None) if self.history.packets() == 0 => {
+                match classifier.guess(shown.carrier, shown.server.port) {
+                    Some(protocol) => (Some(protocol), Reason::Port),
+                    None => (None, Reason::Silent),
+                }
+            }
+            // What carries it is known at least.
+            (None, None) if self.over.is_some() => (self.over.take(), Reason::Parser),
+            (None, None) => (None, Reason::Unlike),
+        };
+        Verdict { protocol, over: self.over, reason, ..Verdict::UNKNOWN }
+    }
+}
+
+impl Stream {
+    /// Its assembly, or one of the room's.
+    fn lend(&mut self, room: &mut Room) -> Option<&mut Assembly> {
+        if self.assembly.is_none() {
+            self.assembly = room.lend();
+        }
+        self.assembly.as_deref_mut()
+    }
+}
