@@ -41,6 +41,61 @@ protocols! {
     Tls = "TLS", Web, "Transport Layer Security, RFC 8446 and before";
     // Terminals
     Ssh = "SSH", RemoteAccess, "Secure Shell, RFC 4253";
+    // Databases and caches
+    Bolt = "Bolt", Database, "Neo4j's graph queries";
+    Cassandra = "Cassandra", Database, "Cassandra's binary protocol, CQL";
+    ClickHouse = "ClickHouse", Database, "ClickHouse's native protocol";
+    Drda = "DRDA", Database, "Distributed Relational Database Architecture: DB2, Derby";
+    Elasticsearch = "Elasticsearch", Database, "What nodes of Elasticsearch say to each other";
+    Firebird = "Firebird", Database, "Firebird and InterBase";
+    Memcached = "Memcached", Database, "A cache of keys and values";
+    MongoDb = "MongoDB", Database, "MongoDB's wire protocol";
+    MySql = "MySQL", Database, "MySQL and MariaDB";
+    Oracle = "Oracle TNS", Database, "Oracle's Transparent Network Substrate";
+    PostgreSql = "PostgreSQL", Database, "PostgreSQL's frontend/backend protocol";
+    Redis = "Redis", Database, "Redis and what speaks RESP";
+    Tds = "TDS", Database, "Tabular Data Stream: SQL Server and Sybase, MS-TDS";
+    ZooKeeper = "ZooKeeper", Database, "Coordination of what is distributed";
+    // Queues, and calls between programs
+    Amqp = "AMQP", Database, "Advanced Message Queuing Protocol, 0-9-1 and 1.0";
+    Beanstalk = "Beanstalk", Database, "A queue of work";
+    Gearman = "Gearman", Database, "Jobs for others to do";
+    Giop = "GIOP", Database, "Corba's General Inter-ORB Protocol";
+    IbmMq = "IBM MQ", Database, "IBM's queues, WebSphere MQ before";
+    JavaRmi = "Java RMI", Database, "Calls between Java machines";
+    JsonRpc = "JSON-RPC", Database, "Calls written in JSON, 2.0";
+    Kafka = "Kafka", Database, "Streams of events";
+    Mqtt = "MQTT", Things, "Message Queuing Telemetry Transport";
+    MqttSn = "MQTT-SN", Things, "MQTT for networks of sensors";
+    Nats = "NATS", Database, "Messages by subject";
+    Nsq = "NSQ", Database, "A distributed queue";
+    OpenWire = "OpenWire", Database, "ActiveMQ's own protocol";
+    Rtps = "RTPS", Industrial, "What carries DDS, the Data Distribution Service";
+    Stomp = "STOMP", Database, "Messages in text";
+    Thrift = "Thrift", Database, "Calls in Apache Thrift's encodings";
+    Zmtp = "ZMTP", Database, "What carries ZeroMQ";
+    // Time, configuration, logs and management
+    Capwap = "CAPWAP", Network, "Control of wireless access points, RFC 5415";
+    CheckMk = "Checkmk", System, "What an agent of Checkmk says";
+    Collectd = "collectd", System, "Measures of computers";
+    Dhcp = "DHCP", Network, "Addresses for hosts, RFC 2131";
+    Dhcpv6 = "DHCPv6", Network, "IPv6 addresses for hosts, RFC 8415";
+    Ganglia = "Ganglia", System, "Measures of clusters";
+    Ipmi = "RMCP", System, "Management of machines that may be off: IPMI and ASF";
+    Lwapp = "LWAPP", Network, "What was before CAPWAP, RFC 5412";
+    Munin = "Munin", System, "Measures of computers";
+    NetFlow = "NetFlow", Network, "Records of flows, and IPFIX, RFC 7011";
+    Nrpe = "NRPE", System, "Nagios asks other computers";
+    Ntp = "NTP", Network, "Network Time Protocol, RFC 5905";
+    Ptp = "PTP", Network, "Precision Time Protocol, IEEE 1588";
+    Roughtime = "Roughtime", Network, "Rough time that is proven";
+    SFlow = "sFlow", Network, "Samples of packets and counters";
+    Snmp = "SNMP", Network, "Simple Network Management Protocol, all versions";
+    StatsD = "StatsD", System, "Measures in one line each";
+    Syslog = "Syslog", System, "Logs of others, RFC 5424 and 3164";
+    Time = "Time", Network, "Seconds since 1900, RFC 868";
+    Whois = "Whois", Network, "Who has this name or address? RFC 3912";
+    Zabbix = "Zabbix", System, "Zabbix's agents and servers";
 }
 
 impl Protocol {

@@ -2,12 +2,17 @@
 //!
 //! A file for each family, with a recogniser for each protocol, and parsers of their own for those that say much.
 
+pub mod databases;
+pub mod management;
+pub mod queues;
+pub mod shape;
 pub mod terminals;
 
 use crate::classify::Recogniser;
 
 /// All recognisers.
-pub const FAMILIES: &[&[Recogniser]] = &[terminals::RECOGNISERS];
+pub const FAMILIES: &[&[Recogniser]] =
+    &[terminals::RECOGNISERS, databases::RECOGNISERS, queues::RECOGNISERS, management::RECOGNISERS];
 
 /// Shows recognisers what tests make up.
 #[cfg(test)]
