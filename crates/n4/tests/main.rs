@@ -3,6 +3,7 @@
 
 mod bench;
 mod n4;
+mod n4_applications;
 mod n4_cores;
 mod n4_history;
 mod n4_leaving;

@@ -48,6 +48,8 @@ impl Cause {
     pub const REDIRECTION_REQUESTED: Self = Self(78);
     /// All dynamic addresses are occupied.
     pub const ADDRESSES_OCCUPIED: Self = Self(79);
+    /// Unknown Application ID (Release 17).
+    pub const UNKNOWN_APPLICATION_ID: Self = Self(81);
 
     /// Whether the request took effect.
     pub const fn is_success(self) -> bool {
@@ -93,6 +95,7 @@ impl Cause {
             Self::SYSTEM_FAILURE => "System failure",
             Self::REDIRECTION_REQUESTED => "Redirection Requested",
             Self::ADDRESSES_OCCUPIED => "All dynamic addresses are occupied",
+            Self::UNKNOWN_APPLICATION_ID => "Unknown Application ID",
             _ => return None,
         })
     }

@@ -10,8 +10,8 @@
 
 use crate::config::{Config, Limits};
 use crate::dialect::{
-    apply, destination, distinct, framed_route, merge_qer, merge_urr, new_far, outer_header, policy, sane,
-    source, triggers, unsupported_forwarding,
+    application, apply, destination, distinct, framed_route, merge_qer, merge_urr, new_far, outer_header,
+    policy, sane, source, triggers, unsupported_forwarding,
 };
 use crate::model::{Apply, Bar, Filter, Model, Pdr, Qer, Urr, find, find_mut, position, put};
 use crate::refusal::{Bound, Feature, Refusal};
@@ -253,6 +253,7 @@ impl<'a> Plan<'a> {
             tunnel: None,
             qfis: Vec::new(),
             filters: Vec::new(),
+            application: None,
             framed_ipv4: Vec::new(),
             framed_ipv6: Vec::new(),
             outer_header_removal: ie.outer_header_removal.is_some(),
@@ -302,8 +303,8 @@ impl<'a> Plan<'a> {
         if pdi.ethernet {
             return Err(Refusal::Unsupported(Feature::Ethernet(id)));
         }
-        if pdi.application_id.is_some_and(|name| !name.is_empty()) {
-            return Err(Refusal::Unsupported(Feature::ApplicationId(id)));
+        if let Some(name) = pdi.application_id {
+            pdr.application = application(id, name, config)?;
         }
         if let Some(name) = pdi.network_instance {
             pdr.instance = config.instance(name);

@@ -4,11 +4,12 @@
 //! rules may come in any order (docs/interop.md rule a), and it changes nothing: what it can't make sense of is a
 //! [`Unlinked`], and the session stays as it was.
 
+use crate::applications::Applications;
 use crate::classifier::Classifier;
-use crate::config::Limits;
+use crate::config::{Config, Limits};
 use crate::ids::SessionRef;
 use crate::model::{Apply, Far, Model, Outer, Pdr, find, position};
-use crate::rules::{self, Action, Destination, Forward, Prefix, Rules, Source};
+use crate::rules::{self, Action, Application, Destination, Forward, Prefix, Rules, Source};
 use ipnet::{Ipv4Net, Ipv6Net};
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
 use std::net::Ipv6Addr;
@@ -49,7 +50,7 @@ pub enum Unlinked {
 }
 
 /// Compiles a session.
-pub fn compile(model: &Model, place: SessionRef, seid: Seid, limits: &Limits) -> Result<Rules, Unlinked> {
+pub fn compile(model: &Model, place: SessionRef, seid: Seid, config: &Config) -> Result<Rules, Unlinked> {
     let mut framed_ipv4: Vec<Ipv4Net> =
         model.pdrs.iter().flat_map(|pdr| pdr.framed_ipv4.iter().copied()).collect();
     let mut framed_ipv6: Vec<Ipv6Net> =
@@ -63,13 +64,13 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, limits: &Limits) ->
 
     let mut pdrs = Vec::with_capacity(model.pdrs.len());
     for pdr in &model.pdrs {
-        pdrs.push(compile_pdr(pdr, model, &assigned, framed)?);
+        pdrs.push(compile_pdr(pdr, model, &assigned, framed, &config.applications)?);
     }
     // Stable: the model's order, by ID, decides between equals.
     pdrs.sort_by_key(|pdr| pdr.precedence);
     let mut fars = Vec::with_capacity(model.fars.len());
     for far in &model.fars {
-        fars.push(rules::Far { id: far.id, action: action(far, model, limits)? });
+        fars.push(rules::Far { id: far.id, action: action(far, model, &config.limits)? });
     }
     let qers = model.qers.iter().map(|qer| rules::Qer {
         id: qer.id,
@@ -125,7 +126,13 @@ fn assigned(model: &Model) -> Vec<Prefix> {
     assigned
 }
 
-fn compile_pdr(pdr: &Pdr, model: &Model, assigned: &[Prefix], framed: bool) -> Result<rules::Pdr, Unlinked> {
+fn compile_pdr(
+    pdr: &Pdr,
+    model: &Model,
+    assigned: &[Prefix],
+    framed: bool,
+    applications: &Applications,
+) -> Result<rules::Pdr, Unlinked> {
     let tunnel = pdr.tunnel.and_then(|teid| {
         model.tunnels.iter().map(|endpoint| endpoint.tunnel).find(|tunnel| tunnel.teid == teid)
     });
@@ -153,6 +160,7 @@ fn compile_pdr(pdr: &Pdr, model: &Model, assigned: &[Prefix], framed: bool) -> R
     for filter in &pdr.filters {
         filter.flow.compile(filter.extras, pdr.source.is_uplink(), assigned, &mut filters);
     }
+    let number = |name: &[u8]| applications.known(name).unwrap_or(Application::NOBODYS);
     Ok(rules::Pdr {
         id: pdr.id,
         precedence: pdr.precedence,
@@ -160,8 +168,7 @@ fn compile_pdr(pdr: &Pdr, model: &Model, assigned: &[Prefix], framed: bool) -> R
         tunnel,
         qfis: pdr.qfis.as_slice().into(),
         filters: filters.into(),
-        // No SMF can name one yet: see `change`.
-        application: None,
+        application: pdr.application.as_deref().map(number),
         outer_header_removal: pdr.outer_header_removal,
         far,
         qers: qers.into(),

@@ -1,5 +1,6 @@
 //! What the node is configured with, as far as sessions care.
 
+use crate::applications::Applications;
 use crate::ids::Epoch;
 use crate::network_instance::Name;
 use crate::pool::{Pool, PoolError};
@@ -25,6 +26,8 @@ pub struct Config {
     pub instances: Vec<Instance>,
     /// Forwarding Policies, in an order that stays: rules name them by their place.
     pub policies: Vec<Policy>,
+    /// Applications that rules may ask for.
+    pub applications: Applications,
     /// Slices that are known here: limited or counted as a whole.
     pub slices: Vec<Slice>,
     /// UE address pools. The first is the default.

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::model::{Apply, Far, Outer, Qer, Triggers, Urr};
-use crate::refusal::{Feature, Refusal};
+use crate::refusal::{Feature, Refusal, Text};
 use crate::rules::{Destination, OuterHeader, Source, VolumeLimit};
 use ipnet::IpNet;
 use packet::Dscp;
@@ -71,6 +71,20 @@ pub fn unsupported_forwarding(far: FarId, redirect: bool) -> Result<(), Refusal>
 /// Forwarding Policy: the number of one that is configured.
 pub fn policy(far: FarId, PolicyId(id): PolicyId<'_>, config: &Config) -> Result<u16, Refusal> {
     config.policy(id).ok_or(Refusal::Unsupported(Feature::ForwardingPolicy(far)))
+}
+
+/// Application ID. An empty one takes the application away (§5.6.3); in a new rule it says nothing.
+pub fn application(pdr: PdrId, name: &[u8], config: &Config) -> Result<Option<Box<[u8]>>, Refusal> {
+    let applications = &config.applications;
+    if name.is_empty() {
+        Ok(None)
+    } else if !applications.is_inspected() {
+        Err(Refusal::Unsupported(Feature::ApplicationId(pdr)))
+    } else if applications.detected(name).is_none() {
+        Err(Refusal::UnknownApplication(pdr, Text::of(name)))
+    } else {
+        Ok(Some(name.into()))
+    }
 }
 
 /// Outer Header Creation. Whether it can be obeyed is asked where the FAR forwards: [`mod@crate::compile`].

@@ -97,8 +97,8 @@
 //! # When not to use it
 //!
 //! It keeps no clock, sends nothing and knows no sockets: retransmission and associations are `pfcp`'s, timers and reports
-//! `n4`'s, packets `datapath`'s. Ethernet and unstructured sessions, application detection, redirection and predefined
-//! rules are refused by name.
+//! `n4`'s, packets `datapath`'s. Who finds applications in packets is [`applications`]' to know, not how. Ethernet and unstructured
+//! sessions, redirection and predefined rules are refused by name.
 //!
 //! # Contents
 //!
@@ -109,12 +109,13 @@
 //! | [`config`], [`refusal`], [`timing`] | what goes in, what is refused, what time drives |
 //! | [`portable`] | sessions that leave the process and come back into another one |
 //! | `change`, `dialect`, `grant`, [`mod@compile`], [`model`], [`packed`] | a request on its way: plan, what IEs mean, what it takes, compilation, the model, the packed model |
-//! | [`sdf`], [`network_instance`] | texts of an SMF |
+//! | [`sdf`], [`network_instance`], [`applications`] | texts of an SMF |
 //! | [`addresses`], [`pool`], [`columns`], [`prefixes`], [`teid`], `slots`, `by_address` | what sessions hold |
 #![forbid(unsafe_code)]
 
 pub mod about;
 pub mod addresses;
+pub mod applications;
 mod by_address;
 mod change;
 pub mod classifier;

@@ -126,6 +126,8 @@ pub struct Pdr {
     pub qfis: Vec<Qfi>,
     /// SDF filters.
     pub filters: Vec<Filter>,
+    /// Application ID: a name in [`crate::applications`].
+    pub application: Option<Box<[u8]>>,
     /// Networks behind the UE.
     pub framed_ipv4: Vec<Ipv4Net>,
     /// Networks behind the UE.

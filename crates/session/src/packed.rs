@@ -253,8 +253,8 @@ pack_struct! {
     Tunnel { teid, place }
     TeidRef { shard, slot }
     Pdr {
-        id, precedence, source, instance, tunnel, qfis, filters, framed_ipv4, framed_ipv6, outer_header_removal, far,
-        qers, urrs,
+        id, precedence, source, instance, tunnel, qfis, filters, application, framed_ipv4, framed_ipv6,
+        outer_header_removal, far, qers, urrs,
     }
     Filter { id, by_id, flow, extras }
     Flow { protocol, remote, remote_ports, local, local_ports }

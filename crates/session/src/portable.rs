@@ -6,7 +6,7 @@
 //! A [`Header`] says what the records' numbers mean: the key that TEIDs are sealed with, the epoch they were handed out in ([`Epoch`]), and
 //! the names of Network Instances, policies and slices, which rules know by their place in the configuration. Whoever takes over
 //! may have another configuration: what it doesn't have, or has given to somebody else, refuses the sessions that need it, one by one, each with
-//! the reason.
+//! the reason. Applications are there by their names: a rule for one that nobody detects here goes on, and matches nothing until somebody does.
 //!
 //! ```
 //! use session::config::Config;
@@ -29,6 +29,7 @@
 //! **What it is not.** A protocol between versions: a header of another [`VERSION`] is refused.
 
 use crate::addresses::AddressError;
+use crate::applications::is_name;
 use crate::change::{framed_routes, ue_networks};
 use crate::config::{Config, Slice};
 use crate::dialect::is_far_end;
@@ -50,7 +51,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Of headers and records. Another one is due when the octets of either change: `tests/portable.rs` has those of this one.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// What a process's records are to be read with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -157,11 +158,13 @@ fn is_sound(model: &Model) -> bool {
         Some(Outer::Tunnel(outer)) => outer.teid.0 != 0 && is_far_end(&outer.peer),
         _ => true,
     };
+    let mut applications = pdrs.iter().filter_map(|pdr| pdr.application.as_deref());
     (in_order(pdrs) && in_order(fars) && in_order(qers) && in_order(urrs) && in_order(bars))
         && held == named
         && networks.all(|net| net == net.trunc())
         && ports.all(|(low, high)| low <= high)
         && fars.iter().all(leads_somewhere)
+        && applications.all(is_name)
 }
 
 /// That of a filter's side.

@@ -40,8 +40,8 @@ pub enum Feature {
     /// A PDR for Ethernet frames.
     #[error("PDR {0} has an Ethernet Packet Filter")]
     Ethernet(PdrId),
-    /// A PDR for an application.
-    #[error("PDR {0} names an application by Application ID")]
+    /// A PDR for an application, and nobody looks for any.
+    #[error("PDR {0} has an Application ID, and packets are not inspected here")]
     ApplicationId(PdrId),
     /// A FAR that redirects.
     #[error("FAR {0} has Redirect Information")]
@@ -92,6 +92,26 @@ pub enum Bound {
     FramedRoutes,
 }
 
+/// What an SMF calls something, as it can be shown: of a long name the beginning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Text(Box<str>);
+
+impl Text {
+    /// Characters that are shown.
+    const SHOWN: usize = 64;
+
+    pub(crate) fn of(octets: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(octets);
+        Self(text.chars().take(Self::SHOWN).flat_map(char::escape_debug).collect::<String>().into())
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0)
+    }
+}
+
 /// " (PDR 5)", where there is a rule to name.
 struct At(Option<RuleId>);
 
@@ -131,6 +151,9 @@ pub enum Refusal {
     /// None, or several, of DROP, FORW and BUFF.
     #[error("FAR {0} has an Apply Action without exactly one of DROP, FORW and BUFF")]
     ApplyAction(FarId),
+    /// A PDR asks for an application that nobody finds.
+    #[error("PDR {0} asks for the application {1}, which neither signatures nor PFDs here describe")]
+    UnknownApplication(PdrId, Text),
     /// A framed route that can't be read.
     #[error("PDR {0} has a framed route that can't be read")]
     FramedRoute(PdrId),
@@ -174,6 +197,7 @@ impl Refusal {
                 | Unlinked::NothingToMatch(_)
                 | Unlinked::NoForwardingParameters(_),
             ) => Cause::CONDITIONAL_IE_MISSING,
+            Self::UnknownApplication(..) => Cause::UNKNOWN_APPLICATION_ID,
             Self::UnknownRule(_)
             | Self::Sdf(..)
             | Self::UnknownFilter(..)
@@ -202,6 +226,7 @@ impl Refusal {
             },
             Self::UnknownRule(rule) => id_ie(*rule),
             Self::Sdf(..) | Self::UnknownFilter(..) => ie::SDF_FILTER,
+            Self::UnknownApplication(..) => ie::APPLICATION_ID,
             Self::ApplyAction(_) => ie::APPLY_ACTION,
             Self::FramedRoute(_) => ie::FRAMED_ROUTE,
             Self::Unlinked(unlinked) => match unlinked {
@@ -237,6 +262,7 @@ impl Refusal {
             Self::ApplyAction(far) => RuleId::Far(*far),
             Self::Sdf(pdr, _)
             | Self::UnknownFilter(pdr, _)
+            | Self::UnknownApplication(pdr, _)
             | Self::FramedRoute(pdr)
             | Self::Tunnel(pdr, _)
             | Self::NoTunnelAddress(pdr)

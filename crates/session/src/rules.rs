@@ -205,6 +205,11 @@ impl Pdr {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Application(pub u16);
 
+impl Application {
+    /// No packet is found to be this one's.
+    pub const NOBODYS: Self = Self(u16::MAX);
+}
+
 /// A local tunnel endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Tunnel {

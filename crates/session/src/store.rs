@@ -9,6 +9,7 @@
 
 use crate::about::About;
 use crate::addresses::{AddressError, PoolUsage, shard_of_ipv4, shard_of_ipv6};
+use crate::applications::Applications;
 use crate::by_address::ByAddress;
 use crate::change::{Plan, framed_routes, ue_networks};
 use crate::compile::compile;
@@ -271,6 +272,11 @@ impl Store {
         self.node.config.policies = policies;
     }
 
+    /// What applications there are, to change: rules that ask for one find it from now on, or find it no more.
+    pub const fn applications(&mut self) -> &mut Applications {
+        &mut self.node.config.applications
+    }
+
     /// What it was configured with.
     pub const fn config(&self) -> &Config {
         &self.node.config
@@ -496,7 +502,7 @@ impl Store {
         let owner = self.shards.get_mut(shard.index()).ok_or(Refusal::Limit(Bound::Slots, None))?;
         let (slot, generation) = owner.slots.allocate().ok_or(Refusal::Limit(Bound::Slots, None))?;
         let place = SessionRef { shard, slot };
-        match compile(&plan.model, place, place.seid(generation), &self.node.config.limits) {
+        match compile(&plan.model, place, place.seid(generation), &self.node.config) {
             Ok(rules) => Ok(rules),
             Err(unlinked) => {
                 owner.slots.release(slot);
@@ -566,7 +572,11 @@ impl Store {
     /// The rules of a session that has what it needs but its place.
     fn place_again(&mut self, seid: Seid, model: &Model) -> Result<Rules, Unportable> {
         let place = SessionRef::of(seid);
-        let rules = compile(model, place, seid, &self.node.config.limits);
+        // What nobody detects yet has its number, for when somebody does.
+        for name in model.pdrs.iter().filter_map(|pdr| pdr.application.as_deref()) {
+            self.node.config.applications.number(name);
+        }
+        let rules = compile(model, place, seid, &self.node.config);
         let rules = rules.map_err(|unlinked| Unportable::Refused(seid, unlinked.into()))?;
         let shard = self.shards.get_mut(place.shard.index());
         let is_free = shard.is_some_and(|it| it.slots.restore(place.slot, SessionRef::generation(seid)));
@@ -626,7 +636,7 @@ impl Store {
             .node
             .grant_addresses(&mut plan, None, Some(place.shard), &old_routes, &mut taken)
             .and_then(|()| self.node.grant_tunnels(&mut plan, place.shard, &mut taken))
-            .and_then(|()| Ok(compile(&plan.model, place, seid, &self.node.config.limits)?));
+            .and_then(|()| Ok(compile(&plan.model, place, seid, &self.node.config)?));
         let rules = match settled {
             Ok(rules) => Arc::new(rules),
             Err(refusal) => {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod about;
+mod applications;
 mod common;
 mod interop;
 mod leaving;

@@ -13,6 +13,7 @@ use packet::{MacAddr, Qfi};
 use pfcp::calendar::NTP_AT_1970;
 use pfcp::ie::RecoveryTimeStamp;
 use pfcp::node::{Bounds, NodeConfig, RequestPort};
+use session::applications::Applications;
 use session::config::{Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig};
 use session::network_instance::Name;
 use session::{Epoch, PrefixLength, TeidKey};
@@ -169,6 +170,8 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         cp: LocalAddresses::default(),
         instances,
         policies: policies(config, &[]),
+        // Nobody looks into packets yet.
+        applications: Applications::default(),
         slices: slices.collect(),
         pools: pools.collect(),
         own,

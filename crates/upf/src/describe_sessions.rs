@@ -12,9 +12,9 @@ use api::{
 };
 use datapath::SessionSnapshot;
 use pfcp::ie::NodeId;
-use pfcp::{Seid, UrrId};
+use pfcp::{PdrId, Seid, UrrId};
 use session::model::{self, Model, find};
-use session::rules::{Action, Destination, Prefix, Rules, SdfFilter, Source, Urr};
+use session::rules::{Action, Destination, Pdr, Prefix, Rules, SdfFilter, Source, Urr};
 use session::store::Session;
 use session::usage::Volume;
 use session::{SessionRef, ShardId};
@@ -213,6 +213,8 @@ struct Sight {
     brief: SessionLine,
     model: Model,
     identities: Vec<String>,
+    /// PDRs that ask for applications which nobody detects.
+    undetected: Vec<PdrId>,
     snapshot: OfSession,
 }
 
@@ -223,23 +225,26 @@ impl Sight {
         let (rules, brief) = (session.rules().clone(), line(upf, session));
         let model = session.model().unwrap_or_default();
         let identities = session.about().user().map(|user| user.texts().collect()).unwrap_or_default();
+        let applications = &upf.n4.store().config().applications;
+        let waits = |pdr: &&Pdr| pdr.application.is_some_and(|it| !applications.is_detected(it));
+        let undetected = rules.pdrs.iter().filter(waits).map(|pdr| pdr.id).collect();
         let snapshot = upf.inspections.of_session(&mut upf.engine, rules.place);
-        Ok(Self { rules, brief, model, identities, snapshot })
+        Ok(Self { rules, brief, model, identities, undetected, snapshot })
     }
 
     /// With what the worker says: on the thread of whoever asks.
     fn detail(self) -> Result<SessionDetail, CtlError> {
         let silent = || CtlError::new(ErrorCode::Unavailable, "the session's worker does not answer");
-        let Self { rules, brief, model, identities, snapshot } = self;
+        let Self { rules, brief, model, identities, undetected, snapshot } = self;
         let snapshot = snapshot.wait().ok_or_else(silent)?;
-        Ok(detail(&rules, brief, &model, identities, &snapshot))
+        Ok(detail(&rules, brief, (&model, &undetected), identities, &snapshot))
     }
 }
 
 fn detail(
     rules: &Rules,
     brief: SessionLine,
-    model: &Model,
+    (model, undetected): (&Model, &[PdrId]),
     identities: Vec<String>,
     snapshot: &SessionSnapshot,
 ) -> SessionDetail {
@@ -259,6 +264,10 @@ fn detail(
             heard: pdr.tunnel.and_then(|tunnel| heard(tunnel.teid)),
             qfis: pdr.qfis.iter().map(|qfi| qfi.get()).collect(),
             filters: pdr.filters.iter().map(filter).collect(),
+            application: find(&model.pdrs, pdr.id)
+                .and_then(|pdr| pdr.application.as_deref())
+                .map(|name| String::from_utf8_lossy(name).into_owned()),
+            undetected: undetected.contains(&pdr.id),
             far: rules.fars.get(usize::from(pdr.far)).map_or(0, |far| far.id.0),
             qers: pdr.qers.iter().filter_map(|&at| rules.qers.get(usize::from(at))).map(|q| q.id.0).collect(),
             urrs: pdr.urrs.iter().filter_map(|&at| rules.urrs.get(usize::from(at))).map(|u| u.id.0).collect(),

@@ -109,6 +109,12 @@ pub struct PdrLine {
     pub qfis: Vec<u8>,
     /// Its filters as text, written for the packet's own direction.
     pub filters: Vec<String>,
+    /// Application ID: its packets are this application's.
+    #[serde(default)]
+    pub application: Option<String>,
+    /// Nobody looks for that application, so no packet matches.
+    #[serde(default)]
+    pub undetected: bool,
     /// FAR ID.
     pub far: u32,
     /// QER IDs.
@@ -132,6 +138,10 @@ columns!(PdrLine, |pdr| {
     "URRS" Left pdr.urrs,
     "PACKETS" Right pdr.packets,
     "BYTES" Right pdr.bytes,
+    "APPLICATION" Left pdr
+        .application
+        .as_ref()
+        .map(|name| format!("{name}{}", if pdr.undetected { " (not detected)" } else { "" })),
     "FILTERS" Left if pdr.filters.is_empty() { "any".to_owned() } else { pdr.filters.join("; ") },
 });
 
@@ -309,6 +319,8 @@ mod tests {
             heard: teid.map(|_| [198, 51, 100, 10].into()),
             qfis: vec![9; usize::from(id) - 1],
             filters: vec!["udp from any to 198.51.100.0/24".into(); usize::from(id) - 1],
+            application: (id == 2).then(|| "video".into()),
+            undetected: id == 2,
             far: id.into(),
             qers: vec![1, 2],
             urrs: vec![],

@@ -12,9 +12,11 @@
 )]
 #![allow(missing_docs)]
 
+mod inspector;
 mod requests;
 mod smf;
 
+pub use inspector::Letters;
 pub use requests::*;
 pub use smf::{Answer, Report, Smf};
 
@@ -32,6 +34,7 @@ use pfcp::message::*;
 use pfcp::message_type::MessageType;
 use pfcp::node::{Bounds, NodeConfig, Role};
 use pfcp::{Cause, Seid};
+use session::applications::Applications;
 use session::config::{Ipv4Range, LocalAddresses, PoolConfig};
 use session::network_instance::Name;
 use session::store::{DirectoryChange, Store};
@@ -69,11 +72,21 @@ pub struct Limits {
     pub peers: usize,
     pub outstanding: usize,
     pub heartbeat: u64,
+    /// Applications that [`Letters`] finds; none: nobody inspects.
+    pub applications: &'static [&'static str],
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { sessions: 10_000, per_peer: 10_000, far_ends: 64, peers: 8, outstanding: 1_000, heartbeat: 0 }
+        Self {
+            sessions: 10_000,
+            per_peer: 10_000,
+            far_ends: 64,
+            peers: 8,
+            outstanding: 1_000,
+            heartbeat: 0,
+            applications: &[],
+        }
     }
 }
 
@@ -109,7 +122,9 @@ pub const RESTLESSLY: &str = "MILLRACE_TEST_RESTLESSLY";
 /// With all shards.
 fn worker(sessions: &session::config::Config, far_ends: u16) -> Datapath<MemFrame> {
     let (teids, prefixes) = (sessions.teids, sessions.prefix_lengths());
-    let mut worker = Datapath::new(Config { peers: far_ends, teids, prefixes, ..Config::new(rib().fib()) });
+    let inspection = Letters::inspection(&sessions.applications);
+    let mut worker =
+        Datapath::new(Config { peers: far_ends, teids, prefixes, inspection, ..Config::new(rib().fib()) });
     for id in ShardId::all() {
         let shard = worker.new_shard(id);
         worker.adopt(shard);
@@ -157,7 +172,12 @@ impl Bench {
     }
 
     pub fn unassociated(smfs: usize, limits: Limits) -> Self {
+        let mut applications = Applications::default();
+        if !limits.applications.is_empty() {
+            applications.inspects(limits.applications.iter().map(|name| name.as_bytes()));
+        }
         let config = session::config::Config {
+            applications,
             n3: LocalAddresses { ipv4: Some(N3), ipv6: None },
             pools: vec![
                 PoolConfig {
@@ -514,6 +534,20 @@ impl Bench {
         let qfi = PduSession::Uplink(Uplink { qfi: Qfi::new(9).unwrap(), ..UPLINK });
         let outer = PacketBuilder::new().ethernet(N3_MAC, GNB_MAC).ipv4(GNB, N3).udp(2152, 2152);
         self.process(0, &outer.gtpu(session.teid).pdu_session(&qfi).build(&inner));
+    }
+
+    /// A packet of the UE from this port to [`HOST`], which says this.
+    pub fn say(&mut self, session: &Established, port: u16, payload: &[u8]) {
+        let inner = PacketBuilder::new().ipv4(session.ue, HOST).udp(port, 443).build(payload);
+        let qfi = PduSession::Uplink(Uplink { qfi: Qfi::new(9).unwrap(), ..UPLINK });
+        self.from_gnb(GNB, |outer| outer.gtpu(session.teid).pdu_session(&qfi).build(&inner));
+    }
+
+    /// What [`HOST`] says to the UE's port.
+    pub fn hear(&mut self, session: &Established, port: u16, payload: &[u8]) {
+        let frame = PacketBuilder::new().ethernet(N6_MAC, HOST_MAC).ipv4(HOST, session.ue).udp(443, port);
+        self.process(1, &frame.build(payload));
+        self.settle();
     }
 
     /// A packet of [`HOST`] to the UE.

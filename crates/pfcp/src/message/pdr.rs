@@ -118,7 +118,8 @@ impl<'a> Group<'a> for Pdi<'a> {
                 ie_type::UE_IP_ADDRESS => ie.listed(&mut ue_ips)?,
                 ie_type::SDF_FILTER => ie.listed(&mut sdf_filters)?,
                 ie_type::QFI => ie.listed(&mut qfis)?,
-                ie_type::APPLICATION_ID => ie.optional(&mut application_id)?,
+                // An empty one takes it away (§5.6.3).
+                ie_type::APPLICATION_ID => ie.mandatory(&mut application_id)?,
                 ie_type::ETHERNET_PACKET_FILTER | ie_type::ETHERNET_PDU_SESSION_INFORMATION => {
                     ethernet = true;
                 }

@@ -167,6 +167,10 @@ impl Upf {
             milliseconds,
             "restored: the UPF goes on with what another process had"
         );
+        for name in self.n4.store().config().applications.undetected().take(NAMED as usize) {
+            let application = String::from_utf8_lossy(name);
+            tracing::warn!(%application, "restored: rules ask for an application that nobody detects here, and match nothing");
+        }
         if left_out > 0 {
             tracing::error!(
                 sessions = left_out,

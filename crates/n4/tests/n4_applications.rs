@@ -1,0 +1,102 @@
+//! Rules for applications, from the SMF's request to the packets that they are about.
+
+use crate::bench::*;
+use pfcp::ie::{Interface, SdfFilter};
+use pfcp::message::*;
+use pfcp::{Cause, FarId, PdrId, RuleId};
+
+/// Where chat and video are found.
+fn bench() -> Bench {
+    Bench::with(1, Limits { applications: &["chat", "video"], ..Limits::default() })
+}
+
+/// Into the tunnel of FAR 3 goes what is told to the UE of this application.
+fn to_ue(id: u16, application: &'static [u8]) -> CreatePdr<'static> {
+    let pdi = Pdi { application_id: Some(application), ..downlink().pdi };
+    CreatePdr { id: PdrId(id), precedence: 10, far: Some(FarId(3)), pdi, ..downlink() }
+}
+
+/// An everyday session with one more rule.
+fn asking(pdr: CreatePdr<'static>) -> SessionEstablishmentRequest<'static> {
+    let mut request = everyday(7);
+    request.create_pdrs.push(pdr);
+    request.create_fars.push(CreateFar { id: FarId(3), ..to_gnb(GNB, 33) });
+    request
+}
+
+impl Bench {
+    /// The tunnels that these leave in, as they are told to a port of the UE.
+    fn tunnels(&mut self, session: &Established, port: u16, words: &[&str]) -> Vec<u32> {
+        words.iter().for_each(|word| self.hear(session, port, word.as_bytes()));
+        self.sent(0).iter().map(|frame| u32::from_be_bytes(frame[46..50].try_into().unwrap())).collect()
+    }
+}
+
+#[test]
+fn a_rule_matches_the_application_that_it_names() {
+    let mut bench = bench();
+    let session = bench.establish(0, &asking(to_ue(3, b"video")));
+    // What nothing is known of yet goes by the rule for all; so does the other application.
+    assert_eq!(bench.tunnels(&session, 1000, &["v", "v", "v"]), [7, 33, 33]);
+    assert_eq!(bench.tunnels(&session, 1001, &["c", "c", "c"]), [7, 7, 7]);
+    assert_eq!(bench.tunnels(&session, 1002, &["?", "?", "v"]), [7, 7, 7]);
+    // A running flow goes by what the SMF says now: without asking again, of both of them.
+    let pdi = Pdi { application_id: Some(b"chat"), ..pdi(Interface::CORE) };
+    let update = |pdi| UpdatePdr {
+        id: PdrId(3),
+        outer_header_removal: None,
+        precedence: None,
+        pdi: Some(pdi),
+        far: None,
+        urrs: vec![],
+        qers: vec![],
+    };
+    let change = SessionModificationRequest { update_pdrs: vec![update(pdi.clone())], ..modification() };
+    bench.change(0, session.seid, &change);
+    assert_eq!(bench.tunnels(&session, 1000, &["v"]), [7]);
+    assert_eq!(bench.tunnels(&session, 1003, &["c", "c"]), [7, 33]);
+    // Without an application, it is for all.
+    let pdi = Pdi { application_id: Some(b""), ..pdi };
+    let change = SessionModificationRequest { update_pdrs: vec![update(pdi)], ..modification() };
+    bench.change(0, session.seid, &change);
+    assert_eq!(bench.tunnels(&session, 1000, &["v"]), [33]);
+    bench.delete(0, session.seid);
+    bench.assert_empty();
+}
+
+#[test]
+fn a_filter_and_an_application_in_one_rule_must_both_match() {
+    let mut bench = bench();
+    let mut pdr = to_ue(3, b"video");
+    let filter: &[u8] = b"permit out udp from any to assigned 1000-1009";
+    pdr.pdi.sdf_filters = vec![SdfFilter { flow_description: Some(filter), ..SdfFilter::default() }];
+    let session = bench.establish(0, &asking(pdr));
+    assert_eq!(bench.tunnels(&session, 1000, &["v", "v"]), [7, 33]);
+    assert_eq!(bench.tunnels(&session, 1001, &["c", "c"]), [7, 7]);
+    assert_eq!(bench.tunnels(&session, 1010, &["v", "v"]), [7, 7]);
+    assert_eq!(bench.worker.counters().inspection.shown, 4, "nobody is asked where the filter has said no");
+}
+
+#[test]
+fn an_application_that_nobody_detects_is_refused() {
+    let failed = Some(RuleId::Pdr(PdrId(3)));
+    for (mut bench, cause) in
+        [(bench(), Cause::UNKNOWN_APPLICATION_ID), (Bench::new(1), Cause::SERVICE_NOT_SUPPORTED)]
+    {
+        let response = bench.try_establish(0, &asking(to_ue(3, b"game")));
+        assert_eq!((response.cause, response.offending_ie, response.failed_rule), (cause, Some(24), failed));
+        let refused = bench.n4.excerpt(true, None, 10).entries;
+        let why = refused.last().unwrap().why.to_string();
+        assert!(why.contains("PDR 3") && why.contains("pplication"), "{why}");
+        bench.assert_empty();
+    }
+}
+
+/// The next process goes on by the application's name.
+#[test]
+fn a_rule_for_an_application_outlives_the_process() {
+    let mut bench = bench();
+    let session = bench.establish(0, &asking(to_ue(3, b"video")));
+    bench.restart(0);
+    assert_eq!(bench.tunnels(&session, 1000, &["v", "v"]), [7, 33]);
+}
