@@ -38,7 +38,31 @@ macro_rules! protocols {
 // Kept in families, as `protocols` has its files; within a family in the order of names.
 protocols! {
     // The web
+    Dash = "DASH", Video, "Films in pieces over HTTP, ISO/IEC 23009-1";
+    Dtls = "DTLS", Web, "TLS over datagrams, RFC 9147 and before";
+    Hls = "HLS", Video, "Films in pieces over HTTP, RFC 8216";
+    Http = "HTTP", Web, "Hypertext Transfer Protocol 1, RFC 9112";
+    HttpConnect = "HTTP-CONNECT", Vpn, "A tunnel through an HTTP proxy, RFC 9110 §9.3.6";
+    HttpProxy = "HTTP-proxy", Web, "HTTP that is sent to a proxy, RFC 9112 §3.2.2";
+    Ipp = "IPP", System, "Internet Printing Protocol, RFC 8010";
+    Ocsp = "OCSP", Security, "Online Certificate Status Protocol, RFC 6960";
+    Soap = "SOAP", Development, "Calls in XML over HTTP";
     Tls = "TLS", Web, "Transport Layer Security, RFC 8446 and before";
+    WebDav = "WebDAV", FileTransfer, "Web Distributed Authoring and Versioning, RFC 4918";
+    WebSocket = "WebSocket", Web, "RFC 6455";
+    // Names
+    Dns = "DNS", Network, "Domain Name System, RFC 1035";
+    Doh = "DoH", Network, "DNS over HTTPS, RFC 8484";
+    Dot = "DoT", Network, "DNS over TLS, RFC 7858";
+    Llmnr = "LLMNR", Network, "Link-Local Multicast Name Resolution, RFC 4795";
+    Mdns = "mDNS", Network, "Multicast DNS, RFC 6762";
+    // Mail and news
+    Imaps = "IMAPS", Mail, "IMAP over TLS, RFC 8314";
+    Nntps = "NNTPS", News, "NNTP over TLS, RFC 4642";
+    Pop3s = "POP3S", Mail, "POP3 over TLS, RFC 8314";
+    Smtps = "SMTPS", Mail, "Submission of mail over TLS, RFC 8314";
+    // Files
+    Ftps = "FTPS", FileTransfer, "FTP over TLS, RFC 4217";
     // Terminals
     Ssh = "SSH", RemoteAccess, "Secure Shell, RFC 4253";
     // Databases and caches

@@ -2,17 +2,28 @@
 //!
 //! A file for each family, with a recogniser for each protocol, and parsers of their own for those that say much.
 
+pub mod cursor;
 pub mod databases;
+pub mod dns;
+pub mod http;
 pub mod management;
 pub mod queues;
 pub mod shape;
 pub mod terminals;
+pub mod tls;
 
 use crate::classify::Recogniser;
 
 /// All recognisers.
-pub const FAMILIES: &[&[Recogniser]] =
-    &[terminals::RECOGNISERS, databases::RECOGNISERS, queues::RECOGNISERS, management::RECOGNISERS];
+pub const FAMILIES: &[&[Recogniser]] = &[
+    tls::RECOGNISERS,
+    http::RECOGNISERS,
+    dns::RECOGNISERS,
+    terminals::RECOGNISERS,
+    databases::RECOGNISERS,
+    queues::RECOGNISERS,
+    management::RECOGNISERS,
+];
 
 /// Shows recognisers what tests make up.
 #[cfg(test)]
