@@ -13,6 +13,7 @@
 //! | [`protocol`], [`category`] | which protocols are known, and what they are for |
 //! | [`classify`] | which protocol does a flow speak, of which application is it, and why |
 //! | [`protocols`] | what does a message of this protocol look like |
+//! | [`signatures`] | whose are this name, this address, this user agent: which application |
 //!
 //! Nothing here has a clock, a socket, a thread or a lock: bytes and time are arguments, one instance belongs to one worker.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod category;
 pub mod classify;
 pub mod protocol;
 pub mod protocols;
+pub mod signatures;
 
 pub use category::Category;
 pub use protocol::Protocol;

@@ -1,0 +1,294 @@
+//! Whose is this host name? The longest suffix that is known.
+//!
+//! **Layout.** A hash map of all known names and of what stands to the right in them: for `www.example.com` also `example.com` and `com`.
+//! A name is hashed from its end, octet by octet, and looked up at each dot; where nothing is found, nothing longer can be. So a name of
+//! nobody costs one or two probes, and no name more than one per label.
+//!
+//! The map keeps hashes of 64 bits and not the names. That all *known* names differ in their hash is checked when it is built. A name that
+//! nobody wrote has the hash of one of 10,000 known ones once in 2^50; who makes such a name on purpose could as well have written the
+//! known one.
+//!
+//! **Parts that vary** (`media-*.cdn.example.com`) are kept with the suffix behind the last `*` and compared only if the walk gets there.
+
+use std::collections::HashMap;
+
+/// Longer names don't exist (RFC 1035 §2.3.4).
+pub(super) const MAX_NAME: usize = 253;
+/// Most rules with parts that vary below one suffix: a name is compared with each.
+pub(super) const MAX_GLOBS: usize = 64;
+
+const NONE: u32 = u32::MAX;
+
+/// A rule, ready to be put in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostRule<'t> {
+    /// As written: in lower case, `=` in front if it is exact.
+    pub text: &'t str,
+    pub rule: u32,
+    pub layer: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    key: u64,
+    /// For the name and all below it.
+    suffix: u32,
+    /// For the name alone.
+    exact: u32,
+    /// First of its globs, and how many there are.
+    globs: u32,
+    glob_count: u16,
+    suffix_layer: u8,
+    exact_layer: u8,
+}
+
+const EMPTY: Slot =
+    Slot { key: 0, suffix: NONE, exact: NONE, globs: 0, glob_count: 0, suffix_layer: 0, exact_layer: 0 };
+
+/// The labels in front of a suffix, from right to left, at least one of them with a `*`.
+#[derive(Clone, Debug)]
+struct Glob {
+    labels: Vec<Box<[u8]>>,
+    exact: bool,
+    layer: u8,
+    rule: u32,
+}
+
+/// All host rules of a bundle.
+#[derive(Clone, Debug)]
+pub(super) struct HostTable {
+    slots: Box<[Slot]>,
+    globs: Box<[Glob]>,
+    seed: u64,
+}
+
+impl Default for HostTable {
+    fn default() -> Self {
+        Self { slots: Box::new([EMPTY]), globs: Box::new([]), seed: 0 }
+    }
+}
+
+/// How good a rule fits: a layer above wins, then more labels, then one without parts that vary, then one for this name alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Rank {
+    layer: u8,
+    labels: u16,
+    literal: bool,
+    exact: bool,
+}
+
+/// FNV-1a: one multiplication an octet, and it can stop at each.
+#[inline(always)]
+const fn mix(hash: u64, octet: u8) -> u64 {
+    (hash ^ octet as u64).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+fn hash(seed: u64, name: &str) -> u64 {
+    // Zero marks what is empty.
+    name.bytes().rev().fold(seed, mix).max(1)
+}
+
+/// Where the walk begins to look for a hash. The low bits of FNV are good, the high ones for short names are not.
+#[inline(always)]
+const fn home(hash: u64, mask: usize) -> usize {
+    (hash ^ (hash >> 32)) as usize & mask
+}
+
+/// The suffix that a rule is kept with: all, or what stands behind the last label with a `*`.
+fn literal_part(name: &str) -> &str {
+    name.rfind('*').map_or(name, |star| {
+        name.get(star..).and_then(|rest| rest.split_once('.')).map_or("", |(_, literal)| literal)
+    })
+}
+
+impl HostTable {
+    /// Of these rules; where two have the same text, the one of the layer above stays, and within a layer the first.
+    pub fn new(rules: &[HostRule<'_>]) -> Self {
+        let mut seed = 0xcbf2_9ce4_8422_2325_u64;
+        let mut table = Self::with_seed(rules, seed);
+        // A clash of two known names: once in 2^37 bundles of 10,000 names.
+        while table.is_none() {
+            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            table = Self::with_seed(rules, seed);
+        }
+        table.unwrap_or_default()
+    }
+
+    fn with_seed(rules: &[HostRule<'_>], seed: u64) -> Option<Self> {
+        // Which name has a hash, for each suffix of each rule.
+        let mut names: HashMap<u64, &str> = HashMap::with_capacity(rules.len() * 2);
+        let mut globs: HashMap<u64, Vec<Glob>> = HashMap::new();
+        for rule in rules {
+            let name = rule.text.trim_start_matches('=');
+            let literal = literal_part(name);
+            let mut suffix = literal;
+            loop {
+                let key = hash(seed, suffix);
+                match names.insert(key, suffix) {
+                    None => {}
+                    Some(known) if known != suffix => return None,
+                    // What is to its right is there, too.
+                    Some(_) => break,
+                }
+                match suffix.split_once('.') {
+                    Some((_, shorter)) => suffix = shorter,
+                    None => break,
+                }
+            }
+            if literal.len() < name.len() {
+                let labels = name.get(..name.len() - literal.len() - 1).unwrap_or("");
+                globs.entry(hash(seed, literal)).or_default().push(Glob {
+                    labels: labels.rsplit('.').map(|label| label.as_bytes().into()).collect(),
+                    exact: rule.text.starts_with('='),
+                    layer: rule.layer,
+                    rule: rule.rule,
+                });
+            }
+        }
+        let capacity = (names.len() * 2).next_power_of_two().max(2);
+        let mut table = Self { slots: vec![EMPTY; capacity].into(), globs: Box::new([]), seed };
+        for key in names.into_keys() {
+            let at = table.position(key);
+            if let Some(slot) = table.slots.get_mut(at) {
+                slot.key = key;
+            }
+        }
+        for rule in rules {
+            let name = rule.text.trim_start_matches('=');
+            let at = table.position(hash(seed, name));
+            let Some(slot) = table.slots.get_mut(at).filter(|slot| slot.key != 0 && !name.contains('*'))
+            else {
+                continue;
+            };
+            let (kept, layer) = if rule.text.starts_with('=') {
+                (&mut slot.exact, &mut slot.exact_layer)
+            } else {
+                (&mut slot.suffix, &mut slot.suffix_layer)
+            };
+            if *kept == NONE || rule.layer > *layer {
+                *kept = rule.rule;
+                *layer = rule.layer;
+            }
+        }
+        let mut all = Vec::new();
+        for (key, list) in globs {
+            let at = table.position(key);
+            if let Some(slot) = table.slots.get_mut(at) {
+                slot.globs = all.len() as u32;
+                slot.glob_count = list.len().min(u16::MAX as usize) as u16;
+                all.extend(list);
+            }
+        }
+        table.globs = all.into();
+        Some(table)
+    }
+
+    /// Where a hash is, or would be. Half of the slots are empty, so it ends.
+    #[inline(always)]
+    fn position(&self, key: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = home(key, mask);
+        while let Some(slot) = self.slots.get(at) {
+            if slot.key == key || slot.key == 0 {
+                break;
+            }
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    /// The rule for this name, which has no trailing dot and no port.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<u32> {
+        if name.len() > MAX_NAME {
+            return None;
+        }
+        let mut best: Option<(Rank, u32)> = None;
+        let mut consider = |rank: Rank, rule: u32| {
+            if rule != NONE && best.is_none_or(|(known, _)| rank > known) {
+                best = Some((rank, rule));
+            }
+        };
+        let mut hash = self.seed;
+        let mut labels = 0;
+        let mut rest = name.len();
+        while let Some(octet) = rest.checked_sub(1).and_then(|last| name.get(last)) {
+            hash = mix(hash, octet.to_ascii_lowercase());
+            rest -= 1;
+            let before = rest.checked_sub(1).and_then(|last| name.get(last));
+            if before.is_some_and(|before| *before != b'.') {
+                continue;
+            }
+            labels += 1;
+            let Some(slot) = self.slots.get(self.position(hash.max(1))).filter(|slot| slot.key != 0) else {
+                break;
+            };
+            if before.is_none() {
+                consider(Rank { layer: slot.exact_layer, labels, literal: true, exact: true }, slot.exact);
+            }
+            consider(Rank { layer: slot.suffix_layer, labels, literal: true, exact: false }, slot.suffix);
+            if slot.glob_count > 0 && rest > 0 {
+                let front = name.get(..rest - 1).unwrap_or(&[]);
+                let from = slot.globs as usize;
+                for glob in self.globs.get(from..from + slot.glob_count as usize).unwrap_or(&[]) {
+                    if glob.fits(front) {
+                        let labels = labels + glob.labels.len() as u16;
+                        consider(
+                            Rank { layer: glob.layer, labels, literal: false, exact: glob.exact },
+                            glob.rule,
+                        );
+                    }
+                }
+            }
+        }
+        best.map(|(_, rule)| rule)
+    }
+}
+
+impl Glob {
+    /// Whether what stands in front of the suffix ends with these labels.
+    fn fits(&self, front: &[u8]) -> bool {
+        let mut labels = front.rsplit(|octet| *octet == b'.');
+        let all = self.labels.iter().all(|pattern| labels.next().is_some_and(|label| wild(pattern, label)));
+        all && !(self.exact && labels.next().is_some())
+    }
+}
+
+/// Whether a label is a pattern's, in which `*` is for any octets or none. Its cost is at most the product of both lengths.
+pub(super) fn wild(pattern: &[u8], label: &[u8]) -> bool {
+    let (mut p, mut l) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while let Some(octet) = label.get(l) {
+        match pattern.get(p) {
+            Some(b'*') => {
+                p += 1;
+                retry = Some((p, l));
+            }
+            Some(wanted) if *wanted == octet.to_ascii_lowercase() => {
+                p += 1;
+                l += 1;
+            }
+            _ => {
+                let Some((after, from)) = retry else { return false };
+                p = after;
+                l = from + 1;
+                retry = Some((after, l));
+            }
+        }
+    }
+    pattern.get(p..).is_some_and(|left| left.iter().all(|octet| *octet == b'*'))
+}
+
+/// The name alone: without a port (`example.com:443`) and the dot of the root behind it.
+#[inline]
+pub(super) fn bare(host: &[u8]) -> &[u8] {
+    let mut name = host;
+    // The longest port has five digits.
+    if let Some(colon) = name.iter().rev().take(6).position(|octet| *octet == b':') {
+        let at = name.len() - 1 - colon;
+        if name.get(at + 1..).is_some_and(|port| port.iter().all(u8::is_ascii_digit)) {
+            name = name.get(..at).unwrap_or(name);
+        }
+    }
+    name.strip_suffix(b".").unwrap_or(name)
+}
