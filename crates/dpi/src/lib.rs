@@ -11,6 +11,7 @@
 //! | module | answers |
 //! |---|---|
 //! | [`protocol`], [`category`] | which protocols are known, and what they are for |
+//! | [`prepare`] | what is inside this frame |
 //! | [`classify`] | which protocol does a flow speak, of which application is it, and why |
 //! | [`protocols`] | what does a message of this protocol look like |
 //! | [`signatures`] | whose are this name, this address, this user agent: which application |
@@ -20,6 +21,7 @@
 
 pub mod category;
 pub mod classify;
+pub mod prepare;
 pub mod protocol;
 pub mod protocols;
 pub mod signatures;
