@@ -120,6 +120,90 @@ protocols! {
     Time = "Time", Network, "Seconds since 1900, RFC 868";
     Whois = "Whois", Network, "Who has this name or address? RFC 3912";
     Zabbix = "Zabbix", System, "Zabbix's agents and servers";
+    // More terminals and desktops
+    Adb = "ADB", RemoteAccess, "Android's debugger";
+    Citrix = "Citrix", RemoteAccess, "Citrix's ICA and what carries it";
+    NoMachine = "NoMachine", RemoteAccess, "Desktops by NX";
+    Radmin = "Radmin", RemoteAccess, "Remote Administrator";
+    Rdp = "RDP", RemoteAccess, "Remote Desktop Protocol, MS-RDPBCGR";
+    RdpUdp = "RDP over UDP", RemoteAccess, "Remote Desktop Protocol in datagrams, MS-RDPEUDP";
+    Rlogin = "rlogin", RemoteAccess, "BSD's terminals elsewhere, RFC 1282";
+    Rsh = "RSH", RemoteAccess, "BSD's commands elsewhere";
+    Spice = "SPICE", RemoteAccess, "Desktops of virtual machines";
+    TeamViewer = "TeamViewer", RemoteAccess, "TeamViewer's own protocol";
+    Telnet = "Telnet", RemoteAccess, "Terminals, RFC 854";
+    VmwareAuth = "VMware", RemoteAccess, "Consoles of VMware's virtual machines";
+    Vnc = "VNC", RemoteAccess, "Remote Framebuffer, RFC 6143";
+    X11 = "X11", RemoteAccess, "X Window System";
+    Xdmcp = "XDMCP", RemoteAccess, "X Display Manager Control Protocol";
+    // Directories, and who may do what
+    Cldap = "CLDAP", System, "LDAP in datagrams: how domain controllers are found";
+    Diameter = "Diameter", Network, "Authentication, authorisation and accounting, RFC 6733";
+    DnsCrypt = "DNSCrypt", Network, "Names asked for in secret";
+    Kerberos = "Kerberos", System, "Who is it? RFC 4120";
+    Ldap = "LDAP", System, "Lightweight Directory Access Protocol, RFC 4511";
+    Radius = "RADIUS", Network, "Authentication and accounting of access, RFC 2865";
+    Tacacs = "TACACS+", Network, "Who may manage a device? RFC 8907";
+    // Files, disks and backups
+    Afp = "AFP", FileTransfer, "Apple Filing Protocol";
+    AfsRx = "AFS", FileTransfer, "Andrew File System's Rx";
+    Bacula = "Bacula", FileTransfer, "Backups by Bacula and Bareos";
+    Ceph = "Ceph", FileTransfer, "A distributed store";
+    Cvs = "CVS", Development, "Concurrent Versions System";
+    DceRpc = "DCE/RPC", System, "Calls of DCE and Windows";
+    Dicom = "DICOM", Health, "Images of medicine";
+    Git = "Git", Development, "Git's own protocol";
+    Iscsi = "iSCSI", FileTransfer, "Disks over TCP, RFC 7143";
+    Nbd = "NBD", FileTransfer, "Network Block Device";
+    Ndmp = "NDMP", FileTransfer, "Network Data Management Protocol: backups";
+    NetbiosDatagram = "NetBIOS-DGM", System, "NetBIOS datagrams, RFC 1002";
+    NetbiosName = "NetBIOS-NS", System, "NetBIOS names, RFC 1002";
+    NetbiosSession = "NetBIOS-SSN", System, "NetBIOS sessions, RFC 1002";
+    Nfs = "NFS", FileTransfer, "Network File System, mount and locks";
+    NineP = "9P", FileTransfer, "Plan 9's files";
+    OncRpc = "ONC RPC", System, "Calls of Sun, RFC 5531";
+    ProfinetCm = "PROFINET CM", Industrial, "PROFINET's context manager, over DCE/RPC";
+    Rsync = "rsync", FileTransfer, "Copies of what has changed";
+    Smb1 = "SMBv1", FileTransfer, "Files of Windows, of old";
+    Smb2 = "SMBv2", FileTransfer, "Files of Windows, SMB 2 and 3";
+    Svn = "SVN", Development, "Subversion's own protocol";
+    Tftp = "TFTP", FileTransfer, "Trivial File Transfer Protocol, RFC 1350";
+    Uftp = "UFTP", FileTransfer, "Files to many by multicast";
+    Z3950 = "Z39.50", Education, "Catalogues of libraries";
+    // Tunnels and private networks
+    Esp = "ESP", Vpn, "Encapsulating Security Payload, by itself or in UDP";
+    Geneve = "Geneve", Network, "Virtual networks, RFC 8926";
+    GtpC = "GTP-C", Network, "GPRS Tunnelling Protocol: control, versions 1 and 2";
+    GtpPrime = "GTP'", Network, "Charging records, TS 32.295";
+    GtpU = "GTP-U", Network, "GPRS Tunnelling Protocol: user plane, its own messages";
+    Ike = "IKE", Vpn, "Internet Key Exchange, versions 1 and 2";
+    L2tp = "L2TP", Vpn, "Layer 2 Tunnelling Protocol, versions 2 and 3";
+    LispData = "LISP data", Network, "Packets carried by LISP, RFC 9300";
+    Nebula = "Nebula", Vpn, "An overlay network";
+    OpenVpn = "OpenVPN", Vpn, "OpenVPN, with tls-auth and tls-crypt";
+    Pfcp = "PFCP", Network, "Packet Forwarding Control Protocol, TS 29.244";
+    Pptp = "PPTP", Vpn, "Point-to-Point Tunnelling Protocol, RFC 2637";
+    Tailscale = "Tailscale", Vpn, "How peers of Tailscale find each other";
+    Teredo = "Teredo", Vpn, "IPv6 through NATs, RFC 4380";
+    Vxlan = "VXLAN", Network, "Virtual networks, RFC 7348";
+    WireGuard = "WireGuard", Vpn, "WireGuard";
+    // Discovery and printing
+    Bjnp = "BJNP", System, "Canon's printers and scanners";
+    DropboxLan = "Dropbox LAN sync", FileTransfer, "Dropbox within a network";
+    Gvcp = "GVCP", Industrial, "Cameras of GigE Vision";
+    HdHomeRun = "HDHomeRun", Video, "Tuners of SiliconDust";
+    HpJetDirect = "JetDirect", System, "Printers that are sent to as they are";
+    Lpd = "LPD", System, "Line Printer Daemon, RFC 1179";
+    Mndp = "MNDP", Network, "MikroTik's discovery";
+    NatPmp = "NAT-PMP", Network, "Ports of a NAT asked for, and PCP, RFC 6887";
+    Sap = "SAP", Video, "Sessions announced, RFC 2974";
+    Slp = "SLP", System, "Service Location Protocol, RFC 2608";
+    SpotifyLan = "Spotify LAN", Music, "Spotify within a network";
+    Ssdp = "SSDP", System, "Simple Service Discovery Protocol of UPnP";
+    Syncthing = "Syncthing", FileTransfer, "How Syncthing finds its peers";
+    TivoConnect = "TiVoConnect", Video, "TiVo's recorders";
+    UbiquitiDiscovery = "Ubiquiti discovery", Network, "Ubiquiti's devices";
+    WsDiscovery = "WS-Discovery", System, "Web Services Dynamic Discovery";
 }
 
 impl Protocol {

@@ -4,13 +4,17 @@
 
 pub mod cursor;
 pub mod databases;
+pub mod directories;
+pub mod discovery;
 pub mod dns;
+pub mod files;
 pub mod http;
 pub mod management;
 pub mod queues;
 pub mod shape;
 pub mod terminals;
 pub mod tls;
+pub mod tunnels;
 
 use crate::classify::Recogniser;
 
@@ -23,6 +27,10 @@ pub const FAMILIES: &[&[Recogniser]] = &[
     databases::RECOGNISERS,
     queues::RECOGNISERS,
     management::RECOGNISERS,
+    directories::RECOGNISERS,
+    files::RECOGNISERS,
+    tunnels::RECOGNISERS,
+    discovery::RECOGNISERS,
 ];
 
 /// Shows recognisers what tests make up.
