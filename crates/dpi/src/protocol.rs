@@ -46,6 +46,7 @@ protocols! {
     HttpProxy = "HTTP-proxy", Web, "HTTP that is sent to a proxy, RFC 9112 §3.2.2";
     Ipp = "IPP", System, "Internet Printing Protocol, RFC 8010";
     Ocsp = "OCSP", Security, "Online Certificate Status Protocol, RFC 6960";
+    Quic = "QUIC", Web, "RFC 9000, RFC 9369, their drafts, and Google's before";
     Soap = "SOAP", Development, "Calls in XML over HTTP";
     Tls = "TLS", Web, "Transport Layer Security, RFC 8446 and before";
     WebDav = "WebDAV", FileTransfer, "Web Distributed Authoring and Versioning, RFC 4918";
@@ -53,6 +54,7 @@ protocols! {
     // Names
     Dns = "DNS", Network, "Domain Name System, RFC 1035";
     Doh = "DoH", Network, "DNS over HTTPS, RFC 8484";
+    Doq = "DoQ", Network, "DNS over QUIC, RFC 9250";
     Dot = "DoT", Network, "DNS over TLS, RFC 7858";
     Llmnr = "LLMNR", Network, "Link-Local Multicast Name Resolution, RFC 4795";
     Mdns = "mDNS", Network, "Multicast DNS, RFC 6762";

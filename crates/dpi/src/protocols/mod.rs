@@ -11,6 +11,7 @@ pub mod files;
 pub mod http;
 pub mod management;
 pub mod queues;
+pub mod quic;
 pub mod shape;
 pub mod terminals;
 pub mod tls;
@@ -21,6 +22,7 @@ use crate::classify::Recogniser;
 /// All recognisers.
 pub const FAMILIES: &[&[Recogniser]] = &[
     tls::RECOGNISERS,
+    quic::RECOGNISERS,
     http::RECOGNISERS,
     dns::RECOGNISERS,
     terminals::RECOGNISERS,

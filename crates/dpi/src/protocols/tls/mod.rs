@@ -305,4 +305,4 @@ fn old_hello(message: &Message<'_>) -> Answer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -5,7 +5,7 @@ use crate::classify::{Carrier, Side};
 use crate::protocols::show::{client, flow, server};
 
 /// A ClientHello that a client of this kind might send: handshake message, without records.
-pub(crate) fn client_hello(name: Option<&str>, protocols: &[&str], padding: usize) -> Vec<u8> {
+pub fn client_hello(name: Option<&str>, protocols: &[&str], padding: usize) -> Vec<u8> {
     let mut extensions = vec![0x0a, 0x0a, 0, 0]; // GREASE
     let mut add = |kind: u16, data: Vec<u8>| {
         extensions.extend(kind.to_be_bytes());
