@@ -179,6 +179,7 @@ fn every_kind_of_pcap_is_read() {
         let mut reader = CaptureReader::new(&file[..]);
         let expected = CapturedPacket {
             nanos: 1_700_000_000_000_000_000 + if nanos { 123 } else { 123_000 },
+            link: 1,
             interface: 0,
             length: 5,
             data: b"bytes",
@@ -207,7 +208,7 @@ fn big_endian_pcapng_with_microseconds_and_offset_is_read() {
     let unknown = block(0x0bad, &[1, 2, 3, 4]);
     let file = [section, interface, unknown, packet, simple].concat();
     let mut reader = CaptureReader::new(&file[..]);
-    let first = CapturedPacket { nanos: 100_000_009_000, interface: 0, length: 10, data: b"abc" };
+    let first = CapturedPacket { nanos: 100_000_009_000, interface: 0, link: 1, length: 10, data: b"abc" };
     assert_eq!(reader.next_packet().unwrap(), Some(first));
     assert_eq!(reader.next_packet().unwrap().unwrap().data, b"de");
     assert_eq!(reader.next_packet().unwrap(), None);
@@ -230,6 +231,9 @@ fn damaged_captures_are_refused_for_good() {
     };
     assert_eq!(error(b"GIF89a.............."), CaptureError::Format(*b"GIF8"));
     assert_eq!(error(&pcap(false, false, 101)), CaptureError::LinkType(101));
+    let raw = pcap(false, false, 101);
+    let mut any = CaptureReader::new(&raw[..]).of_any_link();
+    assert_eq!(any.next_packet().unwrap().map(|it| it.link), Some(101));
     let mut long = pcap(false, false, 1);
     long[32..36].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(error(&long), CaptureError::TooLong { offset: 24, length: u64::from(u32::MAX) });

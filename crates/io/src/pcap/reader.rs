@@ -51,21 +51,24 @@ pub struct CapturedPacket<'a> {
     pub nanos: u64,
     /// The interface within the section; 0 in pcap.
     pub interface: u32,
+    /// What its interface is: a link type of the pcap registry, 1 for Ethernet.
+    pub link: u16,
     /// How long it was on the wire; more than `data` if the capture cut it.
     pub length: usize,
-    /// From the first byte of the Ethernet header.
+    /// From the first byte of the link's header.
     pub data: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Format {
-    Pcap { big_endian: bool, nanos: bool },
+    Pcap { big_endian: bool, nanos: bool, link: u16 },
     PcapNg { big_endian: bool },
 }
 
 /// How an interface's timestamps count.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
+    link: u16,
     per_second: u64,
     offset: i64,
 }
@@ -79,6 +82,7 @@ pub struct CaptureReader<R> {
     offset: u64,
     format: Option<Format>,
     interfaces: Vec<Interface>,
+    any_link: bool,
     failed: Option<CaptureError>,
 }
 
@@ -86,6 +90,7 @@ pub struct CaptureReader<R> {
 struct Found {
     nanos: u64,
     interface: u32,
+    link: u16,
     length: usize,
     data: std::ops::Range<usize>,
 }
@@ -109,8 +114,16 @@ impl<R: Read> CaptureReader<R> {
             offset: 0,
             format: None,
             interfaces: Vec::new(),
+            any_link: false,
             failed: None,
         }
+    }
+
+    /// Packets of any kind are wanted; each says which. Otherwise there is an error if it isn't Ethernet.
+    #[must_use]
+    pub const fn of_any_link(mut self) -> Self {
+        self.any_link = true;
+        self
     }
 
     /// Bytes at the end of the input so far that make no whole block: the capture was cut, or is still being written.
@@ -125,9 +138,10 @@ impl<R: Read> CaptureReader<R> {
         }
         match self.find() {
             Ok(None) => Ok(None),
-            Ok(Some(Found { nanos, interface, length, data })) => Ok(Some(CapturedPacket {
+            Ok(Some(Found { nanos, interface, link, length, data })) => Ok(Some(CapturedPacket {
                 nanos,
                 interface,
+                link,
                 length,
                 data: self.buffer.get(data).unwrap_or_default(),
             })),
@@ -142,7 +156,7 @@ impl<R: Read> CaptureReader<R> {
         loop {
             let step = match self.format {
                 None => self.begin()?,
-                Some(Format::Pcap { big_endian, nanos }) => self.record(big_endian, nanos)?,
+                Some(Format::Pcap { big_endian, nanos, link }) => self.record(big_endian, nanos, link)?,
                 Some(Format::PcapNg { big_endian }) => self.block(big_endian)?,
             };
             match step {
@@ -185,6 +199,13 @@ impl<R: Read> CaptureReader<R> {
         at
     }
 
+    /// The number of an interface's kind, if packets of it are wanted.
+    fn link(&self, Linktype(link): Linktype) -> Result<u16, CaptureError> {
+        let number = u16::try_from(link).map_err(|_| CaptureError::LinkType(link))?;
+        let is_wanted = self.any_link || Linktype(link) == Linktype::ETHERNET;
+        if is_wanted { Ok(number) } else { Err(CaptureError::LinkType(link)) }
+    }
+
     fn damaged(&self, what: &'static str) -> CaptureError {
         CaptureError::Damaged { offset: self.offset, what }
     }
@@ -214,16 +235,16 @@ impl<R: Read> CaptureReader<R> {
         let Ok((_, header)) = parse_pcap_header(&header) else {
             return Err(self.damaged("its pcap header can't be read"));
         };
-        ethernet(header.network)?;
+        let link = self.link(header.network)?;
         let PcapHeader { magic_number, .. } = header;
         let nanos = matches!(magic_number, 0xa1b2_3c4d | 0x4d3c_b2a1);
-        self.format = Some(Format::Pcap { big_endian: header.is_bigendian(), nanos });
+        self.format = Some(Format::Pcap { big_endian: header.is_bigendian(), nanos, link });
         self.consume(HEADER);
         Ok(Step::Other)
     }
 
     /// One record of a pcap.
-    fn record(&mut self, big_endian: bool, nanos: bool) -> Result<Step, CaptureError> {
+    fn record(&mut self, big_endian: bool, nanos: bool, link: u16) -> Result<Step, CaptureError> {
         const HEADER: usize = 16;
         if !self.want(HEADER)? {
             return Ok(Step::End);
@@ -239,7 +260,7 @@ impl<R: Read> CaptureReader<R> {
         }
         let at = self.consume(HEADER + captured) + HEADER;
         let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * if nanos { 1 } else { 1000 };
-        Ok(Step::Packet(Found { nanos, interface: 0, length, data: at..at + captured }))
+        Ok(Step::Packet(Found { nanos, interface: 0, link, length, data: at..at + captured }))
     }
 
     /// One block of a pcapng.
@@ -275,7 +296,7 @@ impl<R: Read> CaptureReader<R> {
                 None
             }
             Block::InterfaceDescription(description) => {
-                ethernet(description.linktype)?;
+                let link = self.link(description.linktype)?;
                 let Some(per_second) = description.ts_resolution().filter(|&rate| rate > 0) else {
                     return Err(self.damaged("an interface's time resolution is absurd"));
                 };
@@ -290,7 +311,7 @@ impl<R: Read> CaptureReader<R> {
                     Some(Some(&bytes)) if big_endian => i64::from_be_bytes(bytes),
                     Some(Some(&bytes)) => i64::from_le_bytes(bytes),
                 };
-                self.interfaces.push(Interface { per_second, offset });
+                self.interfaces.push(Interface { link, per_second, offset });
                 None
             }
             Block::EnhancedPacket(packet) => {
@@ -301,28 +322,28 @@ impl<R: Read> CaptureReader<R> {
                 let captured = (packet.caplen as usize).min(packet.data.len());
                 let nanos = interface.nanos(ticks);
                 // Fixed fields: type, length, interface, two of time, two lengths.
-                Some((nanos, packet.if_id, packet.origlen as usize, 28, captured))
+                Some((nanos, packet.if_id, interface.link, packet.origlen as usize, 28, captured))
             }
             Block::SimplePacket(packet) => {
-                if self.interfaces.is_empty() {
+                let Some(interface) = self.interfaces.first() else {
                     return Err(self.damaged("a packet comes before any interface"));
-                }
+                };
                 let captured = packet.data.len().min(packet.origlen as usize);
-                Some((0, 0, packet.origlen as usize, 12, captured))
+                Some((0, 0, interface.link, packet.origlen as usize, 12, captured))
             }
             _ => None,
         };
         let at = self.consume(length);
-        Ok(found.map_or(Step::Other, |(nanos, interface, length, header, captured)| {
+        Ok(found.map_or(Step::Other, |(nanos, interface, link, length, header, captured)| {
             let data = at + header..at + header + captured;
-            Step::Packet(Found { nanos, interface, length, data })
+            Step::Packet(Found { nanos, interface, link, length, data })
         }))
     }
 }
 
 impl Interface {
     fn nanos(self, ticks: u64) -> u64 {
-        let Self { per_second, offset } = self;
+        let Self { per_second, offset, .. } = self;
         // 128 bits hold the product of any two of these.
         let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(per_second);
         let nanos =
@@ -333,8 +354,4 @@ impl Interface {
 
 fn word(bytes: [u8; 4], big_endian: bool) -> u32 {
     if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-}
-
-fn ethernet(link: Linktype) -> Result<(), CaptureError> {
-    if link == Linktype::ETHERNET { Ok(()) } else { Err(CaptureError::LinkType(link.0)) }
 }
