@@ -13,6 +13,9 @@
 //! | [`protocol`], [`category`] | which protocols are known, and what they are for |
 //! | [`prepare`] | what is inside this frame |
 //! | [`classify`] | which protocol does a flow speak, of which application is it, and why |
+//! | [`track`] | whose flow is a packet of |
+//! | [`knowledge`] | what all workers share |
+//! | [`inspector`] | all of it at once |
 //! | [`protocols`] | what does a message of this protocol look like |
 //! | [`signatures`] | whose are this name, this address, this user agent: which application |
 //!
@@ -21,10 +24,16 @@
 
 pub mod category;
 pub mod classify;
+pub mod inspector;
+pub mod knowledge;
 pub mod prepare;
 pub mod protocol;
 pub mod protocols;
 pub mod signatures;
+pub mod track;
 
 pub use category::Category;
+pub use classify::Verdict;
+pub use inspector::{By, Cause, Counters, Event, Inspector, Options, Packet};
+pub use knowledge::Knowledge;
 pub use protocol::Protocol;

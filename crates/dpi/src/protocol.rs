@@ -206,6 +206,19 @@ protocols! {
     TivoConnect = "TiVoConnect", Video, "TiVo's recorders";
     UbiquitiDiscovery = "Ubiquiti discovery", Network, "Ubiquiti's devices";
     WsDiscovery = "WS-Discovery", System, "Web Services Dynamic Discovery";
+    // Carried by IP itself
+    Ah = "AH", Vpn, "IP Authentication Header, RFC 4302";
+    Egp = "EGP", Network, "Exterior Gateway Protocol, RFC 904";
+    Gre = "GRE", Vpn, "Generic Routing Encapsulation, RFC 2784";
+    Icmp = "ICMP", Network, "Internet Control Message Protocol, RFC 792";
+    Icmpv6 = "ICMPv6", Network, "The same for IPv6, RFC 4443";
+    Igmp = "IGMP", Network, "Who listens to a multicast group, RFC 9776";
+    IpInIp = "IP-in-IP", Vpn, "IP within IP, RFC 2003, RFC 4213";
+    Ospf = "OSPF", Network, "Routes within a network, RFC 2328, RFC 5340";
+    Pgm = "PGM", Network, "Pragmatic General Multicast, RFC 3208";
+    Pim = "PIM", Network, "Multicast routes, RFC 7761";
+    Sctp = "SCTP", Network, "Stream Control Transmission Protocol, RFC 9260";
+    Vrrp = "VRRP", Network, "Which router is it today, RFC 9568";
 }
 
 impl Protocol {

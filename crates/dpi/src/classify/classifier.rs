@@ -103,7 +103,11 @@ impl Default for Classifier {
 impl Classifier {
     /// With all that are built in.
     pub fn new() -> Self {
-        let mut recognisers: Vec<_> = FAMILIES.iter().flat_map(|family| family.iter()).collect();
+        Self::of(FAMILIES.iter().flat_map(|family| family.iter()).collect())
+    }
+
+    /// With these.
+    pub(crate) fn of(mut recognisers: Vec<&'static Recogniser>) -> Self {
         debug_assert!(recognisers.len() <= MOST, "a flow's set has room for {MOST}");
         recognisers.truncate(MOST);
         recognisers.sort_by_key(|it| it.strength);

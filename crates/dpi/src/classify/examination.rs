@@ -459,17 +459,21 @@ impl Examination {
     }
 
     /// The protocol's part of the verdict, from what was seen.
-    pub fn conclude(&mut self, classifier: &Classifier, room: &mut Room, shown: &Shown<'_>) -> Verdict {
+    pub fn conclude(
+        &mut self,
+        classifier: &Classifier,
+        room: &mut Room,
+        carrier: Carrier,
+        port: u16,
+    ) -> Verdict {
         self.give_back(room);
         let (protocol, reason) = match (self.found, self.perhaps) {
             (Some(protocol), perhaps) => (Some(protocol), perhaps.map_or(Reason::Parser, |it| it.reason)),
             (None, Some(perhaps)) => (Some(perhaps.protocol), perhaps.reason),
-            (None, None) if self.history.packets() == 0 => {
-                match classifier.guess(shown.carrier, shown.server.port) {
-                    Some(protocol) => (Some(protocol), Reason::Port),
-                    None => (None, Reason::Silent),
-                }
-            }
+            (None, None) if self.history.packets() == 0 => match classifier.guess(carrier, port) {
+                Some(protocol) => (Some(protocol), Reason::Port),
+                None => (None, Reason::Silent),
+            },
             // What carries it is known at least.
             (None, None) if self.over.is_some() => (self.over.take(), Reason::Parser),
             (None, None) => (None, Reason::Unlike),
@@ -487,3 +491,6 @@ impl Stream {
         self.assembly.as_deref_mut()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,6 +168,15 @@ pub struct Sheet {
 }
 
 impl Sheet {
+    /// Whether nothing was written.
+    pub const fn is_empty(&self) -> bool {
+        self.host.is_empty()
+            && self.agent.is_empty()
+            && self.alpn.is_empty()
+            && self.path.is_empty()
+            && self.content.is_empty()
+    }
+
     /// Forgets everything.
     pub const fn clear(&mut self) {
         self.host.clear();

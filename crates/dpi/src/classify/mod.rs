@@ -16,4 +16,4 @@ pub use classifier::Classifier;
 pub use examination::{Examination, Limits, Progress, Room, Segment, Shown, Step};
 pub use message::{Carrier, End, History, Message, Past, Sheet, Side, Text};
 pub use recogniser::{Answer, Carriers, First, Recogniser, Strength};
-pub use verdict::{ApplicationId, Confidence, Evidence, Reason, Verdict};
+pub use verdict::{Confidence, Evidence, Reason, Verdict};

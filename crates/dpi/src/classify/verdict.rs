@@ -1,10 +1,7 @@
 //! What was found out of a flow, and why.
 
 use crate::Protocol;
-
-/// An application of the signatures that were in force.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct ApplicationId(pub u16);
+use crate::signatures::ApplicationId;
 
 macro_rules! reasons {
     ($(#[$outer:meta])* $name:ident { $($variant:ident = $text:literal, $confidence:ident;)* }) => {

@@ -325,8 +325,9 @@ fn dns(message: &mut Shown<'_>) -> Answer {
         return Answer::No;
     }
     match fit(message.bytes, message.sheet) {
-        Fit::Whole => Answer::Is,
-        Fit::Begins if message.has_port(53) => Answer::Is,
+        // The answer is worth seeing, too, and so is the next question: a stub resolver asks all of them from one port.
+        Fit::Whole => Answer::Open,
+        Fit::Begins if message.has_port(53) => Answer::Open,
         Fit::Header if message.has_port(53) => Answer::Perhaps,
         _ => Answer::No,
     }
@@ -413,12 +414,12 @@ mod tests {
     fn a_question_is_known_on_any_port() {
         for port in [53, 5300] {
             let found = name(Protocol::Dns, Carrier::Udp, port, QUERY);
-            assert_eq!(found, (Answer::Is, b"www.example.org".to_vec()));
+            assert_eq!(found, (Answer::Open, b"www.example.org".to_vec()));
         }
-        assert_eq!(server(Protocol::Dns, Carrier::Udp, 5300, ANSWER), Answer::Is);
+        assert_eq!(server(Protocol::Dns, Carrier::Udp, 5300, ANSWER), Answer::Open);
         let longer = [QUERY, b"x"].concat();
         assert_eq!(client(Protocol::Dns, Carrier::Udp, 5300, &longer), Answer::No, "one octet too many");
-        assert_eq!(client(Protocol::Dns, Carrier::Udp, 53, &longer), Answer::Is);
+        assert_eq!(client(Protocol::Dns, Carrier::Udp, 53, &longer), Answer::Open);
     }
 
     #[test]

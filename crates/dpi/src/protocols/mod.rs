@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod dns;
 pub mod files;
 pub mod http;
+pub mod ip;
 pub mod management;
 pub mod queues;
 pub mod quic;

@@ -11,6 +11,16 @@ impl ApplicationId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// The same in two octets, for lines and tables.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The one with this number, of a bundle that has it.
+    pub const fn from_number(number: u16) -> Self {
+        Self(number)
+    }
 }
 
 /// A rule of one bundle, for "why": [`crate::signatures::Bundle::rule`] has its text and its place.

@@ -1,0 +1,665 @@
+//! All stages in one: packets in, results out.
+//!
+//! ```
+//! use dpi::{Event, Inspector, Options, Packet, Protocol};
+//! use packet::{IpPacket, PacketBuilder};
+//! use packet::tcp::TcpHeader;
+//! use tables::Nanos;
+//!
+//! let mut inspector = Inspector::new(Options::default(), 0x5eed, Nanos(0));
+//! let bytes = PacketBuilder::new()
+//!     .ipv4([10, 0, 0, 1].into(), [198, 51, 100, 1].into())
+//!     .tcp(TcpHeader { source_port: 40_000, destination_port: 22, ..TcpHeader::default() })
+//!     .build(b"SSH-2.0-example\r\n");
+//! inspector.push(Nanos(1), &Packet { ip: IpPacket::parse(&bytes)?, bytes: &bytes, tunnel: None });
+//! let results: Vec<_> = std::iter::from_fn(|| inspector.poll()).collect();
+//! assert!(results.iter().any(|it| matches!(it,
+//!     Event::Classified { verdict, .. } if verdict.protocol == Some(Protocol::Ssh))));
+//! # Ok::<(), packet::Malformed>(())
+//! ```
+
+use crate::Protocol;
+use crate::classify::{
+    Carrier, End, Evidence, Limits, Progress, Reason, Room, Segment, Sheet, Shown, Side, Step, Verdict,
+};
+use crate::knowledge::Knowledge;
+use crate::protocols::{dns, ip};
+use crate::signatures::Bundle;
+use crate::track::examined::Examinations;
+use crate::track::flow::{Ends, Flow, Key, Line, Standing, Summary, Timeouts};
+use crate::track::subscriber::{Identity, Prefix, Subscribers, is_of_source, private};
+use packet::{IpPacket, IpProtocol};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tables::{FlowProbe, FlowTable, Lookup, Nanos, Probe};
+
+/// How subscribers are told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum By {
+    /// By their addresses.
+    #[default]
+    Address,
+    /// By the tunnels that their packets come in; without one, by address. Each direction of a tunnel is a subscriber of its own.
+    Tunnel,
+}
+
+/// What an inspector may use, and how it goes about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Flows that are known at a time.
+    pub flows: u32,
+    /// Of these, flows that are looked into.
+    pub examinations: u32,
+    /// Subscribers that are known at a time.
+    pub subscribers: u32,
+    /// Networks that subscribers have.
+    pub home: Vec<Prefix>,
+    /// How they are told apart.
+    pub by: By,
+    /// So much of a flow is looked at.
+    pub limits: Limits,
+    /// How long a flow without packets is kept.
+    pub timeouts: Timeouts,
+    /// Whether what messages say is told ([`Event::Found`]).
+    pub tells_names: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            flows: 1 << 20,
+            examinations: 1 << 17,
+            subscribers: 1 << 17,
+            home: private(),
+            by: By::default(),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            tells_names: false,
+        }
+    }
+}
+
+/// A packet that is pushed.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'p> {
+    /// Its headers.
+    pub ip: IpPacket,
+    /// All of it, from the IP header on.
+    pub bytes: &'p [u8],
+    /// The number of the tunnel that it came in.
+    pub tunnel: Option<u32>,
+}
+
+/// Why a flow has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// No packet came for long, or both sides have closed it.
+    Timeout,
+    /// Others needed its place.
+    Evicted,
+    /// A new connection between the same ends took its place.
+    Replaced,
+    /// The inspector was asked to end all.
+    Flushed,
+}
+
+/// A result.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// Something was found written in a message.
+    Found {
+        /// Of this flow.
+        flow: Flow,
+        /// What.
+        sheet: Box<Sheet>,
+    },
+    /// A flow has its verdict. Once a flow.
+    Classified {
+        /// This flow.
+        flow: Flow,
+        /// What it is.
+        verdict: Verdict,
+    },
+    /// A flow is forgotten. Once a flow, after its verdict.
+    Ended {
+        /// This flow.
+        flow: Flow,
+        /// What it was.
+        verdict: Verdict,
+        /// What it carried.
+        summary: Summary,
+        /// Why it ended.
+        cause: Cause,
+    },
+}
+
+/// What was done.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counters {
+    /// Packets that were pushed.
+    pub packets: u64,
+    /// Of these, packets that were looked into.
+    pub looked_into: u64,
+    /// Flows that began.
+    pub flows: u64,
+    /// Flows that were given up for others.
+    pub evicted: u64,
+    /// Examinations that were ended early, with what was known, for others.
+    pub cut_short: u64,
+    /// Packets that belong to no flow: there are too many, or no more subscribers.
+    pub untracked: u64,
+    /// Results that nobody polled in time.
+    pub lost_results: u64,
+}
+
+/// Results that wait for being polled.
+const RESULTS: usize = 4096;
+/// Packets of a burst whose look-ups overlap.
+pub const BURST: usize = 32;
+/// Of 8 KiB each: with a flow's own, they stay under 512 bytes a flow that is looked into.
+const FLOWS_AN_ASSEMBLY: usize = 128;
+
+/// Inspects packets: one for each worker, made in its thread so that its memory lies beside it.
+#[derive(Debug)]
+pub struct Inspector {
+    options: Options,
+    knowledge: Arc<Knowledge>,
+    flows: FlowTable<Key, Line>,
+    subscribers: Subscribers,
+    examinations: Examinations,
+    room: Room,
+    results: VecDeque<Event>,
+    counters: Counters,
+}
+
+/// A packet on its way through the phases of look-ups.
+#[derive(Clone, Copy)]
+struct Pending {
+    from_subscriber: bool,
+    identity: Identity,
+    ends: Ends,
+    subscriber: Probe,
+    key: Option<Key>,
+    flow: FlowProbe,
+}
+
+impl Inspector {
+    /// With the recognisers and the signatures that are built in. The seed should be random.
+    pub fn new(options: Options, seed: u64, now: Nanos) -> Self {
+        Self::with(options, Arc::new(Knowledge::new(Bundle::built_in())), seed, now)
+    }
+
+    /// With knowledge that others share.
+    pub fn with(options: Options, knowledge: Arc<Knowledge>, seed: u64, now: Nanos) -> Self {
+        let assemblies = (options.examinations as usize / FLOWS_AN_ASSEMBLY).max(16);
+        Self {
+            flows: FlowTable::new(seed, options.flows, now),
+            subscribers: Subscribers::new(seed, options.subscribers),
+            examinations: Examinations::new(options.examinations),
+            room: Room::new(assemblies),
+            results: VecDeque::new(),
+            counters: Counters::default(),
+            knowledge,
+            options,
+        }
+    }
+
+    /// What was done.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Flows that are known, and of these, those that are looked into.
+    pub fn flows(&self) -> (usize, usize) {
+        (self.flows.len(), self.examinations.len())
+    }
+
+    /// Subscribers that are known.
+    pub const fn subscribers(&self) -> &Subscribers {
+        &self.subscribers
+    }
+
+    /// Bytes of memory, but for assemblies.
+    pub fn memory(&self) -> usize {
+        self.flows.memory() + self.subscribers.memory() + self.examinations.memory()
+    }
+
+    /// From now on, every question that is asked is written down: [`Self::asked`].
+    pub fn explain(&mut self) {
+        self.room.trace.get_or_insert_default();
+    }
+
+    /// Which recognisers were asked since the last call, and what they said.
+    pub fn asked(&mut self) -> Vec<Step> {
+        self.room.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The next result.
+    pub fn poll(&mut self) -> Option<Event> {
+        self.results.pop_front()
+    }
+
+    /// One packet.
+    pub fn push(&mut self, now: Nanos, packet: &Packet<'_>) {
+        let mut pending = self.orient(packet);
+        self.locate(&mut pending);
+        self.serve(now, packet, &mut pending);
+    }
+
+    /// Packets, in their order; their look-ups overlap.
+    pub fn push_burst(&mut self, now: Nanos, packets: &[Packet<'_>]) {
+        for packets in packets.chunks(BURST) {
+            let mut pending = [const { None }; BURST];
+            for (pending, packet) in pending.iter_mut().zip(packets) {
+                *pending = Some(self.orient(packet));
+            }
+            for pending in pending.iter_mut().flatten() {
+                self.locate(pending);
+            }
+            for pending in pending.iter_mut().flatten() {
+                if let Some(key) = &pending.key {
+                    self.flows.step(&mut pending.flow, key);
+                }
+            }
+            for (pending, packet) in pending.iter_mut().flatten().zip(packets) {
+                self.serve(now, packet, pending);
+            }
+        }
+    }
+
+    /// Whose packet is it?
+    #[inline]
+    fn orient(&self, packet: &Packet<'_>) -> Pending {
+        let key = packet.ip.key;
+        let (source_port, destination_port) = key.ports.map_or((0, 0), |it| (it.source, it.destination));
+        let from_subscriber =
+            is_of_source(&self.options.home, key.source, key.destination, (source_port, destination_port));
+        let ends = if from_subscriber {
+            Ends {
+                subscriber: key.source,
+                peer: key.destination,
+                subscriber_port: source_port,
+                peer_port: destination_port,
+                protocol: key.protocol,
+            }
+        } else {
+            Ends {
+                subscriber: key.destination,
+                peer: key.source,
+                subscriber_port: destination_port,
+                peer_port: source_port,
+                protocol: key.protocol,
+            }
+        };
+        let identity = match (self.options.by, packet.tunnel) {
+            (By::Tunnel, Some(tunnel)) => Identity::tunnel(tunnel),
+            _ => Identity::address(ends.subscriber),
+        };
+        let subscriber = self.subscribers.prepare(identity);
+        Pending { from_subscriber, identity, ends, subscriber, key: None, flow: FlowProbe::default() }
+    }
+
+    /// Which flow's is it?
+    #[inline]
+    fn locate(&self, pending: &mut Pending) {
+        if let Some(number) = self.subscribers.find(pending.subscriber, pending.identity) {
+            let key = Key::new(number, &pending.ends);
+            pending.flow = self.flows.prepare(&key);
+            pending.key = Some(key);
+        }
+    }
+
+    fn serve(&mut self, now: Nanos, packet: &Packet<'_>, pending: &mut Pending) {
+        self.counters.packets += 1;
+        if pending.key.is_none() {
+            // Perhaps an earlier packet of the burst has brought its subscriber.
+            self.locate(pending);
+        }
+        let transport = Transport::read(packet);
+        if let Some(key) = pending.key
+            && let Some(line) = self.flows.confirm(pending.flow, &key)
+        {
+            if !(line.is_closed() && transport.is_opening()) {
+                line.count(now, pending.from_subscriber, packet.ip.total_len);
+                line.see(pending.from_subscriber, transport.is_fin, transport.is_reset);
+                let is_earlier = line.keep(pending.ends.protocol, self.options.timeouts);
+                let (standing, side) = (line.standing, line.side(pending.from_subscriber));
+                if is_earlier {
+                    self.flows.reschedule(&key);
+                }
+                if let Standing::Open(number) = standing {
+                    self.look(number, key, packet, &transport, side);
+                }
+                return;
+            }
+            // The same ends are used once more.
+            if let Some(line) = self.flows.remove(&key) {
+                self.end(now, key, line, Cause::Replaced);
+            }
+        }
+        self.begin(now, packet, pending, &transport);
+    }
+
+    /// A flow's first packet.
+    fn begin(&mut self, now: Nanos, packet: &Packet<'_>, pending: &mut Pending, transport: &Transport<'_>) {
+        let known = pending.key.map(|key| key.subscriber);
+        let added =
+            known.or_else(|| self.subscribers.add(now, pending.identity, pending.ends.subscriber).ok());
+        let Some(subscriber) = added else {
+            self.counters.untracked += 1;
+            return;
+        };
+        let key = Key::new(subscriber, &pending.ends);
+        let subscriber_is_client = pending.from_subscriber == self.comes_from_client(packet, transport);
+        let standing = if transport.carrier.is_some() { self.examine(key) } else { Verdict::UNKNOWN.into() };
+        let mut line = Line::new(now, standing, subscriber_is_client);
+        line.count(now, pending.from_subscriber, packet.ip.total_len);
+        line.see(pending.from_subscriber, transport.is_fin, transport.is_reset);
+        line.keep(pending.ends.protocol, self.options.timeouts);
+        let side = line.side(pending.from_subscriber);
+        let Ok(evicted) = self.flows.insert(key, line) else {
+            self.counters.untracked += 1;
+            if let Standing::Open(number) = standing {
+                self.examinations.end(number);
+            }
+            return;
+        };
+        self.counters.flows += 1;
+        self.subscribers.join(subscriber);
+        if let Some((key, line)) = evicted {
+            self.counters.evicted += 1;
+            self.end(now, key, line, Cause::Evicted);
+        }
+        match standing {
+            Standing::Open(number) => {
+                self.foresee(number, subscriber, &pending.ends);
+                self.look(number, key, packet, transport, side);
+            }
+            Standing::Known { .. } => {
+                let protocol = ip::of_ip(pending.ends.protocol.0, transport.payload);
+                let reason = if protocol.is_some() { Reason::Header } else { Reason::Silent };
+                self.settle(key, Verdict { protocol, reason, ..Verdict::UNKNOWN });
+            }
+        }
+    }
+
+    /// Who begins: the sender of the first packet, unless that is an answer, or comes from a server's port.
+    fn comes_from_client(&self, packet: &Packet<'_>, transport: &Transport<'_>) -> bool {
+        if transport.is_syn {
+            return !transport.is_ack;
+        }
+        let (Some(carrier), Some(ports)) = (transport.carrier, packet.ip.key.ports) else { return true };
+        let is_server =
+            |port: u16| port < 1024 || self.knowledge.classifier.of_port(carrier, port).next().is_some();
+        match (is_server(ports.source), is_server(ports.destination)) {
+            (true, false) => false,
+            (true, true) => ports.source >= ports.destination,
+            _ => true,
+        }
+    }
+
+    /// A place for a flow that is looked into. If there is none, the one that has taken longest gets the verdict that it has so far.
+    fn examine(&mut self, key: Key) -> Standing {
+        let begun = self.examinations.begin(key).or_else(|full| {
+            let oldest = self.examinations.oldest().ok_or(full)?;
+            if let Some(line) = self.flows.get(&oldest)
+                && let Standing::Open(number) = line.standing
+            {
+                self.counters.cut_short += 1;
+                self.conclude(number, oldest);
+            }
+            self.examinations.begin(key)
+        });
+        begun.map_or_else(|_| Verdict::UNKNOWN.into(), Standing::Open)
+    }
+
+    /// What can be said before anything was seen: whose address the subscriber was told this is.
+    fn foresee(&mut self, number: u32, subscriber: u32, ends: &Ends) {
+        let application = self.subscribers.get(subscriber).and_then(|it| it.names.application(ends.peer));
+        if let Some(application) = application
+            && let Some(examined) = self.examinations.get_mut(number)
+        {
+            examined.weigh(application, Evidence::Memory);
+        }
+    }
+
+    /// Looks into a packet of a flow that has no verdict.
+    fn look(&mut self, number: u32, key: Key, packet: &Packet<'_>, transport: &Transport<'_>, side: Side) {
+        let Some(carrier) = transport.carrier else { return };
+        let ip = packet.ip.key;
+        let (source, destination) = ip.ports.map_or((0, 0), |it| (it.source, it.destination));
+        let sender = End { address: ip.source, port: source };
+        let receiver = End { address: ip.destination, port: destination };
+        let (client, server) = if side == Side::Client { (sender, receiver) } else { (receiver, sender) };
+        let shown =
+            Shown { carrier, side, client, server, segment: transport.segment, payload: transport.payload };
+        let Some(examined) = self.examinations.get_mut(number) else { return };
+        self.counters.looked_into += u64::from(!transport.payload.is_empty());
+        let progress = examined.examination.step(
+            &self.knowledge.classifier,
+            &self.options.limits,
+            &mut self.room,
+            &shown,
+        );
+        if let Some((application, evidence)) = self.knowledge.of_sheet(&self.room.sheet) {
+            examined.weigh(application, evidence);
+        }
+        // An answer says which addresses the subscriber is going to use.
+        if side == Side::Server
+            && examined.examination.found() == Some(Protocol::Dns)
+            && carrier == Carrier::Udp
+        {
+            self.learn(key.subscriber, transport.payload);
+        }
+        if self.options.tells_names && !self.room.sheet.is_empty() {
+            let sheet = Box::new(self.room.sheet);
+            if let Some(flow) = self.flow(key) {
+                self.tell(Event::Found { flow, sheet });
+            }
+        }
+        if progress == Progress::Ends {
+            self.conclude(number, key);
+        }
+    }
+
+    /// Remembers whose the addresses of an answer are.
+    fn learn(&mut self, subscriber: u32, answer: &[u8]) {
+        let application = self.knowledge.of_host(self.room.sheet.host.bytes());
+        if let Some(application) = application
+            && let Some(message) = dns::Message::parse(answer)
+            && let Some(subscriber) = self.subscribers.get_mut(subscriber)
+        {
+            for (address, _) in message.addresses() {
+                subscriber.names.learn(address, application);
+            }
+        }
+    }
+
+    /// From now on, this is known. Flows under way go on; what is known of them by number holds if the new signatures were laid over the old ones.
+    pub fn adopt(&mut self, knowledge: Arc<Knowledge>) {
+        self.knowledge = knowledge;
+    }
+
+    /// What is known.
+    pub fn knowledge(&self) -> &Arc<Knowledge> {
+        &self.knowledge
+    }
+
+    /// An examination ends with what is known.
+    fn conclude(&mut self, number: u32, key: Key) {
+        if let Some(verdict) = self.verdict(number, key) {
+            self.settle(key, verdict);
+        }
+    }
+
+    fn verdict(&mut self, number: u32, key: Key) -> Option<Verdict> {
+        let mut examined = self.examinations.end(number)?;
+        let subscriber = self.subscribers.get(key.subscriber)?.address();
+        let ends = key.ends(subscriber);
+        let carrier = carrier(ends.protocol)?;
+        let line = self.flows.get(&key);
+        let server = if line.is_none_or(|it| it.side(true) == Side::Client) {
+            End { address: ends.peer, port: ends.peer_port }
+        } else {
+            End { address: ends.subscriber, port: ends.subscriber_port }
+        };
+        let Knowledge { classifier, .. } = &*self.knowledge;
+        let mut verdict = examined.examination.conclude(classifier, &mut self.room, carrier, server.port);
+        let application = examined.application.or_else(|| self.knowledge.of_server(carrier, server));
+        if let Some((application, evidence)) = application {
+            (verdict.application, verdict.evidence) = (Some(application), evidence);
+        }
+        Some(verdict)
+    }
+
+    fn settle(&mut self, key: Key, verdict: Verdict) {
+        if let Some(line) = self.flows.get_mut(&key) {
+            line.standing = verdict.into();
+        }
+        if let Some(flow) = self.flow(key) {
+            self.tell(Event::Classified { flow, verdict });
+        }
+    }
+
+    fn flow(&self, key: Key) -> Option<Flow> {
+        let subscriber = self.subscribers.get(key.subscriber)?;
+        Some(Flow { ends: key.ends(subscriber.address()), tunnel: subscriber.tunnel() })
+    }
+
+    /// A flow has left the table.
+    fn end(&mut self, now: Nanos, key: Key, line: Line, cause: Cause) {
+        let flow = self.flow(key);
+        let verdict = match line.standing {
+            Standing::Known { .. } => line.verdict(),
+            Standing::Open(number) => {
+                let verdict = self.verdict(number, key);
+                if let (Some(flow), Some(verdict)) = (flow, verdict) {
+                    self.tell(Event::Classified { flow, verdict });
+                }
+                verdict
+            }
+        };
+        self.subscribers.leave(now, key.subscriber);
+        if let (Some(flow), Some(verdict)) = (flow, verdict) {
+            self.tell(Event::Ended { flow, verdict, summary: line.summary(), cause });
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if self.results.len() < RESULTS {
+            self.results.push_back(event);
+        } else {
+            self.counters.lost_results += 1;
+        }
+    }
+
+    /// Ends what is due. To be called every now and then, and after packets with later times.
+    pub fn tick(&mut self, now: Nanos) {
+        let mut ended = Vec::new();
+        self.flows.expire(now, &mut |key, line| ended.push((key, line)));
+        for (key, line) in ended {
+            self.end(now, key, line, Cause::Timeout);
+        }
+        self.subscribers.expire(now);
+    }
+
+    /// Ends a flow, whichever: for those who are about to leave. False: there is none any more.
+    pub fn flush_one(&mut self, now: Nanos) -> bool {
+        let Some((key, line)) = self.flows.evict() else { return false };
+        self.end(now, key, line, Cause::Flushed);
+        true
+    }
+}
+
+const fn carrier(protocol: IpProtocol) -> Option<Carrier> {
+    match protocol {
+        IpProtocol::TCP => Some(Carrier::Tcp),
+        IpProtocol::UDP => Some(Carrier::Udp),
+        IpProtocol::SCTP => Some(Carrier::Sctp),
+        _ => None,
+    }
+}
+
+/// What inspection reads of a transport header.
+#[derive(Clone, Copy, Debug)]
+struct Transport<'p> {
+    carrier: Option<Carrier>,
+    segment: Option<Segment>,
+    payload: &'p [u8],
+    is_syn: bool,
+    is_ack: bool,
+    is_fin: bool,
+    is_reset: bool,
+}
+
+impl<'p> Transport<'p> {
+    #[inline]
+    fn read(packet: &Packet<'p>) -> Self {
+        let end = usize::from(packet.ip.total_len).min(packet.bytes.len());
+        let segment = packet.bytes.get(usize::from(packet.ip.transport_offset)..end).unwrap_or_default();
+        let carrier = if packet.ip.fragment.is_some_and(|it| !it.is_first()) {
+            None
+        } else {
+            carrier(packet.ip.key.protocol)
+        };
+        let mut transport = Self {
+            carrier,
+            segment: None,
+            payload: segment,
+            is_syn: false,
+            is_ack: false,
+            is_fin: false,
+            is_reset: false,
+        };
+        match carrier {
+            Some(Carrier::Udp) => transport.payload = segment.get(8..).unwrap_or_default(),
+            Some(Carrier::Tcp) => transport.read_tcp(segment),
+            Some(Carrier::Sctp) => transport.payload = sctp_data(segment),
+            None => {}
+        }
+        transport
+    }
+
+    fn read_tcp(&mut self, segment: &'p [u8]) {
+        let [flags, offset] = [13, 12].map(|at| segment.get(at).copied().unwrap_or_default());
+        let header = usize::from(offset >> 4).max(5) * 4;
+        self.payload = segment.get(header..).unwrap_or_default();
+        [self.is_fin, self.is_syn, self.is_reset, self.is_ack] = [1, 2, 4, 16].map(|bit| flags & bit != 0);
+        if let Some(sequence) = segment.get(4..).and_then(|it| it.first_chunk()) {
+            let sequence = u32::from_be_bytes(*sequence).wrapping_add(u32::from(self.is_syn));
+            self.segment = Some(Segment { sequence, is_syn: self.is_syn });
+        }
+        if self.is_reset {
+            // What a reset carries is a reason for people (RFC 9293 §3.5.3).
+            self.payload = &[];
+        }
+    }
+
+    const fn is_opening(&self) -> bool {
+        self.is_syn && !self.is_ack
+    }
+}
+
+/// The payload of the first DATA chunk of an SCTP packet (RFC 9260 §3.3.1), of a few chunks at most.
+fn sctp_data(packet: &[u8]) -> &[u8] {
+    let mut rest = packet.get(12..).unwrap_or_default();
+    for _ in 0..8 {
+        let Some([kind, _, high, low]) = rest.first_chunk::<4>().copied() else { break };
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if kind == 0 {
+            return rest.get(16..length.clamp(16, rest.len().max(16))).unwrap_or_default();
+        }
+        rest = rest.get(length.max(4).next_multiple_of(4)..).unwrap_or_default();
+    }
+    &[]
+}
+
+impl Event {
+    /// What it says of the protocol, if it is a verdict.
+    pub fn protocol(&self) -> Option<Protocol> {
+        match self {
+            Self::Classified { verdict, .. } | Self::Ended { verdict, .. } => verdict.protocol,
+            Self::Found { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a subscriber has asked the names of, so that the first packet to an address says more than the address.
+//!
+//! An answer to a question for a name (RFC 1035) says which addresses the subscriber will use for it. Some tens of addresses are remembered for each
+//! subscriber, the oldest makes room; so nobody's questions push out what others have asked. What is remembered is the application, not the
+//! name: eight bytes an address.
+
+use crate::signatures::ApplicationId;
+use crate::track::flow::bits;
+use std::net::IpAddr;
+use tables::hash::mix;
+
+/// Addresses that are remembered of a subscriber.
+pub(crate) const MOST: usize = 64;
+/// Upper bits of an entry are those of the address's hash, the lowest are the application's number.
+const APPLICATION: u64 = 0xffff;
+
+/// What a subscriber has asked for.
+#[derive(Debug)]
+pub(crate) struct Names {
+    seed: u64,
+    /// A ring, once it is full.
+    entries: Vec<u64>,
+    next: u8,
+}
+
+impl Names {
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, entries: Vec::new(), next: 0 }
+    }
+
+    pub const fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<u64>()
+    }
+
+    fn hash(&self, address: IpAddr) -> u64 {
+        let bits = bits(address);
+        mix(
+            (bits >> 64) as u64 ^ self.seed,
+            mix(bits as u64 ^ self.seed.rotate_left(29), 0x9e37_79b9_7f4a_7c15),
+        ) & !APPLICATION
+    }
+
+    /// This address belongs to this application, said an answer. A later answer replaces an earlier one.
+    pub fn learn(&mut self, address: IpAddr, application: ApplicationId) {
+        let hash = self.hash(address);
+        let entry = hash | u64::from(application.number());
+        if let Some(known) = self.entries.iter_mut().find(|it| **it & !APPLICATION == hash) {
+            *known = entry;
+        } else if self.entries.len() < MOST {
+            self.entries.push(entry);
+        } else if let Some(oldest) = self.entries.get_mut(usize::from(self.next)) {
+            *oldest = entry;
+            self.next = (self.next + 1) % MOST as u8;
+        }
+    }
+
+    /// Whose this address is, as far as the subscriber has asked.
+    pub fn application(&self, address: IpAddr) -> Option<ApplicationId> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let hash = self.hash(address);
+        let found = self.entries.iter().find(|it| **it & !APPLICATION == hash)?;
+        Some(ApplicationId::from_number((found & APPLICATION) as u16))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_address_makes_room() {
+        let mut names = Names::new(5);
+        let address = |number: usize| IpAddr::from([198, 51, (number >> 8) as u8, number as u8]);
+        for number in 0..MOST + 3 {
+            names.learn(address(number), ApplicationId::from_number(number as u16));
+        }
+        names.learn(address(10), ApplicationId::from_number(500));
+        for number in 0..MOST + 3 {
+            let expected = match number {
+                0..3 => None,
+                10 => Some(500),
+                _ => Some(number as u16),
+            };
+            assert_eq!(names.application(address(number)).map(ApplicationId::number), expected);
+        }
+        assert!(names.memory() <= MOST * 8);
+    }
+}
