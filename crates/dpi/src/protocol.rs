@@ -40,8 +40,10 @@ protocols! {
     // The web
     Dash = "DASH", Video, "Films in pieces over HTTP, ISO/IEC 23009-1";
     Dtls = "DTLS", Web, "TLS over datagrams, RFC 9147 and before";
+    Grpc = "gRPC", Development, "Calls over HTTP/2";
     Hls = "HLS", Video, "Films in pieces over HTTP, RFC 8216";
     Http = "HTTP", Web, "Hypertext Transfer Protocol 1, RFC 9112";
+    Http2 = "HTTP2", Web, "HTTP/2 in clear, RFC 9113";
     HttpConnect = "HTTP-CONNECT", Vpn, "A tunnel through an HTTP proxy, RFC 9110 §9.3.6";
     HttpProxy = "HTTP-proxy", Web, "HTTP that is sent to a proxy, RFC 9112 §3.2.2";
     Ipp = "IPP", System, "Internet Printing Protocol, RFC 8010";
@@ -59,12 +61,21 @@ protocols! {
     Llmnr = "LLMNR", Network, "Link-Local Multicast Name Resolution, RFC 4795";
     Mdns = "mDNS", Network, "Multicast DNS, RFC 6762";
     // Mail and news
+    Imap = "IMAP", Mail, "Internet Message Access Protocol, RFC 9051";
     Imaps = "IMAPS", Mail, "IMAP over TLS, RFC 8314";
+    Nntp = "NNTP", News, "Network News Transfer Protocol, RFC 3977";
     Nntps = "NNTPS", News, "NNTP over TLS, RFC 4642";
+    Pop3 = "POP3", Mail, "Post Office Protocol, RFC 1939";
     Pop3s = "POP3S", Mail, "POP3 over TLS, RFC 8314";
+    Smtp = "SMTP", Mail, "Simple Mail Transfer Protocol, RFC 5321";
     Smtps = "SMTPS", Mail, "Submission of mail over TLS, RFC 8314";
     // Files
+    Ftp = "FTP", FileTransfer, "File Transfer Protocol, RFC 959";
+    FtpData = "FTP data", FileTransfer, "Where FTP sends files";
     Ftps = "FTPS", FileTransfer, "FTP over TLS, RFC 4217";
+    // Proxies
+    ProxyHeader = "PROXY", Vpn, "HAProxy's line before a stream, which says whose it is";
+    Socks = "SOCKS", Vpn, "Proxies of version 4 and 5, RFC 1928";
     // Terminals
     Ssh = "SSH", RemoteAccess, "Secure Shell, RFC 4253";
     // Databases and caches

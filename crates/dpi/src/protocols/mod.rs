@@ -10,7 +10,9 @@ pub mod dns;
 pub mod files;
 pub mod http;
 pub mod ip;
+pub mod mail;
 pub mod management;
+pub mod proxies;
 pub mod queues;
 pub mod quic;
 pub mod shape;
@@ -26,6 +28,8 @@ pub const FAMILIES: &[&[Recogniser]] = &[
     quic::RECOGNISERS,
     http::RECOGNISERS,
     dns::RECOGNISERS,
+    mail::RECOGNISERS,
+    proxies::RECOGNISERS,
     terminals::RECOGNISERS,
     databases::RECOGNISERS,
     queues::RECOGNISERS,

@@ -1,7 +1,9 @@
-//! HTTP/1, and what is carried by it.
+//! HTTP/1, what is carried by it, and HTTP/2 in clear ([`two`]).
 //!
 //! A walk over lines: nothing is copied, and what a header says is trimmed and no more. Protocols that are HTTP with another content type or method
 //! are told from it where their standards name these.
+
+pub mod two;
 
 use crate::Protocol;
 use crate::classify::assembly::MOST;
@@ -26,6 +28,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
         strength: Strength::Magic,
         probe: connect,
     },
+    two::RECOGNISER,
 ];
 
 /// Lines of a header, at most.
@@ -45,7 +48,6 @@ const METHODS: &[&[u8]] = &[
     b"NOTIFY",
     b"SUBSCRIBE",
     b"UNSUBSCRIBE",
-    b"PRI",
     b"PURGE",
     b"QUERY",
     b"BIND",
@@ -351,21 +353,39 @@ fn carried(request: &Request<'_>, found: &Found<'_>) -> Option<Protocol> {
     if found.is_websocket {
         return Some(Protocol::WebSocket);
     }
-    let path = request.path();
+    of_content(found).or_else(|| of_path(request.path()))
+}
+
+/// What standards name paths for, or what their files are called.
+fn of_path(path: &[u8]) -> Option<Protocol> {
     let path = path.split(|octet| *octet == b'?').next().unwrap_or_default();
     let ends = |end: &[u8]| path.len() > end.len() && path.ends_with(end);
-    match of_content(found) {
-        Some(protocol) => Some(protocol),
-        None if ends(b".m3u8") => Some(Protocol::Hls),
-        None if ends(b".mpd") => Some(Protocol::Dash),
-        None if path == b"/dns-query" => Some(Protocol::Doh),
-        None => None,
+    if ends(b".m3u8") {
+        Some(Protocol::Hls)
+    } else if ends(b".mpd") {
+        Some(Protocol::Dash)
+    } else if path == b"/dns-query" {
+        Some(Protocol::Doh)
+    } else {
+        None
+    }
+}
+
+/// What the content type, or what is sent, says.
+fn of_content(found: &Found<'_>) -> Option<Protocol> {
+    let kind = found.content?;
+    let is = |name: &[u8]| kind.get(..name.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(name));
+    if found.is_soap && is(b"text/xml") {
+        Some(Protocol::Soap)
+    } else if is(b"application/json-rpc") || (is(b"application/json") && is_json_rpc(found.body)) {
+        Some(Protocol::JsonRpc)
+    } else {
+        of_type(kind)
     }
 }
 
 /// What standards name content types for.
-fn of_content(found: &Found<'_>) -> Option<Protocol> {
-    let kind = found.content?;
+fn of_type(kind: &[u8]) -> Option<Protocol> {
     let kind = kind.split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
     let is = |name: &[u8]| kind.eq_ignore_ascii_case(name);
     let begins = |name: &[u8]| kind.get(..name.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(name));
@@ -374,7 +394,7 @@ fn of_content(found: &Found<'_>) -> Option<Protocol> {
         Some(Protocol::Ocsp)
     } else if is(b"application/ipp") {
         Some(Protocol::Ipp)
-    } else if is(b"application/soap+xml") || (found.is_soap && is(b"text/xml")) {
+    } else if is(b"application/soap+xml") {
         Some(Protocol::Soap)
     } else if is(b"application/vnd.apple.mpegurl") || is(b"application/x-mpegurl") {
         Some(Protocol::Hls)
@@ -382,8 +402,6 @@ fn of_content(found: &Found<'_>) -> Option<Protocol> {
         Some(Protocol::Dash)
     } else if is(b"application/dns-message") {
         Some(Protocol::Doh)
-    } else if is(b"application/json-rpc") || (is(b"application/json") && is_json_rpc(found.body)) {
-        Some(Protocol::JsonRpc)
     } else {
         None
     }
