@@ -211,6 +211,7 @@ impl Responder for Fake {
                 };
                 Told::new::<Slices>(&SliceList { slices: vec![line] })
             }
+            Request::Pfds(_) => Told::new::<Pfds>(&PfdList::default()),
             Request::Qos(_) => Told::new::<Qos>(&QosReport::default()),
             Request::Nat(_) => {
                 let pool = NatPoolLine {

@@ -12,9 +12,11 @@ counters::counters! {
         pub deleted: u64 = "sessions-deleted", Counter;
         /// Sessions removed because their association ended or their SMF restarted.
         pub sessions_swept: u64 = "sessions-swept", Counter;
-        /// Session requests refused, for whatever reason; the response says why.
+        /// PFD Management Requests that were accepted.
+        pub pfds_taken: u64 = "pfd-requests-accepted", Counter;
+        /// Session requests, and PFD Management Requests, refused, for whatever reason; the response says why.
         pub refused: u64 = "requests-refused", Counter;
-        /// Session requests whose IEs can't be read or lack a mandatory one.
+        /// Session requests, and PFD Management Requests, whose IEs can't be read or lack a mandatory one.
         pub malformed: u64 = "requests-malformed", Counter;
         /// Requests for a session of another SMF, answered as if the session did not exist.
         pub foreign_sessions: u64 = "requests-for-foreign-sessions", Counter;

@@ -16,6 +16,7 @@ mod counters;
 mod far_ends;
 mod history;
 mod leaving;
+mod pfds;
 mod portable;
 mod rate;
 mod reports;
@@ -40,11 +41,13 @@ use pfcp::ie::{FSeid, UpFunctionFeatures};
 use pfcp::node::{Bounds, Incoming, Node, NodeConfig, Output};
 use session::ShardId;
 use session::config::Policy;
+use session::pfd::Pfds;
 use session::refusal::Refusal;
 use session::store::{Deleted, DirectoryChange, Store, Sweep};
 use session::usage::Usage;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tables::Nanos;
 
@@ -58,7 +61,7 @@ const MAX_PENDING: usize = 16_384;
 const GREET_AGAIN: u64 = 10 * Nanos::SECOND;
 
 /// What is offered to SMFs in Association Setup (TS 29.244 §8.2.25): what works as the standard says, and nothing else. IP6PL is
-/// not among it, since prefixes that the UPF chooses are /64 whatever length is asked for.
+/// not among it, since prefixes that the UPF chooses are /64 whatever length is asked for. PFDM is added where packets are inspected.
 pub const FEATURES: UpFunctionFeatures = UpFunctionFeatures(
     UpFunctionFeatures::FTUP
         | UpFunctionFeatures::DDND
@@ -170,6 +173,10 @@ pub struct N4 {
     leaving: Option<leaving::Leaving>,
     output: Output,
     orders: Vec<Order>,
+    /// How SMFs say that applications are told.
+    pfds: Arc<Pfds>,
+    /// They are others than those that were taken last.
+    has_new_pfds: bool,
     counters: N4Counters,
     history: History,
 }
@@ -185,6 +192,8 @@ impl N4 {
         max_far_ends: usize,
         wall: WallClock,
     ) -> Self {
+        let node =
+            NodeConfig { features: UpFunctionFeatures(node.features.0 | pfds::feature(&store).0), ..node };
         Self {
             node: Node::new(node),
             store,
@@ -203,6 +212,8 @@ impl N4 {
             leaving: None,
             output: Output::default(),
             orders: Vec::new(),
+            pfds: Arc::default(),
+            has_new_pfds: false,
             counters: N4Counters::default(),
             history: History::new(),
         }

@@ -18,6 +18,7 @@ use pfcp::node::{NodeCounters, PeerId, Portable, Reply};
 use session::TeidKey;
 use session::ids::Epoch;
 use session::packed::{Pack, count, counted};
+use session::pfd;
 use session::portable::{Restore, Restored, Unportable};
 use session::rules::Rules;
 use session::store::{DirectoryChange, PeerId as PopulationId, Session};
@@ -27,7 +28,7 @@ use std::time::Duration;
 use tables::Nanos;
 
 /// Of headers, answers and records.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// What records are to be read with, and the next process is to be made with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +44,7 @@ pub struct Header {
     /// When it started: for SMFs it still runs.
     pub recovery: RecoveryTimeStamp,
     sessions: session::portable::Header,
+    pfds: pfd::Portable,
     node: Portable,
     /// Of each association its number, what it is called in records, and requests of it that were refused.
     populations: Vec<(u32, (u32, u64))>,
@@ -65,6 +67,7 @@ impl Header {
             address: Pack::unpack(from)?,
             recovery: Pack::unpack(from)?,
             sessions: session::portable::Header::read(counted(from)?)?,
+            pfds: Pack::unpack(from)?,
             node: Pack::unpack(from)?,
             populations: Pack::unpack(from)?,
             counters: unpack(from)?,
@@ -121,6 +124,7 @@ impl N4 {
         self.address.pack(&mut out);
         node.recovery.pack(&mut out);
         count(&self.store.header(), &mut out);
+        self.pfds.portable().pack(&mut out);
         self.node.portable().pack(&mut out);
         let association = |(&peer, population): (&PeerId, &PopulationId)| {
             (peer.0, (population.number(), self.refused_of(peer)))
@@ -176,6 +180,7 @@ impl N4 {
     ) {
         let names = self.node.go_on(now, header.node.clone(), header.node_counters);
         self.counters = header.counters;
+        self.restore_pfds(header.pfds.clone());
         let mut restore = Restore::new(&mut self.store, &header.sessions);
         for (association, (population, refused)) in &header.populations {
             if let Some(&peer) = names.get(association) {

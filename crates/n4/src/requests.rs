@@ -13,6 +13,7 @@ use pfcp::message_type::MessageType;
 use pfcp::node::RequestHandle;
 use pfcp::{Cause, DecodeError, FarId, Ies, Seid, ie_type};
 use session::model::Outer;
+use session::pfd::PfdRefusal;
 use session::refusal::Refusal;
 use session::store::Session;
 use session::usage::Usage;
@@ -41,6 +42,17 @@ enum Response {
     Modification(SessionModificationResponse),
     /// The session is gone from the store.
     Deletion,
+}
+
+impl From<&PfdRefusal> for Denial {
+    fn from(refusal: &PfdRefusal) -> Self {
+        Self {
+            cause: refusal.cause(),
+            offending_ie: Some(refusal.offending_ie()),
+            failed_rule: None,
+            why: refusal.to_string(),
+        }
+    }
 }
 
 impl From<DecodeError> for Denial {
@@ -81,6 +93,10 @@ impl N4 {
         seid: Seid,
         body: &[u8],
     ) {
+        if kind == MessageType::PFD_MANAGEMENT_REQUEST {
+            // No worker has to do with it.
+            return self.manage_pfds(now, handle, body);
+        }
         if self.is_congested(kind) {
             return self.refuse_in_congestion(handle, kind, seid, body);
         }
@@ -315,7 +331,7 @@ impl N4 {
         None
     }
 
-    fn refused(&mut self, subject: Subject, denial: &Denial) {
+    pub(super) fn refused(&mut self, subject: Subject, denial: &Denial) {
         self.counters.refused += 1;
         *self.refused_of.entry(subject.peer).or_default() += 1;
         let address = self.node.peer(subject.peer).map(|peer| peer.address);

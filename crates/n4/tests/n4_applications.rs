@@ -1,9 +1,10 @@
 //! Rules for applications, from the SMF's request to the packets that they are about.
 
 use crate::bench::*;
-use pfcp::ie::{Interface, SdfFilter};
+use pfcp::ie::{Interface, PfdContents, SdfFilter, UpFunctionFeatures};
 use pfcp::message::*;
-use pfcp::{Cause, FarId, PdrId, RuleId};
+use pfcp::message_type::MessageType;
+use pfcp::{Cause, FarId, PdrId, RuleId, Seid};
 
 /// Where chat and video are found.
 fn bench() -> Bench {
@@ -24,7 +25,20 @@ fn asking(pdr: CreatePdr<'static>) -> SessionEstablishmentRequest<'static> {
     request
 }
 
+/// PFDs of an application, one flow each; none: they are withdrawn.
+fn pfds<'a>(application_id: &'a [u8], flows: &[&'a [u8]]) -> ApplicationPfds<'a> {
+    let pfd = |flow: &&'a [u8]| PfdContents { flow_descriptions: vec![flow], ..PfdContents::default() };
+    ApplicationPfds { application_id, pfds: flows.iter().map(pfd).collect() }
+}
+
 impl Bench {
+    fn manage(&mut self, smf: usize, applications: Vec<ApplicationPfds<'_>>) -> PfdManagementResponse {
+        let request = PfdManagementRequest { applications };
+        let kind = MessageType::PFD_MANAGEMENT_REQUEST;
+        let (_, body) = self.ask(smf, kind, Seid(0), |out| request.encode(out));
+        PfdManagementResponse::decode(&body).unwrap()
+    }
+
     /// The tunnels that these leave in, as they are told to a port of the UE.
     fn tunnels(&mut self, session: &Established, port: u16, words: &[&str]) -> Vec<u32> {
         words.iter().for_each(|word| self.hear(session, port, word.as_bytes()));
@@ -99,4 +113,69 @@ fn a_rule_for_an_application_outlives_the_process() {
     let session = bench.establish(0, &asking(to_ue(3, b"video")));
     bench.restart(0);
     assert_eq!(bench.tunnels(&session, 1000, &["v", "v"]), [7, 33]);
+}
+
+const ACCEPTED: PfdManagementResponse = PfdManagementResponse { cause: Cause::ACCEPTED, offending_ie: None };
+const TO_443: &[u8] = b"permit out udp from 203.0.113.80 443 to assigned";
+
+#[test]
+fn an_smf_says_how_an_application_is_told() {
+    let mut bench = bench();
+    let features = bench.n4.node().config().features;
+    assert_eq!(features.0, n4::FEATURES.0 | UpFunctionFeatures::PFDM);
+    assert_eq!(bench.try_establish(0, &asking(to_ue(3, b"game"))).cause, Cause::UNKNOWN_APPLICATION_ID);
+    assert_eq!(bench.manage(0, vec![pfds(b"game", &[TO_443])]), ACCEPTED);
+    let session = bench.establish(0, &asking(to_ue(3, b"game")));
+    // From the first packet on.
+    assert_eq!(bench.tunnels(&session, 1000, &["?", "?"]), [33, 33]);
+    bench.restart(0);
+    assert_eq!(bench.tunnels(&session, 1001, &["?"]), [33]);
+    // Others hold for what begins from now on, and what is known of a running conversation stays known.
+    assert_eq!(bench.manage(0, vec![pfds(b"game", &[b"permit out udp from any 444 to assigned"])]), ACCEPTED);
+    assert_eq!(bench.tunnels(&session, 1001, &["?"]), [33]);
+    assert_eq!(bench.tunnels(&session, 1002, &["?", "?"]), [7, 7]);
+    // Without PFDs, nobody finds it: the rule stays, and new ones are refused.
+    assert_eq!(bench.manage(0, vec![pfds(b"game", &[])]), ACCEPTED);
+    assert_eq!(bench.tunnels(&session, 1003, &["?"]), [7]);
+    assert_eq!(bench.try_establish(0, &asking(to_ue(3, b"game"))).cause, Cause::UNKNOWN_APPLICATION_ID);
+    assert_eq!(bench.manage(0, vec![pfds(b"game", &[TO_443])]), ACCEPTED);
+    assert_eq!(bench.tunnels(&session, 1004, &["?"]), [33], "the rule finds it again");
+    // A request without applications withdraws all that this SMF gave.
+    assert_eq!(bench.manage(0, vec![]), ACCEPTED);
+    assert!(bench.n4.pfds().is_empty());
+    assert_eq!(bench.tunnels(&session, 1005, &["?"]), [7]);
+    assert_eq!(bench.n4.counters().pfds_taken, 5);
+}
+
+#[test]
+fn what_another_smf_gave_stays_until_it_is_named() {
+    let limits = Limits { applications: &["chat"], ..Limits::default() };
+    let mut bench = Bench::with(2, limits);
+    assert_eq!(bench.manage(0, vec![pfds(b"game", &[TO_443]), pfds(b"video", &[TO_443])]), ACCEPTED);
+    assert_eq!(bench.manage(1, vec![]), ACCEPTED);
+    assert_eq!(bench.n4.pfds().len(), 2);
+    // What it describes anew is its own from now on.
+    assert_eq!(bench.manage(1, vec![pfds(b"game", &[TO_443])]), ACCEPTED);
+    assert_eq!(bench.manage(0, vec![]), ACCEPTED);
+    assert_eq!(bench.n4.pfds().iter().map(|(name, _)| name).collect::<Vec<_>>(), [b"game"]);
+}
+
+#[test]
+fn pfds_that_can_not_be_used_change_nothing() {
+    let mut bench = bench();
+    assert_eq!(bench.manage(0, vec![pfds(b"game", &[TO_443])]), ACCEPTED);
+    let before = bench.n4.pfds().clone();
+    let refused = |cause, offending_ie| PfdManagementResponse { cause, offending_ie: Some(offending_ie) };
+    let incorrect = refused(Cause::MANDATORY_IE_INCORRECT, 61);
+    assert_eq!(bench.manage(0, vec![pfds(b"video", &[TO_443, b"gibberish"]), pfds(b"game", &[])]), incorrect);
+    let incorrect = refused(Cause::MANDATORY_IE_INCORRECT, 24);
+    assert_eq!(bench.manage(0, vec![pfds(&[b'x'; 256], &[TO_443])]), incorrect);
+    assert_eq!(bench.n4.pfds().portable(), before.portable());
+    let refused = bench.n4.excerpt(true, None, 10).entries;
+    assert!(refused[0].why.contains("flow description"), "{}", refused[0].why);
+    assert!(refused[1].why.contains("Application ID"), "{}", refused[1].why);
+    // Where nobody inspects, PFDs are nobody's.
+    let mut bench = Bench::new(1);
+    let response = bench.manage(0, vec![]);
+    assert_eq!((response.cause, response.offending_ie), (Cause::SERVICE_NOT_SUPPORTED, None));
 }

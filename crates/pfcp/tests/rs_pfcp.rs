@@ -310,6 +310,46 @@ fn association_and_heartbeat() {
 }
 
 #[test]
+fn pfd_contents() {
+    use rs::pfd_contents::PfdContents as Theirs;
+    let first = PfdContents {
+        flow_descriptions: vec![b"permit out 6 from 203.0.113.0/24 443 to assigned"],
+        urls: vec![b"^http://video\\.example/"],
+        domain_names: vec![(b"video.example", Some(b"TLS_SNI"))],
+        custom: Some(b"own"),
+    };
+    let mut more = first.clone();
+    more.flow_descriptions.push(b"permit out 17 from any 443 to assigned");
+    more.urls.push(b"https://video.example/");
+    for pfd in [first, more] {
+        let mut body = Vec::new();
+        PfdManagementRequest {
+            applications: vec![ApplicationPfds { application_id: b"video", pfds: vec![pfd.clone()] }],
+        }
+        .encode(&mut body);
+        let application = Ies::new(&body).next().unwrap().unwrap();
+        let theirs = rs::application_ids_pfds::ApplicationIdsPfds::unmarshal(application.value).unwrap();
+        assert_eq!(theirs.application_id.id, "video");
+        let contents = ies_of(application.value, ie_type::PFD_CONTEXT);
+        let contents = ies_of(&contents, ie_type::PFD_CONTENTS);
+        let theirs = Theirs::unmarshal(&contents).unwrap();
+        assert_eq!(
+            theirs.flow_description.as_deref().map(str::as_bytes),
+            pfd.flow_descriptions.first().copied()
+        );
+        assert_eq!(theirs.url.as_deref().map(str::as_bytes), pfd.urls.first().copied());
+        assert_eq!(theirs.domain_name.as_deref(), Some("video.example"));
+        assert_eq!(theirs.domain_name_protocol.as_deref(), Some("TLS_SNI"));
+        assert_eq!(theirs.custom_pfd_content.as_deref(), Some("own"));
+    }
+}
+
+/// The value of the first IE of a kind.
+fn ies_of(values: &[u8], kind: u16) -> Vec<u8> {
+    Ies::new(values).map(Result::unwrap).find(|ie| ie.kind == kind).unwrap().value.to_vec()
+}
+
+#[test]
 fn feature_bits_are_where_the_other_has_them() {
     use rs::up_function_features::{UPFunctionFeature, UPFunctionFeatures};
     macro_rules! same {

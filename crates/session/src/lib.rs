@@ -109,7 +109,7 @@
 //! | [`config`], [`refusal`], [`timing`] | what goes in, what is refused, what time drives |
 //! | [`portable`] | sessions that leave the process and come back into another one |
 //! | `change`, `dialect`, `grant`, [`mod@compile`], [`model`], [`packed`] | a request on its way: plan, what IEs mean, what it takes, compilation, the model, the packed model |
-//! | [`sdf`], [`network_instance`], [`applications`] | texts of an SMF |
+//! | [`sdf`], [`network_instance`], [`applications`], [`pfd`] | texts of an SMF |
 //! | [`addresses`], [`pool`], [`columns`], [`prefixes`], [`teid`], `slots`, `by_address` | what sessions hold |
 #![forbid(unsafe_code)]
 
@@ -129,6 +129,7 @@ pub mod ids;
 pub mod model;
 pub mod network_instance;
 pub mod packed;
+pub mod pfd;
 pub mod pool;
 pub mod portable;
 pub mod prefixes;

@@ -166,6 +166,21 @@ impl Flow {
         })
     }
 
+    /// Whether packets of this protocol between these ends are of it. `assigned` takes any address: the packets are the UE's.
+    pub fn takes(&self, protocol: u8, remote: (IpAddr, Option<u16>), local: (IpAddr, Option<u16>)) -> bool {
+        let end = |side: Side, ports: &Ports, (address, port): (IpAddr, Option<u16>)| {
+            let is_there = match side {
+                Side::Any | Side::Assigned => true,
+                Side::Prefix(prefix) => prefix.contains(address),
+            };
+            let in_range = |port| ports.iter().any(|(low, high)| (*low..=*high).contains(&port));
+            is_there && (ports.is_empty() || port.is_some_and(in_range))
+        };
+        self.protocol.is_none_or(|own| own == protocol)
+            && end(self.remote, &self.remote_ports, remote)
+            && end(self.local, &self.local_ports, local)
+    }
+
     /// Writes the filter for packets of one direction. `assigned` lists the addresses that the UE's side must have if
     /// it is [`Side::Assigned`]; empty: any (see the module's text). One filter for each of them that fits.
     pub fn compile(&self, extras: Extras, uplink: bool, assigned: &[Prefix], out: &mut Vec<SdfFilter>) {

@@ -3,11 +3,13 @@
 use super::{Backend, Upf, convert};
 use api::{
     Answers, CtlError, N4, N4CounterLine, N4Entries, N4Layer, N4Log, N4LogLine, N4PeerLine, N4Status,
-    PeerLine, PeerList, Peers,
+    PeerLine, PeerList, Peers, PfdLine, PfdList, Pfds,
 };
 use counters::Count;
 use n4::{Entry, MAX_ENTRIES};
 use pfcp::calendar::utc;
+use session::pfd::PfdRule;
+use std::sync::Arc;
 use tables::Nanos;
 
 impl Answers<Peers> for Backend {
@@ -36,6 +38,37 @@ fn peers(upf: &Upf) -> Vec<PeerLine> {
         .collect();
     lines.sort_by(|a, b| a.node_id.cmp(&b.node_id));
     lines
+}
+
+impl Answers<Pfds> for Backend {
+    fn answer(&self, question: Pfds) -> Result<PfdList, CtlError> {
+        // What there is never changes, so the thread of whoever asks reads it.
+        let (pfds, wall) = self.ask(|upf| Ok((Arc::clone(upf.n4.pfds()), upf.n4.wall())))?;
+        let is_asked =
+            |name: &[u8]| question.application.as_ref().is_none_or(|asked| asked.as_bytes() == name);
+        let asked = pfds.iter().filter(|(name, _)| is_asked(name));
+        let lines = asked.flat_map(|(name, described)| {
+            described.rules.iter().map(move |rule| {
+                let (kind, protocol, text) = match rule {
+                    PfdRule::Flow { text, .. } => ("flow", None, text.to_string()),
+                    PfdRule::Url(text) => ("url", None, text.to_string()),
+                    PfdRule::Domain { name, protocol } => {
+                        ("domain", protocol.map(|protocol| protocol.name().into()), name.to_string())
+                    }
+                    PfdRule::Custom(content) => ("custom", None, content.escape_ascii().to_string()),
+                };
+                PfdLine {
+                    application: String::from_utf8_lossy(name).into_owned(),
+                    smf: described.by.to_string(),
+                    since: utc(wall.ntp(described.at).0),
+                    kind: kind.into(),
+                    protocol,
+                    text,
+                }
+            })
+        });
+        Ok(PfdList { pfds: lines.collect() })
+    }
 }
 
 impl Answers<N4> for Backend {

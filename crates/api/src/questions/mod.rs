@@ -12,6 +12,7 @@ mod n4;
 mod nat;
 mod network;
 mod offload;
+mod pfds;
 mod ports;
 mod process;
 mod qos;
@@ -29,6 +30,7 @@ pub use n4::*;
 pub use nat::*;
 pub use network::*;
 pub use offload::*;
+pub use pfds::*;
 pub use ports::*;
 pub use process::*;
 pub use qos::*;
@@ -159,6 +161,7 @@ questions! {
     Drops: Drops,
     Workers: WorkersCommand,
     Peers: Peers,
+    Pfds: Pfds,
     N4: N4Command,
     Flows: FlowsCommand,
     Slices: Slices,

@@ -16,7 +16,7 @@ mod inspector;
 mod requests;
 mod smf;
 
-pub use inspector::Letters;
+pub use inspector::{Letters, Published};
 pub use requests::*;
 pub use smf::{Answer, Report, Smf};
 
@@ -101,6 +101,8 @@ pub struct Bench {
     /// Another worker is slow to learn of the directory: [`Bench::others_know`] says when it has.
     pub others_are_slow: bool,
     fences: Vec<Token>,
+    /// For the inspector.
+    pfds: Published,
     out: Outbox<MemFrame>,
     pool: MemPool,
     snapshots: Vec<Option<Box<datapath::SessionSnapshot>>>,
@@ -120,9 +122,9 @@ const RESTLESS: u32 = 11;
 pub const RESTLESSLY: &str = "MILLRACE_TEST_RESTLESSLY";
 
 /// With all shards.
-fn worker(sessions: &session::config::Config, far_ends: u16) -> Datapath<MemFrame> {
+fn worker(sessions: &session::config::Config, far_ends: u16, pfds: &Published) -> Datapath<MemFrame> {
     let (teids, prefixes) = (sessions.teids, sessions.prefix_lengths());
-    let inspection = Letters::inspection(&sessions.applications);
+    let inspection = Letters::inspection(&sessions.applications, pfds.clone());
     let mut worker =
         Datapath::new(Config { peers: far_ends, teids, prefixes, inspection, ..Config::new(rib().fib()) });
     for id in ShardId::all() {
@@ -211,18 +213,20 @@ impl Bench {
             ..base
         };
         let now = Nanos(SECOND);
+        let pfds = Published::default();
         let store = Store::new(config.clone()).unwrap();
         let wall = wall(0);
         let n4 = N4::new(now, node, store, UPF.into(), &[], limits.far_ends.into(), wall);
         Self {
             n4,
-            worker: worker(&config, limits.far_ends),
+            worker: worker(&config, limits.far_ends, &pfds),
             smfs: (0..smfs).map(|number| Smf::new(number as u8, 1)).collect(),
             now,
             hold: false,
             held: Vec::new(),
             others_are_slow: false,
             fences: Vec::new(),
+            pfds,
             out: Outbox::new(2),
             pool: MemPool::new(10_000, FrameSize::Standard),
             snapshots: Vec::new(),
@@ -258,7 +262,7 @@ impl Bench {
         for (reason, packets) in self.worker.counters().drops() {
             *self.dropped.entry(reason).or_default() += packets;
         }
-        self.worker = worker(&self.sessions, self.far_ends);
+        self.worker = worker(&self.sessions, self.far_ends, &self.pfds);
         let (now, out, pool, worker) = (self.now, &mut self.out, &mut self.pool, &mut self.worker);
         let mut directory = Vec::new();
         n4.restore(now, &before, records.clone(), |counted, restored| {
@@ -281,6 +285,7 @@ impl Bench {
             assert_eq!((records.len(), &replies, unanswered), (before.0.len(), &before.1, before.2));
             assert!(records.iter().zip(&before.0).all(|(new, old)| new.len() == old.len()));
             assert_eq!(n4.held(), self.n4.held());
+            assert!(n4.pfds().portable() == self.n4.pfds().portable());
         }
         self.n4 = n4;
         directory.into_iter().for_each(|change| self.carry_out(Order::All(change)));
@@ -339,6 +344,9 @@ impl Bench {
 
     /// Gives orders to the worker and events to N4, once; says whether there were any.
     pub fn step(&mut self) -> bool {
+        if let Some(pfds) = self.n4.take_pfds() {
+            *self.pfds.lock().unwrap() = pfds;
+        }
         let orders: Vec<Order> = self.n4.take_orders().collect();
         let mut busy = !orders.is_empty();
         if self.hold {

@@ -107,7 +107,7 @@ impl Smf {
                     }
                 }
                 Incoming::Response { token, message_type, seid, body, .. } => {
-                    let answer = (message_type, seid.unwrap(), body.to_vec());
+                    let answer = (message_type, seid.unwrap_or_default(), body.to_vec());
                     assert!(self.answers.insert(token, answer).is_none(), "answered twice");
                 }
             }

@@ -7,6 +7,7 @@ use super::{Event, Incoming, Node, Output, PeerId, RequestHandle, Role, TurnedAw
 use crate::cause::Cause;
 use crate::header::Header;
 use crate::ids::{Seid, SequenceNumber};
+use crate::ie::UpFunctionFeatures;
 use crate::message::{
     AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse, AssociationUpdateRequest,
     AssociationUpdateResponse, HeartbeatRequest, HeartbeatResponse, NodeReportResponse,
@@ -74,7 +75,10 @@ impl Node {
             return Incoming::Nothing;
         };
         self.replies.begin(now, place, &key, likeness);
-        if kind.is_session() {
+        // PFDs are the owner's, where it offers to take them (feature PFDM).
+        let is_pfds =
+            kind == MessageType::PFD_MANAGEMENT_REQUEST && self.config.features.has(UpFunctionFeatures::PFDM);
+        if kind.is_session() || is_pfds {
             self.counters.requests += 1;
             self.peers.count(Some(peer), |peer| peer.requests += 1);
             let seid = header.seid.unwrap_or_default();
@@ -229,7 +233,7 @@ impl Node {
                 }
             }
             MessageType::PFD_MANAGEMENT_REQUEST => {
-                // Application detection by PFDs is not offered (feature PFDM): say so rather than accept and ignore.
+                // It is not offered (feature PFDM): say so rather than accept and ignore.
                 let response =
                     PfdManagementResponse { cause: Cause::SERVICE_NOT_SUPPORTED, offending_ie: None };
                 self.reply(key, MessageType::PFD_MANAGEMENT_RESPONSE, None, |out| response.encode(out), out);
@@ -353,7 +357,7 @@ impl Node {
         }
     }
 
-    /// Answers a request that was handed out. `seid` is the peer's.
+    /// Answers a request that was handed out. `seid` is the peer's, if it is a session's.
     pub fn respond(
         &mut self,
         handle: RequestHandle,
@@ -367,6 +371,6 @@ impl Node {
         if self.replies.is_of_another(place, &handle.key, handle.likeness) {
             return;
         }
-        self.reply(handle.key, kind, Some(seid), encode, out);
+        self.reply(handle.key, kind, kind.is_session().then_some(seid), encode, out);
     }
 }

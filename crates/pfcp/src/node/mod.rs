@@ -45,13 +45,13 @@ use transactions::{Purpose, Transactions};
 pub enum Incoming<'a> {
     /// Nothing: the node dealt with it.
     Nothing,
-    /// A session request to answer with [`Node::respond`].
+    /// A session request, or one that manages PFDs, to answer with [`Node::respond`].
     Request {
         /// For the answer.
         handle: RequestHandle,
         /// Its type.
         message_type: MessageType,
-        /// The SEID in the header: ours, or 0 in an establishment.
+        /// The SEID in the header: ours, or 0 in an establishment and where there is none.
         seid: Seid,
         /// Its IEs.
         body: &'a [u8],
