@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`protocol`], [`category`] | which protocols are known, and what they are for |
 //! | [`prepare`] | what is inside this frame |
+//! | [`reorder`] | what does a stream carry, in order |
 //! | [`classify`] | which protocol does a flow speak, of which application is it, and why |
 //! | [`track`] | whose flow is a packet of |
 //! | [`knowledge`] | what all workers share |
@@ -29,6 +30,7 @@ pub mod knowledge;
 pub mod prepare;
 pub mod protocol;
 pub mod protocols;
+pub mod reorder;
 pub mod signatures;
 pub mod track;
 
