@@ -219,17 +219,82 @@ protocols! {
     WsDiscovery = "WS-Discovery", System, "Web Services Dynamic Discovery";
     // Carried by IP itself
     Ah = "AH", Vpn, "IP Authentication Header, RFC 4302";
+    Dccp = "DCCP", Network, "Datagram Congestion Control Protocol, RFC 4340";
     Egp = "EGP", Network, "Exterior Gateway Protocol, RFC 904";
+    Eigrp = "EIGRP", Network, "Cisco's routes, RFC 7868";
+    EtherIp = "EtherIP", Network, "Ethernet in IP, RFC 3378";
     Gre = "GRE", Vpn, "Generic Routing Encapsulation, RFC 2784";
     Icmp = "ICMP", Network, "Internet Control Message Protocol, RFC 792";
     Icmpv6 = "ICMPv6", Network, "The same for IPv6, RFC 4443";
     Igmp = "IGMP", Network, "Who listens to a multicast group, RFC 9776";
     IpInIp = "IP-in-IP", Vpn, "IP within IP, RFC 2003, RFC 4213";
+    IsIs = "IS-IS over IPv4", Network, "Routes of ISO 10589";
+    MplsInIp = "MPLS in IP", Network, "Labels in IP, RFC 4023";
     Ospf = "OSPF", Network, "Routes within a network, RFC 2328, RFC 5340";
     Pgm = "PGM", Network, "Pragmatic General Multicast, RFC 3208";
     Pim = "PIM", Network, "Multicast routes, RFC 7761";
+    Rsvp = "RSVP", Network, "Resource Reservation Protocol, RFC 2205";
     Sctp = "SCTP", Network, "Stream Control Transmission Protocol, RFC 9260";
+    UdpLite = "UDP-Lite", Network, "UDP whose check covers a part, RFC 3828";
     Vrrp = "VRRP", Network, "Which router is it today, RFC 9568";
+    // Plants, power grids, buildings and vehicles
+    Ads = "ADS", Industrial, "Beckhoff's TwinCAT";
+    Atg = "ATG", Industrial, "Gauges of fuel tanks, Veeder-Root";
+    Bacnet = "BACnet", Industrial, "Building automation, ANSI/ASHRAE 135";
+    C1222 = "ANSI C12.22", Industrial, "Meters";
+    C37118 = "IEEE C37.118", Industrial, "Synchrophasors of power grids";
+    CanOverUdp = "CAN over UDP", Industrial, "Frames of vehicles' buses, ISO 11898";
+    CipIo = "CIP I/O", Industrial, "Common Industrial Protocol: cyclic data";
+    CnpIp = "CNP/IP", Industrial, "Control networks over IP, EIA-852: LonTalk";
+    Dlms = "DLMS", Industrial, "Meters, IEC 62056";
+    Dnp3 = "DNP3", Industrial, "Distributed Network Protocol, IEEE 1815";
+    DoIp = "DoIP", Industrial, "Diagnosis of vehicles, ISO 13400";
+    Egd = "EGD", Industrial, "Ethernet Global Data";
+    EtherNetIp = "EtherNet/IP", Industrial, "Common Industrial Protocol over TCP and UDP";
+    EtherSBus = "Ether-S-Bus", Industrial, "Saia's controllers";
+    Fins = "FINS", Industrial, "Omron's controllers";
+    Fox = "Fox", Industrial, "Niagara's buildings";
+    HartIp = "HART-IP", Industrial, "Field devices, HCF_SPEC-085";
+    HiSlip = "HiSLIP", Industrial, "Instruments, IVI-6.1";
+    Iec104 = "IEC 60870-5-104", Industrial, "Control of power grids";
+    KnxNetIp = "KNXnet/IP", Industrial, "Homes and buildings, EN 13321-2";
+    Mms = "MMS", Industrial, "Manufacturing Message Specification, IEC 61850";
+    Modbus = "Modbus", Industrial, "Controllers, Modbus/TCP";
+    OpcUa = "OPC UA", Industrial, "Open Platform Communications";
+    S7Comm = "S7Comm", Industrial, "Siemens' controllers";
+    S7CommPlus = "S7CommPlus", Industrial, "Siemens' newer controllers";
+    Slmp = "SLMP", Industrial, "Mitsubishi's controllers";
+    SomeIp = "SOME/IP", Industrial, "Services in vehicles, AUTOSAR";
+    // Things
+    ArtNet = "Art-Net", Things, "Lights of stages";
+    Coap = "CoAP", Things, "Constrained Application Protocol, RFC 7252";
+    Dhip = "DHIP", Things, "Dahua's cameras";
+    Gt06 = "GT06", Things, "Trackers of vehicles";
+    Lifx = "LIFX", Things, "Lamps";
+    MerakiCloud = "Meraki Cloud", Network, "Cisco Meraki's devices and their cloud";
+    MiIo = "miIO", Things, "Xiaomi's homes";
+    Nmea = "NMEA 0183", Things, "Positions, ships and their instruments";
+    Osc = "OSC", Things, "Open Sound Control";
+    Sacn = "sACN", Things, "Lights of stages, ANSI E1.31";
+    TpLinkShp = "TP-Link SHP", Things, "TP-Link's plugs and lamps";
+    Tuya = "Tuya LP", Things, "Tuya's devices within a network";
+    Weave = "Weave", Things, "Nest's devices";
+    // Routes
+    Babel = "Babel", Network, "Routes, RFC 8966";
+    Bfd = "BFD", Network, "Bidirectional Forwarding Detection, RFC 5880";
+    Bgp = "BGP", Network, "Border Gateway Protocol, RFC 4271";
+    Bmp = "BMP", Network, "BGP monitored, RFC 7854";
+    Ccp = "CPHA", Network, "Check Point's clusters";
+    Dlep = "DLEP", Network, "Radios and their routers, RFC 8175";
+    Glbp = "GLBP", Network, "Gateway Load Balancing Protocol";
+    Hsrp = "HSRP", Network, "Hot Standby Router Protocol, RFC 2281";
+    Ldp = "LDP", Network, "Label Distribution Protocol, RFC 5036";
+    LispControl = "LISP", Network, "Locator/ID Separation Protocol: control, RFC 9301";
+    Msdp = "MSDP", Network, "Multicast Source Discovery Protocol, RFC 3618";
+    Olsr = "OLSR", Network, "Routes of meshes, RFC 3626";
+    OpenFlow = "OpenFlow", Network, "Switches and their controllers";
+    Pcep = "PCEP", Network, "Path Computation Element Protocol, RFC 5440";
+    Rip = "RIP", Network, "Routing Information Protocol, RFC 2453 and 2080";
 }
 
 impl Protocol {

@@ -9,14 +9,17 @@ pub mod discovery;
 pub mod dns;
 pub mod files;
 pub mod http;
+pub mod industrial;
 pub mod ip;
 pub mod mail;
 pub mod management;
 pub mod proxies;
 pub mod queues;
 pub mod quic;
+pub mod routing;
 pub mod shape;
 pub mod terminals;
+pub mod things;
 pub mod tls;
 pub mod tunnels;
 
@@ -38,6 +41,9 @@ pub const FAMILIES: &[&[Recogniser]] = &[
     files::RECOGNISERS,
     tunnels::RECOGNISERS,
     discovery::RECOGNISERS,
+    industrial::RECOGNISERS,
+    things::RECOGNISERS,
+    routing::RECOGNISERS,
 ];
 
 /// Shows recognisers what tests make up.

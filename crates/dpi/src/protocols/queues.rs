@@ -18,7 +18,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Giop, Carriers::BOTH, &[2809, 683], First::Of(b"GMZ"), Magic, giop),
     row(Protocol::IbmMq, TCP, &[1414], First::Of(b"T\xe3"), Magic, ibm_mq),
     row(Protocol::JavaRmi, TCP, &[1099], First::Of(b"J"), Magic, java_rmi),
-    row(Protocol::JsonRpc, TCP, &[], First::Of(b"{"), Magic, json_rpc),
+    row(Protocol::JsonRpc, TCP, &[], First::Of(b"{"), Structure, json_rpc),
     row(Protocol::Kafka, TCP, &[9092], First::Of(b"\0"), Structure, kafka),
     row(Protocol::Mqtt, TCP, &[1883, 8883], First::Range(0x10, 0xe0), Structure, mqtt),
     row(Protocol::MqttSn, Carriers::UDP, &[1883, 10000], First::Any, Shape, mqtt_sn),
