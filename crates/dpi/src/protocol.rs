@@ -73,6 +73,22 @@ protocols! {
     Ftp = "FTP", FileTransfer, "File Transfer Protocol, RFC 959";
     FtpData = "FTP data", FileTransfer, "Where FTP sends files";
     Ftps = "FTPS", FileTransfer, "FTP over TLS, RFC 4217";
+    // Calls and media
+    H323 = "H.323", Voice, "Calls as the ITU-T has them: H.225.0, H.245 and RAS";
+    Iax2 = "IAX2", Voice, "Inter-Asterisk eXchange, RFC 5456";
+    Megaco = "Megaco", Voice, "Control of media gateways, H.248 and RFC 5125";
+    Mgcp = "MGCP", Voice, "Media Gateway Control Protocol, RFC 3435";
+    MpegTs = "MPEG-TS", Video, "Television over datagrams, ISO/IEC 13818-1";
+    Rtcp = "RTCP", Voice, "Reports about RTP, RFC 3550";
+    Rtmp = "RTMP", Video, "Adobe's Real-Time Messaging Protocol";
+    Rtp = "RTP", Voice, "Sound and pictures, RFC 3550; also SRTP, RFC 3711";
+    Rtsp = "RTSP", Video, "Real-Time Streaming Protocol, RFC 7826 and RFC 2326";
+    Sip = "SIP", Voice, "Session Initiation Protocol, RFC 3261";
+    Skinny = "Skinny", Voice, "Cisco's Skinny Client Control Protocol";
+    Stun = "STUN", Voice, "How peers find each other, RFC 8489";
+    Turn = "TURN", Voice, "A relay between peers, RFC 8656";
+    WebRtc = "WebRTC", Voice, "Calls of browsers: ICE, then DTLS and SRTP, RFC 8827";
+    Zrtp = "ZRTP", Voice, "Keys for RTP, RFC 6189";
     // Proxies
     ProxyHeader = "PROXY", Vpn, "HAProxy's line before a stream, which says whose it is";
     Socks = "SOCKS", Vpn, "Proxies of version 4 and 5, RFC 1928";

@@ -17,7 +17,11 @@ pub mod proxies;
 pub mod queues;
 pub mod quic;
 pub mod routing;
+pub mod rtp;
 pub mod shape;
+pub mod sip;
+pub mod stun;
+pub mod telephony;
 pub mod terminals;
 pub mod things;
 pub mod tls;
@@ -32,6 +36,10 @@ pub const FAMILIES: &[&[Recogniser]] = &[
     http::RECOGNISERS,
     dns::RECOGNISERS,
     mail::RECOGNISERS,
+    stun::RECOGNISERS,
+    sip::RECOGNISERS,
+    rtp::RECOGNISERS,
+    telephony::RECOGNISERS,
     proxies::RECOGNISERS,
     terminals::RECOGNISERS,
     databases::RECOGNISERS,

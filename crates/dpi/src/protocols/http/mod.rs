@@ -180,6 +180,11 @@ fn minor(version: &[u8]) -> Option<u8> {
 }
 
 impl<'b> Fields<'b> {
+    /// Of what follows a first line; SIP and RTSP have the same.
+    pub const fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes }
+    }
+
     /// Those that are there, in their order. It ends at the empty line, or where the bytes end.
     pub fn iter(&self) -> impl Iterator<Item = Field<'b>> + use<'b> {
         let mut bytes = self.bytes;
