@@ -19,6 +19,7 @@
 //! | [`inspector`] | all of it at once |
 //! | [`protocols`] | what does a message of this protocol look like |
 //! | [`signatures`] | whose are this name, this address, this user agent: which application |
+//! | [`kpi`] | how well does it work |
 //!
 //! Nothing here has a clock, a socket, a thread or a lock: bytes and time are arguments, one instance belongs to one worker.
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ pub mod category;
 pub mod classify;
 pub mod inspector;
 pub mod knowledge;
+pub mod kpi;
 pub mod prepare;
 pub mod protocol;
 pub mod protocols;
