@@ -85,6 +85,7 @@ protocols! {
     Rtsp = "RTSP", Video, "Real-Time Streaming Protocol, RFC 7826 and RFC 2326";
     Sip = "SIP", Voice, "Session Initiation Protocol, RFC 3261";
     Skinny = "Skinny", Voice, "Cisco's Skinny Client Control Protocol";
+    Srtp = "SRTP", Voice, "RTP that is ciphered, RFC 3711, after a check of ways";
     Stun = "STUN", Voice, "How peers find each other, RFC 8489";
     Turn = "TURN", Voice, "A relay between peers, RFC 8656";
     WebRtc = "WebRTC", Voice, "Calls of browsers: ICE, then DTLS and SRTP, RFC 8827";

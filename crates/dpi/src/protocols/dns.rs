@@ -342,12 +342,14 @@ fn dns_stream(message: &mut Shown<'_>) -> Answer {
 }
 
 fn stream(message: &mut Shown<'_>, port: u16) -> Answer {
-    let Some(length) = message.u16(0).map(usize::from) else { return Answer::Longer };
+    let is_usual = message.has_port(port);
+    let Some(length) = message.u16(0).map(usize::from) else {
+        return if is_usual { Answer::Longer } else { Answer::No };
+    };
     if length < HEADER {
         return Answer::No;
     }
     let rest = message.bytes.get(2..).unwrap_or_default();
-    let is_usual = message.has_port(port);
     let Some(whole) = rest.get(..length) else {
         // Not all is there: on other ports the header must be.
         let header = Message::parse(rest);

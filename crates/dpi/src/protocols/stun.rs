@@ -22,6 +22,8 @@ const ATTRIBUTES: usize = 32;
 pub mod attribute {
     /// Two parts with a colon between them, in ICE.
     pub const USERNAME: u16 = 0x0006;
+    /// Proves that the sender knows the password.
+    pub const MESSAGE_INTEGRITY: u16 = 0x0008;
     /// Whose password is asked for.
     pub const REALM: u16 = 0x0014;
     /// Of ICE.
@@ -69,9 +71,10 @@ impl<'b> Message<'b> {
         })
     }
 
-    /// Whether it checks a way between two peers (RFC 8445 §7.2.2): that is what WebRTC does first.
+    /// Whether it checks a way between two peers (RFC 8445 §7.2.2, §7.2.5): that is what calls do first. Servers of the public ask for no password.
     pub fn is_of_ice(&self) -> bool {
-        self.attributes().take(ATTRIBUTES).any(|(kind, _)| kind == attribute::PRIORITY)
+        let of_ice = |kind| matches!(kind, attribute::PRIORITY | attribute::MESSAGE_INTEGRITY);
+        self.attributes().take(ATTRIBUTES).any(|(kind, _)| of_ice(kind))
     }
 }
 
@@ -103,9 +106,10 @@ fn stun(message: &mut Shown<'_>) -> Answer {
         return match found.method() {
             // Allocate to ChannelBind, and what RFC 6062 adds for TCP.
             3 | 4 | 6..=12 => Answer::Other(Protocol::Turn),
-            // What follows may show a call of a browser.
-            _ if found.is_of_ice() && message.carrier == Carrier::Udp => Answer::Open,
-            _ if message.own().packets > 0 && message.carrier == Carrier::Udp => Answer::Open,
+            // What follows may show a call.
+            _ if message.carrier == Carrier::Udp && (found.is_of_ice() || message.history.packets() > 0) => {
+                Answer::Open
+            }
             _ => Answer::Is,
         };
     }
@@ -117,11 +121,13 @@ fn stun(message: &mut Shown<'_>) -> Answer {
     // RFC 3489 §11.2, and what is sent to old servers all the same.
     let known = |kind: u16| matches!(kind, 1..=11 | 0x8020 | 0x8022 | 0x8028);
     let length: usize = found.attributes().map(|(_, value)| 4 + value.len().next_multiple_of(4)).sum();
-    match found.attributes().take(ATTRIBUTES).all(|(kind, _)| known(kind)) && length + HEADER == message.len()
-    {
-        true if length > 0 => Answer::Is,
-        true => Answer::Perhaps,
-        false => Answer::No,
+    if length + HEADER != message.len() {
+        Answer::No
+    } else if length > 0 && found.attributes().take(ATTRIBUTES).all(|(kind, _)| known(kind)) {
+        Answer::Is
+    } else {
+        // None, or some of a maker's own.
+        Answer::Perhaps
     }
 }
 
@@ -141,6 +147,10 @@ fn after(message: &Shown<'_>) -> Answer {
     let is_known = began(message.own().first()) || began(message.other().first());
     match message.bytes {
         [20..=26, 0xfe, 0xff | 0xfd | 0xfc, ..] if is_known => Answer::Other(Protocol::WebRtc),
+        // RTP, but for reports; of calls that agreed on their keys it is ciphered.
+        [0x80..=0xbf, 0..=63 | 96..=191 | 224..=255, ..] if is_known && message.len() > 12 => {
+            Answer::Other(Protocol::Srtp)
+        }
         [0x40..=0x4f, _, ..] => {
             let length = message.u16(2).map_or(0, usize::from);
             let fits = (length + 4..length + 8).contains(&message.len());
@@ -204,6 +214,8 @@ mod tests {
         bytes[4] = 9;
         assert_eq!(client(Protocol::Stun, Carrier::Udp, 3478, &bytes), Answer::Is);
         bytes[21] = 0x77;
+        assert_eq!(client(Protocol::Stun, Carrier::Udp, 3478, &bytes), Answer::Perhaps);
+        bytes[23] = 5;
         assert_eq!(client(Protocol::Stun, Carrier::Udp, 3478, &bytes), Answer::No);
         let mut empty = binding(1, &[]);
         empty[4] = 9;

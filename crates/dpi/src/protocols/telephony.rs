@@ -45,7 +45,8 @@ fn ras(message: &mut Message<'_>) -> Answer {
 fn mgcp(message: &mut Message<'_>) -> Answer {
     const VERBS: &[&[u8]] =
         &[b"EPCF ", b"CRCX ", b"MDCX ", b"DLCX ", b"RQNT ", b"NTFY ", b"AUEP ", b"AUCX ", b"RSIP ", b"MESG "];
-    let Some(line) = message.line(512) else { return Answer::No };
+    // Some end lines with CR alone.
+    let Some(line) = message.bytes.split(|it| b"\r\n".contains(it)).next() else { return Answer::No };
     if starts_with_any(line, VERBS) {
         return is(|| Some(contains(line, b" MGCP 1.0", 512)));
     }

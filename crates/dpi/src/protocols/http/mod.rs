@@ -115,6 +115,19 @@ pub struct Field<'b> {
     pub value: &'b [u8],
 }
 
+/// The server's name without its port: of "host", "host:80", "[::1]:80".
+pub(super) fn without_port(authority: &[u8]) -> &[u8] {
+    let authority = authority.rsplit(|octet| *octet == b'@').next().unwrap_or(authority);
+    if let Some(v6) = authority.strip_prefix(b"[") {
+        return v6.split(|octet| *octet == b']').next().unwrap_or(v6);
+    }
+    let mut parts = authority.split(|octet| *octet == b':');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(host), Some(_), None) => host,
+        _ => authority,
+    }
+}
+
 /// Takes a line, and says whether it was there.
 fn line<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     let end = memchr(b'\n', bytes)?;
@@ -262,7 +275,7 @@ fn http(message: &mut Message<'_>) -> Answer {
     }
     let named = authority(request.target);
     if let Some(host) = named.or(found.host) {
-        message.sheet.host.set(host);
+        message.sheet.host.set(without_port(host));
     }
     if !found.is_whole && is_short(bytes) {
         return Answer::Longer;
@@ -444,7 +457,7 @@ fn connect(message: &mut Message<'_>) -> Answer {
         return if !is_line && is_short(message.bytes) { Answer::Longer } else { Answer::No };
     };
     let found = Found::of(&request.fields);
-    message.sheet.host.set(request.target);
+    message.sheet.host.set(without_port(request.target));
     if let Some(agent) = found.agent {
         message.sheet.agent.set(agent);
     }

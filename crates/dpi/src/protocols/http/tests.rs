@@ -71,7 +71,7 @@ fn protocols_over_http_are_told_by_method_type_or_path() {
     }
     assert_eq!(request(&post("application/json", "{\"a\": 1}")).0, Answer::Is);
     let (_, sheet) = request("GET http://a.example:8080/p?q HTTP/1.0\r\nHost: proxy\r\n\r\n");
-    assert_eq!((sheet.host.bytes(), sheet.path.bytes()), (&b"a.example:8080"[..], &b"/p?q"[..]));
+    assert_eq!((sheet.host.bytes(), sheet.path.bytes()), (&b"a.example"[..], &b"/p?q"[..]));
 }
 
 #[test]
@@ -97,6 +97,15 @@ fn a_tunnel_begins_when_the_proxy_agrees() {
     assert_eq!(server(Protocol::HttpConnect, Carrier::Tcp, 3128, b"HTTP/1.1 200 OK\r\n\r\n"), Answer::No);
     for length in 1..ask.len() {
         assert_eq!(client(Protocol::HttpConnect, Carrier::Tcp, 3128, &ask[..length]), Answer::Longer);
+    }
+}
+
+#[test]
+fn ports_are_no_part_of_names() {
+    for (said, host) in
+        [("a.b:80", "a.b"), ("a.b", "a.b"), ("[::1]:80", "::1"), ("::1", "::1"), ("u:p@a.b:8", "a.b")]
+    {
+        assert_eq!(without_port(said.as_bytes()), host.as_bytes(), "{said}");
     }
 }
 

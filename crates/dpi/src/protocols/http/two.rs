@@ -1,6 +1,6 @@
 //! HTTP/2 without TLS: with prior knowledge, between services, and gRPC.
 
-use super::{of_path, of_type};
+use super::{of_path, of_type, without_port};
 use crate::Protocol;
 use crate::classify::assembly::MOST;
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Sheet, Strength};
@@ -150,8 +150,8 @@ fn field(cursor: &mut Cursor<'_>, sheet: &mut Sheet) -> Option<()> {
     };
     let value = text(cursor, &mut value_room)?;
     match place {
-        place::AUTHORITY => sheet.host.set(value),
-        place::HOST if sheet.host.is_empty() => sheet.host.set(value),
+        place::AUTHORITY => sheet.host.set(without_port(value)),
+        place::HOST if sheet.host.is_empty() => sheet.host.set(without_port(value)),
         place::PATH | place::INDEX_PATH => sheet.path.set(value),
         place::CONTENT_TYPE => sheet.content.set(value),
         place::USER_AGENT => sheet.agent.set(value),

@@ -3,12 +3,14 @@
 use crate::classify::Sheet;
 use crate::protocols::cursor::Cursor;
 
+/// What messages of the handshake are called.
+const NAMES: [&[u8; 4]; 3] = [b"CHLO", b"REJ\0", b"SHLO"];
 /// Tags that are read of one message, at most.
 const TAGS: usize = 64;
 /// A ClientHello begins at most so far into a packet in clear: public header, hash, and the frame's header.
 const FAR: usize = 64;
 
-/// A ClientHello: "CHLO", how many tags, and where the value of each ends.
+/// A message of the handshake: "CHLO", "REJ", or "SHLO", how many tags, and where the value of each ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Hello<'b> {
     tags: &'b [u8],
@@ -18,7 +20,11 @@ pub struct Hello<'b> {
 impl<'b> Hello<'b> {
     /// Of a message's beginning.
     pub fn parse(bytes: &'b [u8]) -> Option<Self> {
-        let mut cursor = Cursor::new(bytes.strip_prefix(b"CHLO")?);
+        let (name, rest) = bytes.split_first_chunk()?;
+        if !NAMES.contains(&name) {
+            return None;
+        }
+        let mut cursor = Cursor::new(rest);
         let count = usize::from(cursor.u16()?.swap_bytes());
         let padding = cursor.u16()?;
         let tags = cursor.take(count * 8).filter(|_| padding == 0 && (1..=TAGS).contains(&count))?;
@@ -48,9 +54,9 @@ impl<'b> Hello<'b> {
     }
 }
 
-/// The ClientHello in a packet of a version that sends it in clear.
+/// The handshake in a packet of a version that sends it in clear.
 pub fn in_clear(packet: &[u8]) -> Option<Hello<'_>> {
     let begins = packet.get(..packet.len().min(FAR))?;
-    let at = begins.windows(4).position(|it| it == b"CHLO")?;
+    let at = begins.windows(4).position(|it| NAMES.iter().any(|name| *name == it))?;
     Hello::parse(packet.get(at..)?)
 }

@@ -38,7 +38,8 @@ pub const RECOGNISERS: &[Recogniser] = &[
         carriers: Carriers::UDP,
         ports: &[443, 80],
         // The public header of Google's versions up to Q043, with a version in it.
-        first: First::Of(&[0x09, 0x0d, 0x19, 0x1d, 0x29, 0x2d, 0x39, 0x3d, 0x01, 0x05]),
+        // Servers leave the version out.
+        first: First::Of(&[0x09, 0x0d, 0x19, 0x1d, 0x29, 0x2d, 0x39, 0x3d, 0x01, 0x05, 0x00, 0x08, 0x0c]),
         strength: Strength::Magic,
         probe: old_google,
     },
@@ -335,6 +336,11 @@ fn google_in_clear(message: &mut Message<'_>) -> Answer {
 /// Before: flags, a connection ID if they say so, and the version (Google's QUIC Wire Layout, 2016).
 fn old_google(message: &mut Message<'_>) -> Answer {
     let Some(flags) = message.u8(0) else { return Answer::No };
+    if flags & 1 == 0 {
+        let is_server = !message.is_from_client() || message.client.port == 443;
+        let said = if is_server { google::in_clear(message.bytes) } else { None };
+        return said.map_or(Answer::No, |_| Answer::Is);
+    }
     let at = if flags & 0x08 == 0 { 1 } else { 9 };
     if !message.u32(at).is_some_and(is_old_google) {
         return Answer::No;

@@ -22,13 +22,32 @@ pub const RECOGNISERS: &[Recogniser] = &[
     Recogniser {
         protocol: Protocol::Tls,
         carriers: Carriers::TCP,
-        ports: &[443, 465, 563, 853, 990, 993, 995, 8443],
+        ports: &[443, 8443],
         first: First::Of(&[content::CIPHER, content::ALERT, content::HANDSHAKE, content::DATA, 0x80, 0x81]),
         strength: Strength::Magic,
         probe: tls,
     },
     dtls::RECOGNISER,
+    on_port(Protocol::Smtps, &[465]),
+    on_port(Protocol::Nntps, &[563]),
+    on_port(Protocol::Dot, &[853]),
+    on_port(Protocol::Ftps, &[990]),
+    on_port(Protocol::Imaps, &[993]),
+    on_port(Protocol::Pop3s, &[995]),
 ];
+
+/// The same hello; what it is for is said by its port, see [`INSIDE`].
+const fn on_port(protocol: Protocol, ports: &'static [u16]) -> Recogniser {
+    let first = First::Of(&[content::ALERT, content::HANDSHAKE, content::DATA, 0x80, 0x81]);
+    Recogniser { protocol, carriers: Carriers::TCP, ports, first, strength: Strength::Magic, probe: inside }
+}
+
+/// On its usual port [`tls`] tells by itself what is inside.
+fn inside(message: &mut Message<'_>) -> Answer {
+    let is_usual =
+        INSIDE.iter().any(|(port, ..)| *port == message.server.port || *port == message.client.port);
+    if is_usual { tls(message) } else { Answer::No }
+}
 
 /// ContentType (RFC 8446 §5.1).
 pub mod content {
