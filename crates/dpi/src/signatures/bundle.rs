@@ -38,7 +38,7 @@ macro_rules! built_in {
 
 /// The files that are built in.
 pub(super) const BUILT_IN: &[(&str, &str)] = built_in! {
-    "cloud" "google" "meta"
+    "amazon" "apple" "asia" "cloud" "files" "games" "google" "know" "life" "messaging" "meta" "microsoft" "money" "music" "regions" "security" "social" "trackers" "video" "work"
 };
 
 static BUILT_IN_BUNDLE: LazyLock<Arc<Bundle>> = LazyLock::new(|| {

@@ -99,11 +99,10 @@ fn host(text: &str) -> Result<String, Wrong> {
     Ok(lower)
 }
 
-/// What registries sell names below, within a country: `com.br`, `co.uk`, `or.jp`.
+/// What registries sell names below, within a country: `com.br`, `co.uk`, `or.jp`. A state's own (`gov.uk`) are not sold.
 const REGISTRIES: &[&str] = &[
-    "ac", "asso", "biz", "co", "com", "edu", "firm", "gen", "go", "gob", "gouv", "gov", "govt", "gr", "idv",
-    "ind", "info", "lg", "ltd", "mil", "muni", "name", "ne", "net", "nhs", "nic", "nom", "or", "org", "plc",
-    "police", "sch", "school",
+    "ac", "asso", "biz", "co", "com", "firm", "gen", "go", "gr", "idv", "ind", "info", "lg", "ltd", "name",
+    "ne", "net", "nom", "or", "org", "plc", "sch", "school",
 ];
 
 /// Top-level domains that are one company's.
