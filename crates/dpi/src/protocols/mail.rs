@@ -38,6 +38,8 @@ struct Dialogue {
     upgrade: &'static [&'static [u8]],
     /// So the server agrees.
     agrees: &'static [u8],
+    /// Clients greet, too, before all else.
+    has_hello: bool,
     /// Commands have a word before them, and answers repeat it (RFC 9051 §2.2).
     is_tagged: bool,
 }
@@ -50,6 +52,7 @@ const SMTP: Dialogue = Dialogue {
     last: &[b"mail from:", b"auth ", b"quit"],
     upgrade: &[b"starttls"],
     agrees: b"220",
+    has_hello: true,
     is_tagged: false,
 };
 
@@ -61,6 +64,7 @@ const POP3: Dialogue = Dialogue {
     last: &[b"user ", b"apop ", b"auth ", b"quit"],
     upgrade: &[b"stls"],
     agrees: b"+OK",
+    has_hello: false,
     is_tagged: false,
 };
 
@@ -72,6 +76,7 @@ const IMAP: Dialogue = Dialogue {
     last: &[b"login ", b"authenticate ", b"logout", b"select ", b"list "],
     upgrade: &[b"starttls"],
     agrees: b"OK",
+    has_hello: false,
     is_tagged: true,
 };
 
@@ -83,6 +88,7 @@ const NNTP: Dialogue = Dialogue {
     last: &[b"group ", b"authinfo ", b"list", b"article", b"xover", b"mode stream", b"ihave ", b"date"],
     upgrade: &[b"starttls"],
     agrees: b"382",
+    has_hello: false,
     is_tagged: false,
 };
 
@@ -94,6 +100,7 @@ const FTP: Dialogue = Dialogue {
     last: &[b"user ", b"quit"],
     upgrade: &[b"auth tls", b"auth ssl"],
     agrees: b"234",
+    has_hello: false,
     is_tagged: false,
 };
 
@@ -132,7 +139,7 @@ fn command(message: &mut Message<'_>, it: &Dialogue) -> Answer {
     let said = untagged(line, it);
     let found = if begins(said, it.upgrade) || begins(said, it.commands) {
         Answer::Open
-    } else if begins(said, it.last) {
+    } else if begins(said, it.last) && !(it.has_hello && message.begins) {
         Answer::Is
     } else {
         // It may still say something that is known.
@@ -294,6 +301,10 @@ mod tests {
     #[test]
     fn what_only_looks_like_it_is_not() {
         assert_eq!(talk(Protocol::Ftp, 21, &["220 hello\r\n", "EHLO x\r\n"]), [Answer::Next, Answer::Next]);
+        assert_eq!(
+            talk(Protocol::Smtp, 25, &["220 hello\r\n", "AUTH TLS\r\n"]),
+            [Answer::Next, Answer::Next]
+        );
         assert_eq!(talk(Protocol::Smtp, 25, &["+OK\r\n", "EHLO x\r\n"]), [Answer::No, Answer::No]);
         assert_eq!(talk(Protocol::Pop3, 110, &["220 x\r\n", "USER x\r\n"]), [Answer::No, Answer::No]);
         assert_eq!(talk(Protocol::Ftp, 21, &["220 hello\r\n", "US"]), [Answer::Next, Answer::Longer]);

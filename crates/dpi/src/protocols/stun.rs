@@ -103,14 +103,16 @@ fn stun(message: &mut Shown<'_>) -> Answer {
                 _ => {}
             }
         }
-        return match found.method() {
-            // Allocate to ChannelBind, and what RFC 6062 adds for TCP.
-            3 | 4 | 6..=12 => Answer::Other(Protocol::Turn),
+        // Allocate to ChannelBind, and what RFC 6062 adds for TCP.
+        let is_relay = matches!(found.method(), 3 | 4 | 6..=12);
+        let goes_on = message.carrier == Carrier::Udp && (found.is_of_ice() || message.history.packets() > 0);
+        return match is_relay {
+            true if !message.sheet.host.is_empty() => Answer::Other(Protocol::Turn),
+            // A relay asks who the client is before it serves, and says then whose it is.
+            true => Answer::Open,
             // What follows may show a call.
-            _ if message.carrier == Carrier::Udp && (found.is_of_ice() || message.history.packets() > 0) => {
-                Answer::Open
-            }
-            _ => Answer::Is,
+            false if goes_on => Answer::Open,
+            false => Answer::Is,
         };
     }
     let is_old =
@@ -188,14 +190,11 @@ mod tests {
 
     #[test]
     fn turn_is_told_by_its_methods() {
-        assert_eq!(
-            client(Protocol::Stun, Carrier::Udp, 3478, &binding(3, &[])),
-            Answer::Other(Protocol::Turn)
-        );
-        assert_eq!(
-            client(Protocol::Stun, Carrier::Udp, 3478, &binding(0x0113, &[])),
-            Answer::Other(Protocol::Turn)
-        );
+        let refused = binding(0x0113, b"\0\x14\0\x05a.org\0\0\0");
+        let messages = [(Side::Client, &binding(3, &[])[..]), (Side::Server, &refused[..])];
+        let (answers, sheet) = flow(Protocol::Stun, Carrier::Udp, 3478, &messages);
+        assert_eq!(answers, [Answer::Open, Answer::Other(Protocol::Turn)]);
+        assert_eq!(sheet.host.bytes(), b"a.org");
     }
 
     #[test]

@@ -231,8 +231,7 @@ fn begins_request(bytes: &[u8]) -> bool {
     let begins = bytes.get(..bytes.len().min(LONGEST_METHOD + 1)).unwrap_or_default();
     let Some(space) = memchr(b' ', begins) else { return is_beginning_of_method(begins) };
     let method = begins.get(..space).unwrap_or_default();
-    // What stands after is a path, an absolute URI, a server, or "*".
-    let target = bytes.get(space + 1).is_none_or(|it| it.is_ascii_alphanumeric() || b"/*[".contains(it));
+    let target = bytes.get(space + 1).is_none_or(u8::is_ascii_graphic);
     target && (METHODS.contains(&method) || DAV_METHODS.contains(&method))
 }
 
@@ -315,6 +314,8 @@ fn response(message: &mut Message<'_>) -> Answer {
     let upgraded = Some(Protocol::WebSocket).filter(|_| response.status == 101 && found.is_websocket);
     match upgraded.or_else(|| of_content(&found)) {
         Some(protocol) => Answer::Other(protocol),
+        // Its request may have been late: that names the server.
+        None if message.other().packets == 0 => Answer::Open,
         None => Answer::Is,
     }
 }

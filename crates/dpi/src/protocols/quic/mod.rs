@@ -299,7 +299,7 @@ fn acknowledgement(cursor: &mut Cursor<'_>, has_counts: bool) -> Option<()> {
 
 /// Reads the ClientHello, if it is whole.
 fn hello(bytes: &[u8], version: Version, sheet: &mut Sheet) -> Option<Answer> {
-    if version.is_google {
+    if version.has_tags {
         let hello = Hello::parse(bytes)?;
         hello.note(sheet);
         return Some(Answer::Is);

@@ -7,8 +7,10 @@ pub struct Version {
     pub salt: &'static [u8; 20],
     /// The numbers of packet types are those of version 2 (RFC 9369 §3.2), and so are the labels.
     pub is_second: bool,
-    /// The handshake is Google's and not TLS.
+    /// Frames have Google's numbers.
     pub is_google: bool,
+    /// The handshake is Google's and not TLS.
+    pub has_tags: bool,
 }
 
 /// RFC 9001 §5.2; also of drafts 33 and 34.
@@ -52,22 +54,27 @@ const SALT_T051: &[u8; 20] = &[
     0x6e, 0x03, 0x3d,
 ];
 
+const Q050: u32 = u32::from_be_bytes(*b"Q050");
+const T050: u32 = u32::from_be_bytes(*b"T050");
+const T051: u32 = u32::from_be_bytes(*b"T051");
+
 impl Version {
     /// By its number.
     pub const fn of(number: u32) -> Option<Self> {
-        let (salt, is_second, is_google) = match number {
-            1 | 0xff00_0021..=0xff00_0022 => (SALT_1, false, false),
-            0x6b33_43cf => (SALT_2, true, false),
-            0xff00_001d..=0xff00_0020 => (SALT_29, false, false),
-            // Meta's mvfst had numbers of its own: 0xfaceb002 is draft 27, 0xfaceb001 draft 22.
-            0xff00_0017..=0xff00_001c | 0xface_b002 => (SALT_23, false, false),
-            0xff00_0016 | 0xface_b001 => (SALT_22, false, false),
-            0x5130_3530 => (SALT_Q050, false, true),
-            0x5430_3530 => (SALT_T050, false, false),
-            0x5430_3531 => (SALT_T051, false, false),
+        let is_google = matches!(number, Q050 | T050 | T051);
+        let (salt, is_second) = match number {
+            1 | 0xff00_0021..=0xff00_0022 => (SALT_1, false),
+            0x6b33_43cf => (SALT_2, true),
+            0xff00_001d..=0xff00_0020 => (SALT_29, false),
+            // Meta's mvfst had numbers of its own, for drafts 27 and 22.
+            0xff00_0017..=0xff00_001c | 0xface_b002 | 0xface_b00e => (SALT_23, false),
+            0xff00_0016 | 0xface_b001 => (SALT_22, false),
+            Q050 => (SALT_Q050, false),
+            T050 => (SALT_T050, false),
+            T051 => (SALT_T051, false),
             _ => return None,
         };
-        Some(Self { salt, is_second, is_google })
+        Some(Self { salt, is_second, is_google, has_tags: number == Q050 })
     }
 }
 
