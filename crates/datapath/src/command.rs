@@ -251,6 +251,8 @@ pub enum Event {
     Nat(crate::nat::Told),
     /// What there is to tell of single flows.
     Flows(Box<[crate::state::export::FlowRecord]>),
+    /// Applications' traffic begins or ends, in the order in which it did in each session. Rate limited.
+    Applications(Box<[crate::inspect::Detection]>),
     /// A device that forwards flows by itself has failed: software forwards them again, and the device is tried again later.
     OffloadFailed {
         /// The port.

@@ -38,6 +38,8 @@ pub struct Config {
     pub flow_idle: u16,
     /// Who looks into packets, for rules that ask for applications; `None`: nobody, and such rules match nothing.
     pub inspection: Option<crate::inspect::Inspection>,
+    /// Beginnings of applications' traffic that are told a second.
+    pub application_rate: u32,
     /// What is told of single flows; `None`: nothing.
     pub export: Option<crate::state::export::Policy>,
     /// Mappings of NAT in each shard.
@@ -95,6 +97,7 @@ impl Config {
             new_flows_in_overload: 1,
             flow_idle: 30,
             inspection: None,
+            application_rate: 1000,
             export: None,
             mappings_per_shard: 1 << 13,
             peers: 8192,

@@ -109,6 +109,12 @@ counters::counters! {
         pub given_up: u64 = "given-up", Counter;
         /// Packets not shown, because too many conversations are under question.
         pub refused: u64 = "refused", Counter of Packets;
+        /// Beginnings of applications' traffic that were told.
+        pub begun: u64 = "begun", Counter;
+        /// Ends of applications' traffic that were told.
+        pub ended: u64 = "ended", Counter;
+        /// Beginnings that were not told, because there were too many.
+        pub untold: u64 = "untold", Counter;
     }
 }
 

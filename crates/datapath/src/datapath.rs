@@ -598,6 +598,14 @@ impl<F: Frame> Datapath<F> {
                 let mut ledger = Ledger { now, export, counters, room: &mut self.room };
                 shard.sweep_flows(&mut ledger);
                 shard.purge_flows(&mut ledger);
+                if let Some(conversations) = &mut shard.conversations
+                    && !conversations.detections.is_empty()
+                {
+                    let told = std::mem::take(&mut conversations.detections);
+                    let ended = told.iter().filter(|detection| !detection.begins).count();
+                    self.counters.inspection.ended += ended as u64;
+                    cx.out.events.push(Event::Applications(told.into()));
+                }
                 let nat_ledger =
                     &mut nat::Ledger { now, events: &mut cx.out.events, counters: &mut self.counters.nat };
                 if let Some(state) = &mut shard.nat {

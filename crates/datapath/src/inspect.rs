@@ -23,9 +23,11 @@
 //! conversation is forgotten with it, unless another packet of it has passed. It is shown again when it is judged again.
 
 use crate::state::permit::Places;
-use packet::IpPacket;
+use packet::{IpPacket, IpProtocol};
+use pfcp::{PdrId, Seid};
 use session::rules::Application;
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tables::{Nanos, Slab};
 
@@ -115,6 +117,25 @@ pub struct Budget {
     pub packets: u32,
     /// Bytes of these packets, IP headers included.
     pub bytes: u32,
+}
+
+/// An application's traffic begins or ends: a conversation was found to be of it, or is over. Told where a rule's URR asks for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Detection {
+    /// It begins; or else it ends.
+    pub begins: bool,
+    /// The session.
+    pub seid: Seid,
+    /// The rule for the application that its packets were found to match first.
+    pub pdr: PdrId,
+    /// Which.
+    pub application: Application,
+    /// The conversation: when its application was told, and a number. Another one of the session has another instance.
+    pub instance: (Nanos, u32),
+    /// The UE's end of the conversation, and the other one, with their ports.
+    pub ends: [(IpAddr, Option<u16>); 2],
+    /// What it carries.
+    pub protocol: IpProtocol,
 }
 
 /// What is known or asked at the moment.

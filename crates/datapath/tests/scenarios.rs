@@ -4,6 +4,7 @@
 
 mod costs;
 mod delegated;
+mod detected;
 mod export;
 mod feeder;
 mod flows;

@@ -58,6 +58,7 @@ pub(super) fn report(
         duration: Some((now.since(start) / Nanos::SECOND).min(u32::MAX as u64) as u32),
         first_packet: usage.packets_seen.map(|(first, _)| wall.ntp(first)),
         last_packet: usage.packets_seen.map(|(_, last)| wall.ntp(last)),
+        application: None,
     }
 }
 

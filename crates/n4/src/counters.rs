@@ -38,6 +38,10 @@ counters::counters! {
         pub reports_unanswered: u64 = "reports-unanswered", Counter;
         /// Sessions dropped because the SMF said that it doesn't know them.
         pub unknown_to_smf: u64 = "sessions-unknown-to-smf", Counter;
+        /// Beginnings and ends of applications' traffic that were reported.
+        pub detections: u64 = "applications-reported", Counter;
+        /// Beginnings and ends of applications' traffic that were not reported: too many of a session wait for its SMF's answer.
+        pub detections_untold: u64 = "applications-not-reported", Counter;
         /// Error Indications of far ends for tunnels that no session sends into.
         pub errors_unmatched: u64 = "error-indications-unmatched", Counter;
         /// Timers that found no room: a period, a time quota or a silence is not watched.

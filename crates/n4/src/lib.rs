@@ -13,6 +13,7 @@
 
 mod convert;
 mod counters;
+mod detections;
 mod far_ends;
 mod history;
 mod leaving;
@@ -357,6 +358,7 @@ impl N4 {
             Event::Usage { seid, usage } => self.usage(now, seid, &usage),
             Event::DownlinkData { seid, pdr, qfi, dscp } => self.downlink_data(now, seid, pdr, qfi, dscp),
             Event::ErrorIndication { teid, peer } => self.error_indication(now, teid, peer),
+            Event::Applications(told) => told.iter().for_each(|detection| self.detected(now, detection)),
             Event::Snapshot { token, session } => {
                 if let (Some(Pending::Activity(asked)), Some(seen)) = (self.pending.remove(&token), session) {
                     self.activity(now, asked, &seen);

@@ -5,6 +5,7 @@
 //! and not one byte is lost or counted twice.
 
 use super::convert::{self, Starts};
+use super::detections::Told;
 use super::timers::Timers;
 use super::{N4, Order, Pending};
 use datapath::command::{Command, Transition};
@@ -35,6 +36,8 @@ pub(super) type Measured = (Usage, UsageReportTrigger);
 #[derive(Debug, Default)]
 struct Waiting {
     usage: Vec<Measured>,
+    /// Beginnings and ends of applications' traffic, in order.
+    detections: Vec<Told>,
     downlink: Option<DownlinkDataReport>,
     /// Tunnels that their far ends don't know.
     errors: Vec<(Teid, IpAddr)>,
@@ -55,7 +58,11 @@ enum Before {
 
 impl Waiting {
     const fn is_empty(&self) -> bool {
-        self.usage.is_empty() && self.downlink.is_none() && self.errors.is_empty() && !self.inactivity
+        self.usage.is_empty()
+            && self.detections.is_empty()
+            && self.downlink.is_none()
+            && self.errors.is_empty()
+            && !self.inactivity
     }
 }
 
@@ -86,7 +93,11 @@ impl Portable {
         let waiting = if bool::unpack(from)? {
             let (usage, downlink) = Pack::unpack(from)?;
             let (errors, inactivity) = Pack::unpack(from)?;
-            Some((Waiting { usage, downlink, errors, inactivity, before: None }, Pack::unpack(from)?))
+            let detections = Pack::unpack(from)?;
+            Some((
+                Waiting { usage, detections, downlink, errors, inactivity, before: None },
+                Pack::unpack(from)?,
+            ))
         } else {
             None
         };
@@ -138,6 +149,11 @@ impl Reports {
         (usage, sequences)
     }
 
+    /// What waits to be told of a session's applications.
+    pub fn detections(&mut self, seid: Seid) -> &mut Vec<Told> {
+        &mut self.waiting.entry(seid).or_default().detections
+    }
+
     /// Whether something of the session waits to be told, or to be answered.
     pub fn is_waiting(&self, seid: Seid) -> bool {
         self.waiting.contains_key(&seid)
@@ -151,11 +167,12 @@ impl Reports {
         episodes.map(episode).collect::<Vec<_>>().pack(out);
         let waiting = self.waiting.get(&seid);
         waiting.is_some().pack(out);
-        if let Some(Waiting { usage, downlink, errors, inactivity, before }) = waiting {
+        if let Some(Waiting { usage, detections, downlink, errors, inactivity, before }) = waiting {
             usage.pack(out);
             downlink.pack(out);
             errors.pack(out);
             inactivity.pack(out);
+            detections.pack(out);
             let sent = before.and_then(|before| match before {
                 Before::Queued => None,
                 Before::Sent(sequence) => node.unanswered(sequence),
@@ -341,7 +358,7 @@ impl N4 {
     }
 
     /// Sends what waits, unless a report is on its way.
-    fn send_report(&mut self, now: Nanos, seid: Seid) {
+    pub(super) fn send_report(&mut self, now: Nanos, seid: Seid) {
         let Some(waiting) = self.reports.waiting.get_mut(&seid) else { return };
         if waiting.before.is_some() {
             return;
@@ -365,6 +382,10 @@ impl N4 {
             let number = self.store.next_sequence(seid, usage.urr).unwrap_or_default();
             let start = self.reports.starts.report(seid, usage.urr, now);
             usage_reports.push(convert::report(self.wall, now, usage, *triggers, start, number));
+        }
+        for told in std::mem::take(&mut waiting.detections) {
+            let number = self.store.next_sequence(seid, told.urr()).unwrap_or_default();
+            usage_reports.push(told.report(number));
         }
         let request = SessionReportRequest {
             downlink_data: waiting.downlink.take(),

@@ -1,10 +1,13 @@
 //! Rules for applications, from the SMF's request to the packets that they are about.
 
 use crate::bench::*;
-use pfcp::ie::{Interface, PfdContents, SdfFilter, UpFunctionFeatures};
+use pfcp::ie::{
+    ApplicationDetection, FlowDirection, FlowInformation, Interface, MeasurementInformation, PfdContents,
+    ReportingTriggers, SdfFilter, UpFunctionFeatures, UsageReport, UsageReportTrigger,
+};
 use pfcp::message::*;
 use pfcp::message_type::MessageType;
-use pfcp::{Cause, FarId, PdrId, RuleId, Seid};
+use pfcp::{Cause, FarId, PdrId, RuleId, Seid, UrrId};
 
 /// Where chat and video are found.
 fn bench() -> Bench {
@@ -178,4 +181,144 @@ fn pfds_that_can_not_be_used_change_nothing() {
     let mut bench = Bench::new(1);
     let response = bench.manage(0, vec![]);
     assert_eq!((response.cause, response.offending_ie), (Cause::SERVICE_NOT_SUPPORTED, None));
+}
+
+const BOTH: u32 = ReportingTriggers::START | ReportingTriggers::STOPT;
+
+/// A session whose SMF wants to know of video, by these rules.
+fn watching(urrs: Vec<CreateUrr>) -> SessionEstablishmentRequest<'static> {
+    let mut request = asking(to_ue(3, b"video"));
+    request.create_pdrs[2].urrs = urrs.iter().map(|urr| urr.id).collect();
+    request.create_urrs = urrs;
+    request
+}
+
+impl Bench {
+    /// What SMF 0 was told of usage, as worker and N4 come to it.
+    fn told(&mut self) -> Vec<UsageReport> {
+        self.pass(200 * MILLI);
+        self.smfs[0].take_reports().into_iter().flat_map(|report| report.usage_reports).collect()
+    }
+}
+
+/// Trigger, number and what was detected of reports that measure nothing.
+fn events(reports: &[UsageReport]) -> Vec<(u32, u32, ApplicationDetection)> {
+    let event = |report: &UsageReport| {
+        let UsageReport { start, end, volume, duration, first_packet, last_packet, .. } = report;
+        assert_eq!((start, end, volume, duration), (&None, &None, &None, &None));
+        assert_eq!((first_packet, last_packet), (&None, &None));
+        (report.trigger.0, report.sequence, report.application.clone().unwrap())
+    };
+    reports.iter().map(event).collect()
+}
+
+#[test]
+fn the_smf_is_told_where_an_application_begins_and_ends() {
+    let mut bench = bench();
+    let session = bench.establish(0, &watching(vec![urr(5, BOTH, threshold(1_000_000))]));
+    // A packet that is not known yet, and another application: nothing.
+    bench.hear(&session, 1000, b"v");
+    bench.tunnels(&session, 1001, &["c", "c"]);
+    assert_eq!(bench.told(), []);
+    bench.tunnels(&session, 1000, &["v", "v", "v"]);
+    let begun = events(&bench.told());
+    let [(UsageReportTrigger::START, 0, detection)] = &begun[..] else { panic!("{begun:?}") };
+    let description = format!("permit out 17 from 203.0.113.80 443 to {} 1000", session.ue);
+    let flow = FlowInformation {
+        direction: FlowDirection::BIDIRECTIONAL,
+        description: description.as_bytes().into(),
+    };
+    assert_eq!((&*detection.application_id, &detection.flow), (&b"video"[..], &Some(flow)));
+    let first = detection.instance.clone().unwrap();
+    // Once for each conversation, and another one is another instance.
+    bench.tunnels(&session, 1000, &["v", "v", "v"]);
+    bench.tunnels(&session, 1002, &["v", "v"]);
+    let begun = events(&bench.told());
+    let [(UsageReportTrigger::START, 1, detection)] = &begun[..] else { panic!("{begun:?}") };
+    let second = detection.instance.clone().unwrap();
+    assert_ne!(first, second);
+    // The one ends in silence, the other goes on.
+    for _ in 0..4 {
+        bench.pass(2 * SECOND);
+        bench.hear(&session, 1002, b"v");
+    }
+    let ended = events(&bench.told());
+    let [(UsageReportTrigger::STOPT, 2, detection)] = &ended[..] else { panic!("{ended:?}") };
+    assert_eq!((&*detection.application_id, detection.instance.as_ref()), (&b"video"[..], Some(&first)));
+    bench.pass(7 * SECOND);
+    let ended = events(&bench.told());
+    let [(UsageReportTrigger::STOPT, 3, detection)] = &ended[..] else { panic!("{ended:?}") };
+    assert_eq!(detection.instance.as_ref(), Some(&second));
+    let counters = (bench.n4.counters().detections, bench.worker.counters().inspection);
+    assert_eq!((counters.0, counters.1.begun, counters.1.ended, counters.1.untold), (4, 2, 2, 0));
+    // Measured is what matched the rule, and no event took a byte of it.
+    let (_, response) = bench.delete(0, session.seid);
+    let [usage] = &response.usage_reports[..] else { panic!("{response:?}") };
+    assert_eq!((usage.sequence, usage.volume.unwrap().downlink_packets), (4, Some(3 + 3 + 1 + 4)));
+    bench.assert_empty();
+}
+
+#[test]
+fn each_rule_is_told_of_what_it_asks_for() {
+    let mut bench = bench();
+    let information = MeasurementInformation { reduced_detection: true, ..MeasurementInformation::default() };
+    let reduced = UrrParameters { information: Some(information), ..threshold(1_000_000) };
+    let request = watching(vec![
+        urr(1, ReportingTriggers::START, reduced),
+        urr(2, ReportingTriggers::STOPT, threshold(1_000_000)),
+        urr(3, ReportingTriggers::VOLTH, threshold(1_000_000)),
+    ]);
+    let session = bench.establish(0, &request);
+    bench.tunnels(&session, 1000, &["v", "v", "v"]);
+    let begun = bench.told();
+    let [report] = &begun[..] else { panic!("{begun:?}") };
+    let only = ApplicationDetection { application_id: b"video"[..].into(), instance: None, flow: None };
+    assert_eq!((report.urr, report.application.as_ref()), (UrrId(1), Some(&only)));
+    bench.pass(7 * SECOND);
+    let ended = bench.told();
+    let [report] = &ended[..] else { panic!("{ended:?}") };
+    assert_eq!((report.urr, report.trigger.0), (UrrId(2), UsageReportTrigger::STOPT));
+    assert!(report.application.as_ref().is_some_and(|it| it.flow.is_some() && it.instance.is_some()));
+    // Of a rule that is for no application, START is its first packet, as ever.
+    let mut request = measured(8, vec![urr(1, BOTH, UrrParameters::default())]);
+    request.create_pdrs.truncate(2);
+    let session = bench.establish(0, &request);
+    bench.tunnels(&session, 1000, &["v", "v"]);
+    let begun = bench.told();
+    let [report] = &begun[..] else { panic!("{begun:?}") };
+    assert_eq!((report.trigger.0, report.application.as_ref()), (UsageReportTrigger::START, None));
+    assert!(report.start.is_some() && report.volume.is_some());
+}
+
+/// An SMF that doesn't keep up is told of as many as wait for it, and the others are counted.
+#[test]
+fn a_flood_of_beginnings_does_not_flood_the_smf() {
+    let mut bench = bench();
+    let session = bench.establish(0, &watching(vec![urr(5, BOTH, threshold(1_000_000))]));
+    bench.smfs[0].answer = Answer::Wait;
+    for port in 1000..1080 {
+        bench.tunnels(&session, port, &["v", "v"]);
+        bench.pass(20 * MILLI);
+    }
+    bench.pass(200 * MILLI);
+    let sent = bench.smfs[0].reports.len();
+    assert_eq!((sent, bench.smfs[0].reports[0].report.usage_reports.len()), (1, 1));
+    let counters = *bench.n4.counters();
+    assert_eq!((counters.detections, counters.detections_untold), (65, 15));
+    bench.restart(0);
+    bench.smfs[0].answer = Answer::Accept;
+    bench.smfs[0].answer(Answer::Accept);
+    bench.settle();
+    assert_eq!(bench.smfs[0].reports[1].report.usage_reports.len(), 64);
+    // A worker tells so many in a second.
+    let mut bench = self::bench();
+    let session = bench.establish(0, &watching(vec![urr(5, BOTH, threshold(1_000_000))]));
+    for port in 1000..1300 {
+        bench.tunnels(&session, port, &["v", "v"]);
+    }
+    let inspection = bench.worker.counters().inspection;
+    assert_eq!((inspection.begun, inspection.untold), (100, 200));
+    // What was not told to begin is not told to end.
+    bench.pass(7 * SECOND);
+    assert_eq!(bench.worker.counters().inspection.ended, 100);
 }

@@ -144,7 +144,7 @@ fn reports_follow_the_systems_clock_over_steps_and_drift() {
     let session = bench.establish(0, &measured(1, vec![urr(1, ReportingTriggers::VOLTH, threshold(100))]));
     let report = |bench: &mut Bench| {
         bench.up(&session, 100);
-        let report = bench.smfs[0].take_reports()[0].usage_reports[0];
+        let report = bench.smfs[0].take_reports()[0].usage_reports[0].clone();
         let since = |time: Option<NtpSeconds>| i64::from(time.unwrap().0) - (NTP & 0xffff_ffff).cast_signed();
         (since(report.start), since(report.first_packet), since(report.end), report.duration.unwrap())
     };

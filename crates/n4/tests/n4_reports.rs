@@ -31,7 +31,7 @@ fn only_usage(bench: &mut Bench) -> UsageReport {
     let reports = bench.smfs[0].take_reports();
     assert_eq!(reports.len(), 1, "{reports:?}");
     assert_eq!(reports[0].usage_reports.len(), 1, "{reports:?}");
-    reports[0].usage_reports[0]
+    reports[0].usage_reports[0].clone()
 }
 
 fn has(report: &UsageReport, trigger: u32) -> bool {

@@ -70,6 +70,7 @@ ie_types! {
     FQ_CSID = 65, "FQ-CSID";
     VOLUME_MEASUREMENT = 66, "Volume Measurement";
     DURATION_MEASUREMENT = 67, "Duration Measurement";
+    APPLICATION_DETECTION_INFORMATION = 68, "Application Detection Information";
     TIME_OF_FIRST_PACKET = 69, "Time of First Packet";
     TIME_OF_LAST_PACKET = 70, "Time of Last Packet";
     QUOTA_HOLDING_TIME = 71, "Quota Holding Time";
@@ -90,6 +91,8 @@ ie_types! {
     REMOVE_BAR = 87, "Remove BAR";
     BAR_ID = 88, "BAR ID";
     CP_FUNCTION_FEATURES = 89, "CP Function Features";
+    APPLICATION_INSTANCE_ID = 91, "Application Instance ID";
+    FLOW_INFORMATION = 92, "Flow Information";
     UE_IP_ADDRESS = 93, "UE IP Address";
     OUTER_HEADER_REMOVAL = 95, "Outer Header Removal";
     RECOVERY_TIME_STAMP = 96, "Recovery Time Stamp";

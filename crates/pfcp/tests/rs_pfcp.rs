@@ -181,6 +181,7 @@ fn usage_report() -> UsageReport {
         duration: Some(16),
         first_packet: Some(NtpSeconds(0xe000_0001)),
         last_packet: Some(NtpSeconds(0xe000_0002)),
+        application: None,
     }
 }
 

@@ -496,6 +496,7 @@ impl<'a> Plan<'a> {
             duration: ie.method.duration,
             before_enforcement: false,
             inactive: false,
+            reduced: false,
             triggers: triggers(ie.triggers),
             threshold: VolumeLimit::default(),
             quota: VolumeLimit::default(),

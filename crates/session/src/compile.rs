@@ -84,6 +84,8 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, config: &Config) ->
         reflective: qer.reflective,
         paging_policy: qer.paging_policy,
     });
+    // What such a rule is told of is an application's beginning, and not the first packet that is measured.
+    let asks = |urr: UrrId| model.pdrs.iter().any(|pdr| pdr.application.is_some() && pdr.urrs.contains(&urr));
     let urrs = model.urrs.iter().map(|urr| rules::Urr {
         id: urr.id,
         before_enforcement: urr.before_enforcement,
@@ -92,7 +94,10 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, config: &Config) ->
         quota: urr.quota,
         quota_generation: urr.quota_generation,
         blocked: urr.blocked,
-        start_of_traffic: urr.triggers.start_of_traffic,
+        start_of_traffic: urr.triggers.start_of_traffic && !asks(urr.id),
+        application_starts: urr.triggers.start_of_traffic && asks(urr.id),
+        application_stops: urr.triggers.stop_of_traffic && asks(urr.id),
+        reduced: urr.reduced,
         inactive: urr.inactive,
     });
     Ok(Rules {

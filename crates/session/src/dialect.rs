@@ -165,6 +165,7 @@ pub fn triggers(ie: ReportingTriggers) -> Triggers {
         volume_threshold: ie.has(ReportingTriggers::VOLTH),
         time_threshold: ie.has(ReportingTriggers::TIMTH),
         start_of_traffic: ie.has(ReportingTriggers::START),
+        stop_of_traffic: ie.has(ReportingTriggers::STOPT),
         volume_quota: ie.has(ReportingTriggers::VOLQU),
         time_quota: ie.has(ReportingTriggers::TIMQU),
     }
@@ -213,6 +214,7 @@ pub fn merge_urr(urr: &mut Urr, ie: &UrrParameters, quotas: &mut u32) {
     if let Some(information) = ie.information {
         urr.before_enforcement = information.before_qos;
         urr.inactive = information.inactive;
+        urr.reduced = information.reduced_detection;
     }
 }
 

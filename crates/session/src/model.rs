@@ -239,6 +239,8 @@ pub struct Triggers {
     pub time_threshold: bool,
     /// START.
     pub start_of_traffic: bool,
+    /// STOPT.
+    pub stop_of_traffic: bool,
     /// VOLQU.
     pub volume_quota: bool,
     /// TIMQU.
@@ -258,6 +260,8 @@ pub struct Urr {
     pub before_enforcement: bool,
     /// INAM.
     pub inactive: bool,
+    /// RADI.
+    pub reduced: bool,
     /// Reporting Triggers.
     pub triggers: Triggers,
     /// Volume Threshold.

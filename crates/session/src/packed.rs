@@ -266,10 +266,10 @@ pack_struct! {
         id, uplink_open, downlink_open, uplink_mbr, downlink_mbr, uplink_gbr, downlink_gbr, qfi, reflective,
         paging_policy,
     }
-    Triggers { periodic, volume_threshold, time_threshold, start_of_traffic, volume_quota, time_quota }
+    Triggers { periodic, volume_threshold, time_threshold, start_of_traffic, stop_of_traffic, volume_quota, time_quota }
     VolumeLimit { total, uplink, downlink }
     Urr {
-        id, volume, duration, before_enforcement, inactive, triggers, threshold, quota, quota_generation, blocked,
+        id, volume, duration, before_enforcement, inactive, reduced, triggers, threshold, quota, quota_generation, blocked,
         period, time_threshold, time_quota, quota_validity, quota_holding,
     }
     Bar { id, delay, packets }

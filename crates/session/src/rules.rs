@@ -124,6 +124,12 @@ impl Rules {
         Some(best.0)
     }
 
+    /// Whether somebody wants to be told where the traffic of this rule's application begins or ends.
+    pub fn tells_of_application(&self, pdr: &Pdr) -> bool {
+        let mut urrs = pdr.urrs.iter().filter_map(|index| self.urrs.get(usize::from(*index)));
+        pdr.application.is_some() && urrs.any(|urr| urr.application_starts || urr.application_stops)
+    }
+
     /// The tunnels that it forwards into, each FAR's.
     pub fn tunnels(&self) -> impl Iterator<Item = OuterHeader> + '_ {
         self.fars.iter().filter_map(|far| match far.action {
@@ -394,6 +400,12 @@ pub struct Urr {
     pub blocked: bool,
     /// Raise [`crate::usage::Trigger::StartOfTraffic`] with the first packet.
     pub start_of_traffic: bool,
+    /// Tell where an application's traffic begins, of rules for applications.
+    pub application_starts: bool,
+    /// Tell where it ends.
+    pub application_stops: bool,
+    /// Of these, tell the application only (RADI).
+    pub reduced: bool,
     /// Measurement is stopped (INAM).
     pub inactive: bool,
 }
@@ -410,6 +422,9 @@ impl Urr {
             quota_generation: 0,
             blocked: false,
             start_of_traffic: false,
+            application_starts: false,
+            application_stops: false,
+            reduced: false,
             inactive: false,
         }
     }

@@ -1,14 +1,15 @@
 //! What is it? Where a rule asks for an application, whoever inspects is shown the packet.
 
 use crate::datapath::Datapath;
-use crate::inspect::{Direction, Payload};
+use crate::inspect::{Detection, Direction, Payload};
 use crate::meta::{Kind, Meta};
 use crate::state::conversation::Known;
-use crate::state::flow::Lookup;
+use crate::state::flow::{Lookup, Tuple};
 use crate::state::rules::candidates;
 use io::Frame;
 use packet::IpPacket;
-use session::rules::Rules;
+use session::prefixes::upper_half;
+use session::rules::{Pdr, Rules};
 use tables::Nanos;
 
 impl<F: Frame> Datapath<F> {
@@ -48,12 +49,38 @@ impl<F: Frame> Datapath<F> {
         shard.conversations.as_deref_mut()?.consult(whose, (&payload, direction), now, inspection, counters)
     }
 
-    /// A packet was judged: its conversation is forgotten, unless a flow counts on it.
-    pub(crate) fn conclude(&mut self, meta: &Meta, conversation: u32) {
-        if let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard))
-            && let Some(conversations) = &mut shard.conversations
-        {
-            conversations.forget_unused(conversation);
+    /// A packet was judged: its conversation is forgotten, unless a flow counts on it. `rule`: the one that it matched, if somebody wants to be
+    /// told of the rule's application.
+    pub(crate) fn conclude(
+        &mut self,
+        now: Nanos,
+        meta: &Meta,
+        conversation: u32,
+        lookup: Option<&Lookup>,
+        rule: Option<(&Rules, &Pdr)>,
+    ) {
+        let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard)) else { return };
+        let Some(conversations) = &mut shard.conversations else { return };
+        conversations.forget_unused(conversation);
+        let Some(((rules, pdr), lookup)) = rule.zip(lookup) else { return };
+        let Some(application) = conversations.untold(conversation).filter(|it| pdr.application == Some(*it))
+        else {
+            return;
+        };
+        let counters = &mut self.counters.inspection;
+        if !self.rates.applications.allow(now) {
+            counters.untold += 1;
+            return;
         }
+        counters.begun += 1;
+        let prefix = rules.ue_ipv6.map_or(0, |prefix| upper_half(prefix.network()));
+        let Tuple { source, destination, ports, protocol, .. } = lookup.key.tuple(prefix);
+        let mut ends = [(source, ports.map(|ports| ports.0)), (destination, ports.map(|ports| ports.1))];
+        if !pdr.source.is_uplink() {
+            ends.reverse();
+        }
+        let (seid, pdr, instance) = (rules.seid, pdr.id, (now, conversation));
+        let begins = Detection { begins: true, seid, pdr, application, instance, ends, protocol };
+        conversations.tell(conversation, begins);
     }
 }

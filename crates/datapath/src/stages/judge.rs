@@ -117,11 +117,14 @@ impl<F: Frame> Datapath<F> {
         let case = Case { meta, place, rules, lookup, notify };
         let mut asked = None;
         let found = self.rule_for(cx.now, &case, &frame, &mut asked);
+        let index = found.as_ref().ok().map(|found| found.index);
         if let Err(reason) = found.and_then(|found| self.treat(cx, &case, found, frame)) {
             self.refuse(meta, reason);
         }
         if let Some(conversation) = asked {
-            self.conclude(meta, conversation);
+            let pdr = index.and_then(|index| case.rules.pdrs.get(usize::from(index)));
+            let rule = pdr.filter(|pdr| case.rules.tells_of_application(pdr)).map(|pdr| (&*case.rules, pdr));
+            self.conclude(cx.now, meta, conversation, case.lookup.as_ref(), rule);
         }
     }
 

@@ -7,7 +7,7 @@
 //! Nothing here waits for a clock: a conversation goes when the last flow that counts on it has ended, and its question with it.
 
 use crate::counters::InspectionCounters;
-use crate::inspect::{Direction, Inspected, Inspection, Payload, Questions, Verdict};
+use crate::inspect::{Detection, Direction, Inspected, Inspection, Payload, Questions, Verdict};
 use crate::state::flow::{Flow, Key, QUESTION};
 use crate::state::permit::Permit;
 use pfcp::Seid;
@@ -54,6 +54,8 @@ struct Conversation {
     question: Option<Question>,
     /// Flows that count on it.
     flows: u32,
+    /// What was told of its beginning: its end is to be told, too.
+    told: Option<Box<Detection>>,
 }
 
 #[derive(Debug)]
@@ -87,6 +89,8 @@ pub(crate) struct Conversations {
     seed: u64,
     /// See [`Inspection::of_all`].
     pub of_all: bool,
+    /// To be told.
+    pub detections: Vec<Detection>,
 }
 
 impl Conversations {
@@ -99,6 +103,7 @@ impl Conversations {
             waiting: VecDeque::new(),
             seed,
             of_all: inspection.of_all,
+            detections: Vec::new(),
         }
     }
 
@@ -179,7 +184,8 @@ impl Conversations {
         })?;
         let state = self.questions.begin()?;
         let question = Some(Question { state, packets: 0, bytes: 0, _place: place });
-        let conversation = Conversation { ends: *ends, seid, application: None, question, flows: 0 };
+        let conversation =
+            Conversation { ends: *ends, seid, application: None, question, flows: 0, told: None };
         let Ok(number) = self.all.insert(conversation) else {
             self.questions.end(state);
             return None;
@@ -221,6 +227,24 @@ impl Conversations {
             if let Some(question) = conversation.question {
                 self.questions.end(question.state);
             }
+            if let Some(told) = conversation.told {
+                self.detections.push(Detection { begins: false, ..*told });
+            }
+        }
+    }
+
+    /// The application of a conversation that is known for good and has flows, unless its beginning was told.
+    pub fn untold(&self, number: u32) -> Option<Application> {
+        let conversation = self.all.get(number)?;
+        let is_settled = conversation.question.is_none() && conversation.flows > 0;
+        conversation.application.filter(|_| is_settled && conversation.told.is_none())
+    }
+
+    /// Tells where it begins, and will tell where it ends.
+    pub fn tell(&mut self, number: u32, detection: Detection) {
+        if let Some(conversation) = self.all.get_mut(number) {
+            conversation.told = Some(Box::new(detection));
+            self.detections.push(detection);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::Config;
 use tables::RateLimiter;
 
-/// Rate limits of the answers that a worker gives, and of what it tells control on a stranger's word.
+/// Rate limits of the answers that a worker gives, and of what it tells control on a stranger's word or of what UEs do.
 #[derive(Debug)]
 pub(crate) struct Rates {
     pub echo: RateLimiter,
@@ -12,6 +12,8 @@ pub(crate) struct Rates {
     pub indicated: RateLimiter,
     pub indicated_by_strangers: RateLimiter,
     pub icmp: RateLimiter,
+    /// Beginnings of applications' traffic.
+    pub applications: RateLimiter,
 }
 
 impl Rates {
@@ -22,6 +24,7 @@ impl Rates {
             indicated: limiter(config.error_rate),
             indicated_by_strangers: limiter(config.error_rate.div_ceil(10)),
             icmp: limiter(config.icmp_rate),
+            applications: limiter(config.application_rate),
         }
     }
 }

@@ -129,6 +129,7 @@ impl Bench {
                 blocked: self.chance(2),
                 start_of_traffic: self.chance(30),
                 inactive: self.chance(10),
+                ..Urr::counting(UrrId(0))
             });
         }
         let mut pdrs = Vec::new();

@@ -6,12 +6,12 @@ use datapath::export::{End, Marks, Policy, Told};
 use datapath::inspect::{Budget, Inspected, Inspection};
 
 /// Where packets of application 1 are sent, by the TEID of their tunnel; all others go into 77.
-const OF_ONE: u32 = 71;
+pub(super) const OF_ONE: u32 = 71;
 const OF_TWO: u32 = 72;
 const OTHERS: u32 = 77;
 
 /// Downlink packets of applications 1 and 2 have tunnels of their own; uplink packets of application 1 are discarded.
-fn asking() -> Rules {
+pub(super) fn asking() -> Rules {
     let place = place(UE);
     let tunnel = Some(tunnel_at(place));
     let of = |id, precedence, application, source, tunnel, far| Pdr {
@@ -33,34 +33,34 @@ fn asking() -> Rules {
 }
 
 /// A budget that no conversation of these tests comes to the end of.
-const PLENTY: Budget = Budget { packets: 100, bytes: 1_000_000 };
+pub(super) const PLENTY: Budget = Budget { packets: 100, bytes: 1_000_000 };
 
-fn inspecting(budget: Budget, places: usize) -> Config {
+pub(super) fn inspecting(budget: Budget, places: usize) -> Config {
     let inspection = Some(Inspection::new(ThirdOctet, budget, Places::new(places)));
     Config { inspection, ..Config::new(rib(true).fib()) }
 }
 
-fn asked(config: Config) -> Worker {
+pub(super) fn asked(config: Config) -> Worker {
     let mut worker = Worker::of(config, 2, |_| true);
     worker.install(&Arc::new(asking()), Transition::default());
     worker
 }
 
 /// A packet to the UE's port, with this third octet; none: it is too short.
-fn towards(port: u16, third: Option<u8>) -> Vec<u8> {
+pub(super) fn towards(port: u16, third: Option<u8>) -> Vec<u8> {
     let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
     let packet = PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, UE).udp(443, port);
     third.map_or_else(|| packet.clone().build(b"xx"), |third| packet.clone().build(&[9, 9, third, 9]))
 }
 
 /// A packet of the same conversation the other way.
-fn back(port: u16, third: u8) -> Vec<u8> {
+pub(super) fn back(port: u16, third: u8) -> Vec<u8> {
     uplink(&PacketBuilder::new().ipv4(UE, HOST).udp(port, 443).build(&[9, 9, third, 9]), UE)
 }
 
 impl Worker {
     /// The tunnel that each of these packets, one after the other, leaves in.
-    fn leave_into(&mut self, frames: &[Vec<u8>]) -> Vec<u32> {
+    pub(super) fn leave_into(&mut self, frames: &[Vec<u8>]) -> Vec<u32> {
         let one = |frame: &Vec<u8>| {
             self.process(1, std::slice::from_ref(frame));
             self.sent(0).iter().map(|frame| tunnelled(frame).1.0).collect::<Vec<_>>()

@@ -125,8 +125,9 @@ pub const RESTLESSLY: &str = "MILLRACE_TEST_RESTLESSLY";
 fn worker(sessions: &session::config::Config, far_ends: u16, pfds: &Published) -> Datapath<MemFrame> {
     let (teids, prefixes) = (sessions.teids, sessions.prefix_lengths());
     let inspection = Letters::inspection(&sessions.applications, pfds.clone());
-    let mut worker =
-        Datapath::new(Config { peers: far_ends, teids, prefixes, inspection, ..Config::new(rib().fib()) });
+    let base = Config::new(rib().fib());
+    let config = Config { peers: far_ends, teids, prefixes, inspection, flow_idle: 5, ..base };
+    let mut worker = Datapath::new(config);
     for id in ShardId::all() {
         let shard = worker.new_shard(id);
         worker.adopt(shard);

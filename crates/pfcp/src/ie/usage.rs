@@ -1,6 +1,6 @@
 //! What is measured, when it is reported, and the reports.
 
-use super::wire::{Fields, Wire, flag, write_bits};
+use super::wire::{Fields, Wire, flag, write_bits, write_counted};
 use crate::error::Fault;
 use crate::ids::UrrId;
 
@@ -152,7 +152,7 @@ pub struct VolumeMeasurement {
 pub struct NtpSeconds(pub u32);
 
 /// Usage Report within a Session Report Request, or a Modification or Deletion Response (§7.5.8.3, §7.5.5.2, §7.5.7.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsageReport {
     /// The rule.
     pub urr: UrrId,
@@ -172,6 +172,56 @@ pub struct UsageReport {
     pub first_packet: Option<NtpSeconds>,
     /// Time of Last Packet.
     pub last_packet: Option<NtpSeconds>,
+    /// Application Detection Information: which application's traffic begins or ends.
+    pub application: Option<ApplicationDetection>,
+}
+
+/// Application Detection Information (§7.5.8.3, table 7.5.8.3-2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApplicationDetection {
+    /// Application ID.
+    pub application_id: Box<[u8]>,
+    /// Application Instance ID (§8.2.60): the same where it begins and where it ends.
+    pub instance: Option<Box<[u8]>>,
+    /// Flow Information.
+    pub flow: Option<FlowInformation>,
+}
+
+/// Flow Information (§8.2.61).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowInformation {
+    /// Which way its packets go.
+    pub direction: FlowDirection,
+    /// An IPFilterRule.
+    pub description: Box<[u8]>,
+}
+
+/// Flow Direction (§8.2.61).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FlowDirection(pub u8);
+
+impl FlowDirection {
+    /// Not said.
+    pub const UNSPECIFIED: Self = Self(0);
+    /// To the UE.
+    pub const DOWNLINK: Self = Self(1);
+    /// From the UE.
+    pub const UPLINK: Self = Self(2);
+    /// Both ways.
+    pub const BIDIRECTIONAL: Self = Self(3);
+}
+
+impl Wire<'_> for FlowInformation {
+    fn read(value: &[u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let direction = FlowDirection(fields.octet()? & 7);
+        Ok(Self { direction, description: fields.counted()?.into() })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.direction.0 & 7);
+        write_counted(out, &self.description);
+    }
 }
 
 impl Wire<'_> for MeasurementMethod {

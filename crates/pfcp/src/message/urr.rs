@@ -1,12 +1,12 @@
 //! Create URR, Update URR and Usage Report (§7.5.2.4, §7.5.4.4, §7.5.8.3).
 
-use super::group::{Group, find};
+use super::group::{Group, find, put_group};
 use super::{CreateUrr, UpdateUrr, UrrParameters};
 use crate::cause::RuleId;
 use crate::error::DecodeError;
 use crate::ids::UrrId;
-use crate::ie::UsageReport;
 use crate::ie::wire::{put, put_all, put_option};
+use crate::ie::{ApplicationDetection, UsageReport};
 use crate::ie_type;
 use crate::tlv::{Ie, Ies};
 
@@ -107,7 +107,7 @@ impl<'a> Group<'a> for UsageReport {
         let missing = |kind| DecodeError::missing(kind, at);
         let (mut urr, mut sequence, mut trigger) = (None, None, None);
         let (mut start, mut end, mut volume, mut duration) = (None, None, None, None);
-        let (mut first_packet, mut last_packet) = (None, None);
+        let (mut first_packet, mut last_packet, mut application) = (None, None, None);
         for ie in ies {
             let ie = ie?;
             match ie.kind {
@@ -120,6 +120,7 @@ impl<'a> Group<'a> for UsageReport {
                 ie_type::DURATION_MEASUREMENT => ie.optional(&mut duration)?,
                 ie_type::TIME_OF_FIRST_PACKET => ie.optional(&mut first_packet)?,
                 ie_type::TIME_OF_LAST_PACKET => ie.optional(&mut last_packet)?,
+                ie_type::APPLICATION_DETECTION_INFORMATION => ie.group_once(&mut application)?,
                 _ => {}
             }
         }
@@ -133,6 +134,7 @@ impl<'a> Group<'a> for UsageReport {
             duration,
             first_packet,
             last_packet,
+            application,
         })
     }
 
@@ -146,9 +148,37 @@ impl<'a> Group<'a> for UsageReport {
         put_option(out, ie_type::DURATION_MEASUREMENT, self.duration.as_ref());
         put_option(out, ie_type::TIME_OF_FIRST_PACKET, self.first_packet.as_ref());
         put_option(out, ie_type::TIME_OF_LAST_PACKET, self.last_packet.as_ref());
+        if let Some(application) = &self.application {
+            put_group(out, ie_type::APPLICATION_DETECTION_INFORMATION, application);
+        }
     }
 
     fn rule(ies: Ies<'a>) -> Option<RuleId> {
         rule(ies)
+    }
+}
+
+impl<'a> Group<'a> for ApplicationDetection {
+    fn decode(ies: Ies<'a>) -> Result<Self, DecodeError> {
+        let start = ies.offset();
+        let (mut application_id, mut instance, mut flow) = (None::<&[u8]>, None::<&[u8]>, None);
+        for ie in ies {
+            let ie = ie?;
+            match ie.kind {
+                ie_type::APPLICATION_ID => ie.mandatory(&mut application_id)?,
+                ie_type::APPLICATION_INSTANCE_ID => ie.optional(&mut instance)?,
+                ie_type::FLOW_INFORMATION => ie.optional(&mut flow)?,
+                _ => {}
+            }
+        }
+        let application_id =
+            application_id.ok_or_else(|| DecodeError::missing(ie_type::APPLICATION_ID, start))?;
+        Ok(Self { application_id: application_id.into(), instance: instance.map(Into::into), flow })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put(out, ie_type::APPLICATION_ID, &&*self.application_id);
+        put_option(out, ie_type::APPLICATION_INSTANCE_ID, self.instance.as_deref().as_ref());
+        put_option(out, ie_type::FLOW_INFORMATION, self.flow.as_ref());
     }
 }

@@ -483,13 +483,27 @@ fn seconds() -> impl Strategy<Value = Option<NtpSeconds>> {
     of(any::<u32>().prop_map(NtpSeconds))
 }
 
+fn detection() -> impl Strategy<Value = ApplicationDetection> {
+    (text(), of(text()), of((0..8u8, text()))).prop_map(|(application_id, instance, flow)| {
+        let flow = flow.map(|(direction, description)| FlowInformation {
+            direction: FlowDirection(direction),
+            description: description.into(),
+        });
+        let instance = instance.filter(|instance| !instance.is_empty()).map(Into::into);
+        ApplicationDetection { application_id: application_id.into(), instance, flow }
+    })
+}
+
 fn usage_report() -> impl Strategy<Value = UsageReport> {
     (
         (urr_id(), any::<u32>(), 0u32..1 << 24, any::<Option<[Option<u64>; 6]>>(), any::<Option<u32>>()),
-        (seconds(), seconds(), seconds(), seconds()),
+        (seconds(), seconds(), seconds(), seconds(), of(detection())),
     )
         .prop_map(
-            |((urr, sequence, trigger, volume, duration), (start, end, first_packet, last_packet))| {
+            |(
+                (urr, sequence, trigger, volume, duration),
+                (start, end, first_packet, last_packet, application),
+            )| {
                 let volume = volume.map(
                     |[total, uplink, downlink, total_packets, uplink_packets, downlink_packets]| {
                         VolumeMeasurement {
@@ -512,6 +526,7 @@ fn usage_report() -> impl Strategy<Value = UsageReport> {
                     duration,
                     first_packet,
                     last_packet,
+                    application,
                 }
             },
         )
