@@ -312,6 +312,82 @@ protocols! {
     OpenFlow = "OpenFlow", Network, "Switches and their controllers";
     Pcep = "PCEP", Network, "Path Computation Element Protocol, RFC 5440";
     Rip = "RIP", Network, "Routing Information Protocol, RFC 2453 and 2080";
+    // Exchange among peers, and their currencies
+    Bitcoin = "Bitcoin", Finance, "Bitcoin and what is derived from it";
+    BitTorrent = "BitTorrent", PeerToPeer, "BitTorrent's peers, BEP 3";
+    BitTorrentDht = "BitTorrent DHT", PeerToPeer, "BitTorrent's hash table, BEP 5";
+    BitTorrentLsd = "BitTorrent LSD", PeerToPeer, "BitTorrent within a network, BEP 14";
+    BitTorrentTracker = "BitTorrent tracker", PeerToPeer, "BitTorrent's trackers over UDP, BEP 15";
+    DirectConnect = "Direct Connect", PeerToPeer, "Hubs of DC++: NMDC and ADC";
+    EDonkey = "eDonkey", PeerToPeer, "eDonkey and eMule";
+    EDonkeyUdp = "eDonkey UDP", PeerToPeer, "Datagrams of eMule and Kademlia";
+    Ethereum = "Ethereum RLPx", Finance, "Ethereum's peers";
+    EthereumDiscovery = "Ethereum", Finance, "How Ethereum's peers are found";
+    Gnutella = "Gnutella", PeerToPeer, "Gnutella";
+    Libp2p = "libp2p", PeerToPeer, "IPFS and what is built like it";
+    Mining = "Mining", Finance, "Stratum: what miners are told";
+    Monero = "Monero", Finance, "Monero's peers";
+    ResilioSync = "Resilio Sync", FileTransfer, "Folders kept alike without a server";
+    Utp = "uTP", PeerToPeer, "BitTorrent's streams over UDP, BEP 29";
+    // Messages and voices between people
+    Agora = "Agora SD-RTN", Voice, "Agora's network for calls and streams";
+    Bfcp = "BFCP", Voice, "Binary Floor Control Protocol, RFC 8855";
+    Discord = "Discord", Voice, "Discord's voice";
+    Irc = "IRC", Messaging, "Internet Relay Chat, RFC 2812";
+    KakaoTalk = "KakaoTalk LOCO", Messaging, "KakaoTalk's messages";
+    MsnMessenger = "MSN", Messaging, "Microsoft's messenger of old";
+    Msrp = "MSRP", Messaging, "Message Session Relay Protocol, RFC 4975";
+    Mumble = "Mumble", Voice, "Mumble's voice servers";
+    Oscar = "OSCAR", Messaging, "AIM and ICQ";
+    Qq = "QQ", Messaging, "Tencent's messages, OICQ";
+    TeamSpeak = "TeamSpeak", Voice, "Voices of players";
+    Telegram = "Telegram", Messaging, "MTProto, and the reflectors of calls";
+    WeChat = "WeChat", Messaging, "WeChat's mmtls";
+    WhatsApp = "WhatsApp", Messaging, "WhatsApp's messages";
+    Xmpp = "XMPP", Messaging, "Extensible Messaging and Presence Protocol, RFC 6120";
+    YahooMessenger = "Yahoo Messenger", Messaging, "Yahoo's messenger of old";
+    Zoom = "Zoom", Voice, "Members of a Zoom meeting, without its server";
+    // Games and consoles
+    Demonware = "Demonware", Games, "How Call of Duty finds its players";
+    ENet = "ENet", Games, "What carries many games";
+    GameSpy = "GameSpy", Games, "Questions to servers of games";
+    Kcp = "KCP", Games, "Streams over UDP, for games";
+    Minecraft = "Minecraft", Games, "Minecraft's servers (Java edition)";
+    NetcodeIo = "netcode.io", Games, "Yojimbo's connections";
+    Photon = "Photon", Games, "Exit Games' engine";
+    PlayStation = "PlayStation", Games, "How PlayStations are found and woken";
+    Quake = "Quake", Games, "Quake III and what is built like it";
+    RakNet = "RakNet", Games, "What carries Minecraft (Bedrock) and others";
+    Samp = "SA-MP", Games, "San Andreas Multiplayer";
+    SourceEngine = "Source Engine", Games, "Questions to Valve's servers";
+    Steam = "Steam", Games, "Steam's clients";
+    SteamDatagramRelay = "Steam Datagram Relay", Games, "Valve's relays";
+    Teeworlds = "Teeworlds", Games, "Teeworlds";
+    WarcraftLan = "Warcraft III", Games, "Warcraft III within a network";
+    WorldOfWarcraft = "World of Warcraft", Games, "World of Warcraft";
+    XboxSmartGlass = "Xbox SmartGlass", Games, "How Xboxes are found and controlled";
+    // Between servers; films and measurements
+    Ajp = "AJP", Web, "Apache JServ Protocol";
+    Alibaba = "AliCloud", Cloud, "Agents of Alibaba's cloud";
+    Avast = "Avast", Security, "Avast's cloud";
+    FastCgi = "FastCGI", Web, "Programs behind web servers";
+    Fix = "FIX", Finance, "Financial Information eXchange";
+    Hl7 = "HL7", Health, "Messages of hospitals";
+    Kismet = "Kismet", Network, "Wireless networks watched";
+    Mpd = "MPD", Music, "Music Player Daemon";
+    Ookla = "Ookla", Network, "Speedtest";
+    Scgi = "SCGI", Web, "Simple Common Gateway Interface";
+    Srt = "SRT", Video, "Secure Reliable Transport";
+    Uwsgi = "uWSGI", Web, "Programs behind web servers";
+    // Signalling of mobile networks
+    E1ap = "E1AP", Network, "Base station: control plane to user plane, TS 37.483";
+    F1ap = "F1AP", Network, "Base station: central to distributed unit, TS 38.473";
+    M3ua = "M3UA", Network, "SS7's messages over SCTP, RFC 4666";
+    Ngap = "NGAP", Network, "Base station to AMF, TS 38.413";
+    S1ap = "S1AP", Network, "Base station to MME, TS 36.413";
+    Smpp = "SMPP", Messaging, "Short messages between centres, SMPP 3.4";
+    X2ap = "X2AP", Network, "Between base stations of LTE, TS 36.423";
+    XnAp = "XnAP", Network, "Between base stations of NR, TS 38.423";
 }
 
 impl Protocol {

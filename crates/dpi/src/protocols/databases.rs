@@ -301,7 +301,11 @@ fn tds(m: &mut Message<'_>) -> Answer {
         let length = usize::from(m.u16(2)?);
         let options = kind != 0x12 || (m.u8(8)? <= 6 && usize::from(m.u16(9)?) < length) || m.u8(8)? == 0x16;
         // The last packet of a message ends with it; the others are as large as was agreed.
-        let fits = if m.u8(1)? & 1 == 1 { length == m.len() } else { length >= 512 && m.len() >= 512 };
+        let fits = if m.u8(1)? & 1 == 1 {
+            length == m.len()
+        } else {
+            length >= 512 && m.len() >= 512 && m.u8(6)? <= 2
+        };
         Some(
             matches!(kind, 1..=4 | 6..=8 | 0x0e | 0x10..=0x12)
                 && m.u8(1)? <= 0x1f

@@ -2,22 +2,26 @@
 //!
 //! A file for each family, with a recogniser for each protocol, and parsers of their own for those that say much.
 
+pub mod chat;
 pub mod cursor;
 pub mod databases;
 pub mod directories;
 pub mod discovery;
 pub mod dns;
 pub mod files;
+pub mod games;
 pub mod http;
 pub mod industrial;
 pub mod ip;
 pub mod mail;
 pub mod management;
+pub mod peer_to_peer;
 pub mod proxies;
 pub mod queues;
 pub mod quic;
 pub mod routing;
 pub mod rtp;
+pub mod services;
 pub mod shape;
 pub mod sip;
 pub mod stun;
@@ -52,6 +56,10 @@ pub const FAMILIES: &[&[Recogniser]] = &[
     industrial::RECOGNISERS,
     things::RECOGNISERS,
     routing::RECOGNISERS,
+    peer_to_peer::RECOGNISERS,
+    chat::RECOGNISERS,
+    games::RECOGNISERS,
+    services::RECOGNISERS,
 ];
 
 /// Shows recognisers what tests make up.
