@@ -74,6 +74,8 @@ impl Link {
         match self {
             Self::Ethernet => Ok((Next::Ethernet, frame)),
             Self::Ip => Ok((Next::Ip, frame)),
+            // Cisco's framing is captured as PPP, too; PPP has no such protocol.
+            Self::Ppp if matches!(frame, [0x0f | 0x8f, 0, ..]) => Self::Hdlc.begin_rarely(frame, stack),
             Self::Ppp => Ok((Next::Ppp, frame)),
             Self::PppDirection => Ok((Next::Ppp, after(1)?)),
             Self::Pppoe => Ok((Next::Type(super::walk::PPPOE_SESSION), frame)),

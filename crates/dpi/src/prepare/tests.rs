@@ -117,6 +117,7 @@ fn frames() -> Vec<Kind> {
         ("nothing around", Link::Ip, query.clone(), "ipv4", None),
         ("BSD", Link::Family, [&[2, 0, 0, 0][..], &query].concat(), "family/ipv4", None),
         ("OpenBSD", Link::Family, [&[0, 0, 0, 2][..], &query].concat(), "family/ipv4", None),
+        ("HDLC as PPP", Link::Ppp, [&[0x0f, 0, 8, 0][..], &query].concat(), "hdlc/ipv4", None),
         ("HDLC", Link::Hdlc, [&[0x0f, 0, 8, 0][..], &query].concat(), "hdlc/ipv4", None),
         (
             "Linux' any",
@@ -410,6 +411,21 @@ fn a_packet_that_was_cut_off_is_read_as_far_as_it_goes() {
     let mut whole = ip4().tcp(header).build(&[]);
     whole[20 + 12] = 0x60;
     assert_eq!(prepare(Link::Ip, &whole, Tunnels::USUAL), Err(Why::Malformed.into()));
+}
+
+#[test]
+fn a_packet_without_a_length_is_as_long_as_it_is() {
+    let header = TcpHeader { source_port: 443, destination_port: 40_000, ..TcpHeader::default() };
+    let mut packet = ip4().tcp(header).build(&[7; 3000]);
+    packet[2..4].fill(0);
+    let prepared = prepare(Link::Ip, &packet, Tunnels::USUAL).unwrap();
+    assert_eq!((prepared.payload.len(), prepared.missing, prepared.ip.total_len), (3000, 0, 3040));
+    for length in 0..packet.len().min(80) {
+        check(Link::Ip, &packet[..length]);
+    }
+    // A tunnel knows how long its packets are.
+    let tunnelled = in_udp(2152, &PacketBuilder::new().gtpu(Teid(7)).build(&packet));
+    assert_eq!(prepare(Link::Ip, &tunnelled, Tunnels::USUAL).unwrap().around.tunnel, None);
 }
 
 #[test]

@@ -238,12 +238,19 @@ fn wireless<'p>(frame: &'p [u8], around: &mut Around) -> Step<'p> {
 /// Reads an IP packet. One that isn't wholly there is read as far as it goes, if its end can have been `cut` off.
 #[inline]
 fn ip<'p>(data: &'p [u8], around: &mut Around, cut: bool) -> Result<Prepared<'p>, NoPacket> {
-    let ip = if data.first().is_some_and(|octet| octet >> 4 == 6) {
-        around.stack.push(Layer::Ipv6)?;
-        IpPacket::of_v6(&Ipv6View::parse_quoted(data)?)?
-    } else {
-        around.stack.push(Layer::Ipv4)?;
-        IpPacket::of_v4(&Ipv4View::parse_quoted(data)?)?
+    let ip = match data {
+        [0x60..=0x6f, ..] => {
+            around.stack.push(Layer::Ipv6)?;
+            IpPacket::of_v6(&Ipv6View::parse_quoted(data)?)?
+        }
+        [_, _, 0, 0, ..] if cut => {
+            around.stack.push(Layer::Ipv4)?;
+            without_length(data)?
+        }
+        _ => {
+            around.stack.push(Layer::Ipv4)?;
+            IpPacket::of_v4(&Ipv4View::parse_quoted(data)?)?
+        }
     };
     let packet = data.get(..usize::from(ip.total_len)).unwrap_or(data);
     let missing = ip.total_len.saturating_sub(packet.len().min(usize::from(u16::MAX)) as u16);
@@ -253,6 +260,20 @@ fn ip<'p>(data: &'p [u8], around: &mut Around, cut: bool) -> Result<Prepared<'p>
     let transport = packet.get(usize::from(ip.transport_offset)..).ok_or(Why::Malformed)?;
     let payload = payload(&ip, transport, missing > 0)?;
     Ok(Prepared { ip, packet, payload, missing, around: *around })
+}
+
+/// What is captured before a network card cuts it into segments has no length yet: it is as long as it is.
+#[cold]
+fn without_length(data: &[u8]) -> Result<IpPacket, Malformed> {
+    // The longest header, and ports.
+    let mut begin = [0; packet::ipv4::MAX_HEADER_LEN + 4];
+    let kept = data.len().min(begin.len());
+    if let (Some(to), Some(from)) = (begin.get_mut(..kept), data.get(..kept)) {
+        to.copy_from_slice(from);
+    }
+    let [l0, l1] = (data.len().min(usize::from(u16::MAX)) as u16).to_be_bytes();
+    (begin[2], begin[3]) = (l0, l1);
+    IpPacket::of_v4(&Ipv4View::parse_quoted(begin.get(..kept).unwrap_or_default())?)
 }
 
 /// What the transport protocol carries; of any other protocol all of it.
