@@ -26,3 +26,50 @@ pub mod voice;
 
 #[cfg(test)]
 mod judge;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Side;
+    use packet::tcp::TcpFlags;
+    use proptest::prelude::*;
+    use tables::Nanos;
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_measured_without_a_panic(
+            segments in prop::collection::vec(
+                (any::<bool>(), any::<[u32; 3]>(), any::<u8>(), any::<u16>(), any::<u64>()),
+                0..60,
+            ),
+            datagrams in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), any::<u64>()), 0..60),
+            clock in any::<Option<u32>>(),
+        ) {
+            let (mut tcp, mut rate, mut video) = (tcp::Tcp::default(), rate::Rate::default(), video::Video::default());
+            for (client, [sequence, acknowledgement, length], flags, window, now) in segments {
+                let (side, now) = (if client { Side::Client } else { Side::Server }, Nanos(now));
+                let flags = TcpFlags(flags);
+                tcp.push(side, &tcp::Segment { sequence, acknowledgement, flags, window, length }, now);
+                rate.push(length.into(), now);
+                video.push(side, length, now);
+                prop_assert!(tcp.way(side).least_round_trip() <= tcp.way(side).round_trip().map(|it| it.saturating_add(8)));
+            }
+            video.estimate();
+            let mut stream: Option<rtp::Rtp> = None;
+            for (mut datagram, now) in datagrams {
+                if let Some(first) = datagram.first_mut() {
+                    *first = 0x80 | *first & 0x3f;
+                }
+                let Some(header) = rtp::Header::parse(&datagram) else { continue };
+                match &mut stream {
+                    Some(stream) => stream.push(&header, Nanos(now)),
+                    None => stream = Some(rtp::Rtp::new(&header, clock, Nanos(now))),
+                }
+            }
+            if let Some(stream) = stream {
+                prop_assert!((0.0..=100.0).contains(&stream.lost_percent()));
+                let _ = (stream.jitter(), stream.most_jitter());
+            }
+        }
+    }
+}

@@ -171,7 +171,8 @@ impl Rtp {
         self.transit = transit;
         // An hour is no jitter: the source has set its clock.
         if difference < self.clock.saturating_mul(60) {
-            self.jitter = (self.jitter + difference).saturating_sub((self.jitter + 8) >> 4);
+            let past = self.jitter.saturating_add(8) >> 4;
+            self.jitter = self.jitter.saturating_add(difference).saturating_sub(past);
             self.most_jitter = self.most_jitter.max(self.jitter);
         }
     }
