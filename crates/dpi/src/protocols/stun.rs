@@ -149,15 +149,18 @@ fn after(message: &Shown<'_>) -> Answer {
     let is_known = began(message.own().first()) || began(message.other().first());
     match message.bytes {
         [20..=26, 0xfe, 0xff | 0xfd | 0xfc, ..] if is_known => Answer::Other(Protocol::WebRtc),
-        // RTP, but for reports; of calls that agreed on their keys it is ciphered.
-        [0x80..=0xbf, 0..=63 | 96..=191 | 224..=255, ..] if is_known && message.len() > 12 => {
-            Answer::Other(Protocol::Srtp)
-        }
-        [0x40..=0x4f, _, ..] => {
+        // RTP, and reports about it; of calls that agreed on their keys it is ciphered.
+        [0x80..=0xbf, ..] if is_known && message.len() > 12 => Answer::Other(Protocol::Srtp),
+        [0x40..=0x4f, ..] => {
             let length = message.u16(2).map_or(0, usize::from);
             let fits = (length + 4..length + 8).contains(&message.len());
-            if fits && (is_known || message.has_port(3478)) { Answer::Perhaps } else { Answer::No }
+            match (is_known, fits && message.has_port(3478)) {
+                (true, _) => Answer::Open,
+                (false, true) => Answer::Perhaps,
+                (false, false) => Answer::No,
+            }
         }
+        _ if is_known => Answer::Open,
         _ => Answer::No,
     }
 }

@@ -48,7 +48,7 @@ fn mgcp(message: &mut Message<'_>) -> Answer {
     // Some end lines with CR alone.
     let Some(line) = message.bytes.split(|it| b"\r\n".contains(it)).next() else { return Answer::No };
     if starts_with_any(line, VERBS) {
-        return is(|| Some(contains(line, b" MGCP 1.0", 512)));
+        return is(|| Some(contains(line, b" MGCP 1.0", 512) || contains(line, b" MGCP 0.1", 512)));
     }
     let mut words = line.split(|it| *it == b' ');
     let (Some(code), Some(transaction)) = (words.next(), words.next()) else { return Answer::No };
