@@ -291,6 +291,7 @@ impl Builder {
         self.doubles();
         self.limits();
         self.idle();
+        self.findings.sort();
         if self.findings.errors > 0 {
             return Err(self.findings);
         }

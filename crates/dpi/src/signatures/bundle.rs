@@ -28,6 +28,8 @@ pub struct Bundle {
     versions: Box<[Box<str>]>,
     version: Box<str>,
     matchers: Matchers,
+    /// Whose the rules are: all that a match reads of them.
+    owners: Box<[u16]>,
 }
 
 macro_rules! built_in {
@@ -100,6 +102,7 @@ impl Bundle {
             applications: applications.into(),
             names,
             drafts: drafts.into(),
+            owners: entries.iter().map(|entry| entry.application).collect(),
             entries: entries.into(),
             texts,
             files: files.into(),
@@ -124,8 +127,8 @@ impl Bundle {
     }
 
     fn found(&self, rule: u32) -> Option<Match> {
-        let entry = self.entries.get(rule as usize)?;
-        Some(Match { application: ApplicationId(entry.application), rule: RuleId(rule) })
+        let owner = self.owners.get(rule as usize)?;
+        Some(Match { application: ApplicationId(*owner), rule: RuleId(rule) })
     }
 
     /// Whose host name this is: of the rules of the highest layer, the longest suffix. Case, a port behind it and a trailing dot don't count.
@@ -253,13 +256,21 @@ pub(super) fn read_text(path: &Path) -> Result<String, LoadError> {
     String::from_utf8(read(path)?).map_err(|_| LoadError::NotText { path: path.to_owned() })
 }
 
-/// Why signatures can't be had from a file.
+/// Why signatures can't be had from a file, or put into one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// It can't be read.
     #[error("can't read {}: {source}", path.display())]
     Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It can't be written.
+    #[error("can't write {}: {source}", path.display())]
+    Write {
         /// Which.
         path: PathBuf,
         /// Why.

@@ -236,3 +236,82 @@ impl Bundle {
         decode(octets)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn small() -> Bundle {
+        let mut builder = Builder::new();
+        builder.read(
+            "a.toml",
+            "version = '1.2'\n[a]\ncategory = 'web'\nhosts = ['example.com']\nports = ['udp/53']\n\
+             [b]\nname = 'B'\nparent = 'a'\naddresses = ['192.0.2.0/24']\npatterns = ['tcp@0 |00 01|abc']\n",
+        );
+        builder.next_layer();
+        builder.read("b.toml", "[a]\nreplace = true\nhosts = ['=example.org', 'x*.example.net']\n");
+        builder.build().unwrap().bundle
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        for bundle in [small(), Bundle::clone(&Bundle::built_in()), Builder::new().build().unwrap().bundle] {
+            let octets = bundle.compiled();
+            let read = decode(&octets).unwrap().bundle;
+            assert_eq!(read.version(), bundle.version());
+            assert_eq!(read.compiled(), octets);
+            assert!(read.rules().eq(bundle.rules()));
+            assert!(read.applications().eq(bundle.applications()));
+            for host in ["example.com", "example.org", "x1.example.net", "www.youtube.com"] {
+                assert_eq!(read.host(host.as_bytes()), bundle.host(host.as_bytes()));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_that_was_cut_or_changed_is_read() {
+        let octets = small().compiled();
+        for length in 0..octets.len() {
+            assert!(decode(&octets[..length]).is_err(), "{length}");
+        }
+        for at in 0..octets.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut changed = octets.clone();
+                changed[at] ^= change;
+                let error = decode(&changed).map(|_| ()).unwrap_err();
+                let expected = match at {
+                    0..8 => matches!(error, CompiledError::NotCompiled),
+                    8..10 => matches!(error, CompiledError::Version(_)),
+                    10..HEADER => matches!(error, CompiledError::Length { .. }),
+                    _ => matches!(error, CompiledError::Checksum),
+                };
+                assert!(expected, "{at}: {error}");
+            }
+        }
+        let mut longer = octets.clone();
+        longer.push(0);
+        assert!(matches!(decode(&longer), Err(CompiledError::Length { .. })));
+    }
+
+    /// A checksum keeps chance out, not malice: what it covers is checked as well.
+    #[test]
+    fn what_is_forged_is_no_bundle_or_a_sound_one() {
+        let octets = small().compiled();
+        for at in HEADER..octets.len() - 4 {
+            for change in [1, 0x80, 0xff] {
+                let mut forged = octets[..octets.len() - 4].to_vec();
+                forged[at] ^= change;
+                let checksum = crc32fast::hash(&forged);
+                forged.extend(checksum.to_le_bytes());
+                if let Ok(built) = decode(&forged) {
+                    let _ = built.bundle.host(b"x1.example.net");
+                    built
+                        .bundle
+                        .rules()
+                        .for_each(|rule| assert!(rule.application.index() < built.bundle.len()));
+                }
+            }
+        }
+    }
+}

@@ -22,7 +22,7 @@ pub enum Wrong {
         nearest: Option<&'static str>,
     },
     /// A value of another type.
-    #[error("`{key}` is {expected}")]
+    #[error("`{key}` must be {expected}")]
     Type {
         /// Whose value.
         key: String,
@@ -225,7 +225,7 @@ pub struct Finding {
 /// Everything that is wrong. Its `Display` is for a terminal: a paragraph each, with the line in question.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Findings {
-    /// In the order in which they were found, at most [`MAX_FINDINGS`].
+    /// As they stand in the files, at most [`MAX_FINDINGS`].
     pub list: Vec<Finding>,
     /// How many more there are.
     pub further: usize,
@@ -248,6 +248,14 @@ impl Findings {
         if !warning && let Some(place) = self.list.iter_mut().rev().find(|kept| kept.wrong.is_warning()) {
             *place = finding;
         }
+    }
+
+    /// As they stand in the files.
+    pub(super) fn sort(&mut self) {
+        self.list.sort_by(|one, other| {
+            let key = |it: &Finding| (it.location.line, it.location.column);
+            one.location.file.cmp(&other.location.file).then(key(one).cmp(&key(other)))
+        });
     }
 
     /// Whether nothing was found.

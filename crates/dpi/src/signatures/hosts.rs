@@ -283,12 +283,122 @@ pub(super) fn wild(pattern: &[u8], label: &[u8]) -> bool {
 #[inline]
 pub(super) fn bare(host: &[u8]) -> &[u8] {
     let mut name = host;
-    // The longest port has five digits.
-    if let Some(colon) = name.iter().rev().take(6).position(|octet| *octet == b':') {
-        let at = name.len() - 1 - colon;
-        if name.get(at + 1..).is_some_and(|port| port.iter().all(u8::is_ascii_digit)) {
-            name = name.get(..at).unwrap_or(name);
-        }
+    // No top-level domain ends with a digit.
+    if name.last().is_some_and(|last| last.is_ascii_digit() || *last == b':') {
+        let digits = name.iter().rev().take(5).take_while(|octet| octet.is_ascii_digit()).count();
+        let (front, _) = name.split_at_checked(name.len() - digits).unwrap_or((name, &[]));
+        name = front.strip_suffix(b":").unwrap_or(name);
     }
     name.strip_suffix(b".").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Labels of few letters, so that names meet.
+    fn label() -> impl Strategy<Value = String> {
+        "[ab]{1,2}"
+    }
+
+    fn rule() -> impl Strategy<Value = (String, u8)> {
+        let glob = prop_oneof![4 => label(), 1 => Just("*".to_owned()), 1 => Just("a*".to_owned())];
+        let names = (prop::collection::vec(glob, 0..3), prop::collection::vec(label(), 1..4), any::<bool>());
+        (names, 0..3_u8).prop_map(|((front, behind, exact), layer)| {
+            let name = [front, behind].concat().join(".");
+            (if exact { format!("={name}") } else { name }, layer)
+        })
+    }
+
+    /// As documented, and slowly: all rules that fit, the best of them.
+    fn naive(rules: &[HostRule<'_>], name: &str) -> Option<u32> {
+        let labels: Vec<&str> = name.split('.').collect();
+        let mut best: Option<((u8, usize, bool, bool), u32)> = None;
+        for rule in rules {
+            let exact = rule.text.starts_with('=');
+            let pattern: Vec<&str> = rule.text.trim_start_matches('=').split('.').collect();
+            if pattern.len() > labels.len() || (exact && pattern.len() != labels.len()) {
+                continue;
+            }
+            let end = &labels[labels.len() - pattern.len()..];
+            let fits = pattern.iter().zip(end).all(|(pattern, label)| match pattern.split_once('*') {
+                None => pattern == label,
+                Some((front, "")) => label.starts_with(front),
+                Some(_) => false,
+            });
+            let rank = (rule.layer, pattern.len(), !rule.text.contains('*'), exact);
+            if fits && best.is_none_or(|(known, _)| rank > known) {
+                best = Some((rank, rule.rule));
+            }
+        }
+        best.map(|(_, rule)| rule)
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_finds_what_a_search_finds(
+            texts in prop::collection::vec(rule(), 0..24),
+            names in prop::collection::vec(prop::collection::vec(label(), 1..6), 1..24),
+        ) {
+            let rules: Vec<HostRule<'_>> = (0..)
+                .zip(&texts)
+                .map(|(rule, (text, layer))| HostRule { text, rule, layer: *layer })
+                .collect();
+            let table = HostTable::new(&rules);
+            let rank_of = |rule: Option<u32>| rule.map(|rule| {
+                let rule = rules[rule as usize];
+                let name = rule.text.trim_start_matches('=');
+                (rule.layer, name.split('.').count(), !name.contains('*'), rule.text.starts_with('='))
+            });
+            for name in names {
+                let name = name.join(".");
+                // Of two patterns that fit equally well, either will do.
+                prop_assert_eq!(rank_of(table.find(name.as_bytes())), rank_of(naive(&rules, &name)), "{}", name);
+                let upper = name.to_uppercase();
+                prop_assert_eq!(table.find(upper.as_bytes()), table.find(name.as_bytes()));
+            }
+        }
+
+        #[test]
+        fn no_octets_are_too_strange(name in prop::collection::vec(prop_oneof![Just(b'.'), any::<u8>()], 0..300)) {
+            let rules = [HostRule { text: "a.b", rule: 0, layer: 0 }, HostRule { text: "*.*a*a*a*a.b", rule: 1, layer: 0 }];
+            let _ = HostTable::new(&rules).find(bare(&name));
+        }
+    }
+
+    #[test]
+    fn only_ports_and_the_root_are_taken_off() {
+        for (host, expected) in [
+            ("example.com", "example.com"),
+            ("example.com:443", "example.com"),
+            ("example.com.:65535", "example.com"),
+            ("example.com:", "example.com"),
+            ("example.com:https", "example.com:https"),
+            ("example.com:123456", "example.com:123456"),
+            (":1", ""),
+            ("", ""),
+            (".", ""),
+        ] {
+            assert_eq!(bare(host.as_bytes()), expected.as_bytes(), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_star_is_for_any_octets() {
+        for (pattern, label, fits) in [
+            ("*", "", true),
+            ("*", "abc", true),
+            ("a*", "abc", true),
+            ("a*", "bac", false),
+            ("*c", "ABC", true),
+            ("a*b*c", "aXXbYYc", true),
+            ("a*b*c", "aXXcYYb", false),
+            ("a**b", "ab", true),
+            ("ab", "abc", false),
+            ("abc", "ab", false),
+        ] {
+            assert_eq!(wild(pattern.as_bytes(), label.as_bytes()), fits, "{pattern} {label}");
+        }
+    }
 }

@@ -29,7 +29,9 @@ mod bundle;
 mod compiled;
 mod findings;
 mod hosts;
+mod import;
 mod matchers;
+mod report;
 mod rules;
 mod toml_form;
 
@@ -41,6 +43,8 @@ pub use builder::{
 pub use bundle::{Bundle, LoadError, MAX_FILE};
 pub use compiled::CompiledError;
 pub use findings::{Finding, Findings, Location, MAX_FINDINGS, Wrong};
+pub use import::{Attributes, Imported, LeftOut, MAX_LEFT_OUT};
+pub use report::{ApplicationRow, Explanation, Summary};
 pub use rules::{MAX_PORTS, MAX_TEXT, SEARCHED};
 
 #[cfg(test)]

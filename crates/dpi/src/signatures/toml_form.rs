@@ -182,7 +182,13 @@ impl Reader<'_, '_> {
                 continue;
             };
             for item in list {
-                let Some(text) = self.text(name, item) else { continue };
+                let DeValue::String(text) = item.get_ref() else {
+                    self.object(
+                        Wrong::Type { key: name.to_owned(), expected: "a list of texts" },
+                        &item.span(),
+                    );
+                    continue;
+                };
                 let place = self.lines.place(self.file, &item.span());
                 if let Err(wrong) = self.builder.rule(index, kind, text, place) {
                     self.object(wrong, &item.span());
