@@ -58,6 +58,11 @@ impl<W: Write> CaptureWriter<W> {
         self.describe(name, LINK_RAW, limit.into())
     }
 
+    /// Describes an interface of any kind, by its link type in the pcap registry.
+    pub fn any_interface(&mut self, name: &str, link: u16) -> io::Result<u32> {
+        self.describe(name, link, 0)
+    }
+
     fn describe(&mut self, name: &str, link: u16, limit: u32) -> io::Result<u32> {
         self.start(INTERFACE_DESCRIPTION);
         self.block.extend_from_slice(&link.to_ne_bytes());
@@ -91,6 +96,25 @@ impl<W: Write> CaptureWriter<W> {
             self.option(OPT_COMMENT, comment.as_bytes());
         }
         self.finish(direction.is_some() || comment.is_some())
+    }
+
+    /// Writes a packet as it was captured: perhaps the first bytes only of one that was `length` bytes long.
+    pub fn write_captured(
+        &mut self,
+        interface: u32,
+        nanos: u64,
+        bytes: &[u8],
+        length: usize,
+        comment: Option<&str>,
+    ) -> io::Result<()> {
+        let (Ok(captured), Ok(length)) = (u32::try_from(bytes.len()), u32::try_from(length)) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a packet of 4 GiB"));
+        };
+        self.begin_packet(interface, nanos, bytes, captured, length.max(captured));
+        if let Some(comment) = comment {
+            self.option(OPT_COMMENT, comment.as_bytes());
+        }
+        self.finish(comment.is_some())
     }
 
     /// Writes the first bytes of a packet that was `length` bytes long.
