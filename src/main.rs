@@ -45,6 +45,8 @@ enum Command {
     Config(commands::config::Args),
     /// Ask a running UPF what it does.
     Ctl(commands::ctl::Args),
+    /// Say which protocols and applications captures consist of, and why.
+    Dpi(commands::dpi::Args),
     /// Build a mobile network around the UPF in network namespaces, and run programs as its UE (root).
     Lab(commands::lab::Args),
 }
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(&args, cli.verbosity),
         Command::Config(args) => log::start(cli.verbosity, None).and_then(|()| commands::config::run(&args)),
         Command::Ctl(args) => log::start(cli.verbosity, None).and_then(|()| commands::ctl::run(&args)),
+        Command::Dpi(args) => quietly(cli.verbosity).and_then(|()| commands::dpi::run(&args)),
         Command::Lab(args) => {
             match log::start(cli.verbosity, Some("warn")).and_then(|()| commands::lab::run(&args)) {
                 Ok(code) => return code,

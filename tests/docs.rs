@@ -9,6 +9,7 @@ use datapath::mirror::MirrorCounters;
 use datapath::nat::PoolCounters;
 use datapath::offload::OffloadCounters;
 use datapath::{Counters, FlowCounters, InterfaceCounters, Reason, SliceTraffic, StageCosts};
+use dpi::classify::Carrier;
 use engine::Load;
 use engine::egress::ClassCounters;
 use n4::N4Counters;
@@ -247,4 +248,68 @@ fn questions() {
         text.join("\n")
     );
     page("questions.md", &text);
+}
+
+#[test]
+fn protocols() {
+    let mut rows =
+        String::from("| protocol | category | what it is | over | usual ports |\n|---|---|---|---|---|\n");
+    let mut all: Vec<_> = dpi::Protocol::ALL.to_vec();
+    all.sort_by_key(|it| it.name().to_ascii_lowercase());
+    for protocol in &all {
+        let recognisers = || {
+            let all = dpi::protocols::FAMILIES.iter().flat_map(|family| family.iter());
+            all.filter(|it| it.protocol == *protocol)
+        };
+        let carriers = [(Carrier::Tcp, "TCP"), (Carrier::Udp, "UDP"), (Carrier::Sctp, "SCTP")];
+        let over: Vec<_> = carriers
+            .iter()
+            .filter(|(carrier, _)| recognisers().any(|it| it.carriers.has(*carrier)))
+            .map(|it| it.1)
+            .collect();
+        let mut ports: Vec<_> = recognisers().flat_map(|it| it.ports.iter().copied()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+        let (name, about) = (protocol.name(), protocol.about());
+        assert!(!name.contains('|') && !about.contains('|'), "{name} would break the table");
+        let category = protocol.category().name();
+        writeln!(rows, "| {name} | {category} | {about} | {} | {} |", over.join(", "), ports.join(", "))
+            .unwrap();
+    }
+    let text = format!(
+        "# Protocols that inspection knows\n\n\
+         {} protocols. All are known by what their messages look like: a port decides who is asked first, and whether a weak likeness is\n\
+         believed ([dpi.md](dpi.md)). Without anything under \"over\", the protocol is known by another one's messages, or by the IP header.\n\n\
+         {rows}\n\
+         This page is written from `crates/dpi/src/protocol.rs` and `crates/dpi/src/protocols` by `{HOW}`.\n",
+        all.len()
+    );
+    page("protocols.md", &text);
+}
+
+#[test]
+fn applications() {
+    let bundle = dpi::signatures::Bundle::built_in();
+    let mut rows = String::from(
+        "| application | as people write it | category | part of | rules |\n|---|---|---|---|---|\n",
+    );
+    let mut all: Vec<_> = bundle.applications().collect();
+    all.sort_by(|a, b| a.1.name.cmp(&b.1.name));
+    for (id, application) in &all {
+        let rules = bundle.rules().filter(|rule| rule.application == *id).count();
+        let parent = application.parent.map_or("", |it| &bundle.application(it).name);
+        let (name, display, category) =
+            (&application.name, &application.display, application.category.name());
+        writeln!(rows, "| `{name}` | {display} | {category} | {parent} | {rules} |").unwrap();
+    }
+    let text = format!(
+        "# Applications that inspection knows\n\n\
+         {} applications and services, found by {} rules; [signatures.md](signatures.md) says how to add others.\n\n\
+         {rows}\n\
+         This page is written from `signatures/` by `{HOW}`.\n",
+        all.len(),
+        bundle.rules().len()
+    );
+    page("applications.md", &text);
 }

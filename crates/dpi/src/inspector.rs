@@ -299,6 +299,11 @@ impl Inspector {
         Pending { from_subscriber, identity, ends, subscriber, key: None, flow: FlowProbe::default() }
     }
 
+    /// Between whom it is, the subscriber first.
+    pub fn ends(&self, packet: &Packet<'_>) -> Ends {
+        self.orient(packet).ends
+    }
+
     /// Which flow's is it?
     #[inline]
     fn locate(&self, pending: &mut Pending) {

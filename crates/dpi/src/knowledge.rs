@@ -1,7 +1,7 @@
 //! What all workers know: recognisers and signatures.
 
 use crate::classify::{Carrier, Classifier, End, Evidence, Sheet};
-use crate::signatures::{ApplicationId, Bundle};
+use crate::signatures::{ApplicationId, Bundle, Match};
 use std::sync::Arc;
 
 /// Recognisers and signatures. Immutable, so that all workers share one; another one takes its place as a whole.
@@ -25,14 +25,28 @@ impl Knowledge {
     }
 
     /// Which application speaks so, by what was found written: a server's name before all that a client says of itself.
-    pub(crate) fn of_sheet(&self, sheet: &Sheet) -> Option<(ApplicationId, Evidence)> {
-        let known = |text: &[u8], find: &dyn Fn(&[u8]) -> Option<crate::signatures::Match>, evidence| {
-            (!text.is_empty()).then(|| find(text)).flatten().map(|found| (found.application, evidence))
-        };
+    fn matches(&self, sheet: &Sheet) -> Option<(Match, Evidence)> {
         let bundle = &self.bundle;
-        known(sheet.host.bytes(), &|host| bundle.host(host), Evidence::Host)
-            .or_else(|| known(sheet.agent.bytes(), &|agent| bundle.agent(agent), Evidence::Agent))
-            .or_else(|| known(sheet.alpn.bytes(), &|alpn| bundle.alpn(alpn), Evidence::Alpn))
+        bundle
+            .host(sheet.host.bytes())
+            .map(|found| (found, Evidence::Host))
+            .or_else(|| bundle.agent(sheet.agent.bytes()).map(|found| (found, Evidence::Agent)))
+            .or_else(|| bundle.alpn(sheet.alpn.bytes()).map(|found| (found, Evidence::Alpn)))
+    }
+
+    /// The application that is found by what was written.
+    pub(crate) fn of_sheet(&self, sheet: &Sheet) -> Option<(ApplicationId, Evidence)> {
+        if sheet.is_empty() {
+            return None;
+        }
+        self.matches(sheet).map(|(found, evidence)| (found.application, evidence))
+    }
+
+    /// The rule by which it is found, as it is written, and where.
+    pub fn rule_of(&self, sheet: &Sheet) -> Option<String> {
+        let (found, _) = self.matches(sheet)?;
+        let rule = self.bundle.rule(found.rule)?;
+        Some(format!("{} {} ({}:{})", rule.kind.name(), rule.text, rule.file, rule.line))
     }
 
     /// Which application is probably reached there, if nothing better is known.

@@ -168,6 +168,18 @@ pub struct Sheet {
 }
 
 impl Sheet {
+    /// What was written, each with what it is.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        let all = [
+            ("host", self.host.bytes()),
+            ("agent", self.agent.bytes()),
+            ("ALPN", self.alpn.bytes()),
+            ("path", self.path.bytes()),
+            ("content", self.content.bytes()),
+        ];
+        all.into_iter().filter(|(_, text)| !text.is_empty())
+    }
+
     /// Whether nothing was written.
     pub const fn is_empty(&self) -> bool {
         self.host.is_empty()

@@ -24,6 +24,22 @@ pub enum Answer {
     Other(Protocol),
 }
 
+impl Answer {
+    /// In words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Next => "may be, what comes next will tell",
+            Self::Longer => "begins so, but isn't whole",
+            Self::Perhaps => "looks like it",
+            Self::Is => "is",
+            Self::Open => "is, and more may be said",
+            Self::Within => "is, and carries another one",
+            Self::Other(_) => "is, or one of its family",
+        }
+    }
+}
+
 /// Which carriers a protocol is looked for on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Carriers(u8);

@@ -254,7 +254,7 @@ pub struct Summary {
 }
 
 /// A flow, as results name it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Flow {
     /// Between whom.
     pub ends: Ends,

@@ -1,0 +1,194 @@
+//! `millrace dpi`: what does this traffic consist of?
+
+mod captures;
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::screen::Screen;
+use captures::Captures;
+use dpi::signatures::Bundle;
+use dpi::{By, Event, Knowledge, Options};
+use io::pcap::CaptureError;
+use ipnet::IpNet;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use survey::annotate::Annotated;
+use survey::explain::{Wanted, explain};
+use survey::{Reading, Report, Survey};
+
+/// Arguments of `dpi`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Captures, pcap or pcapng, one after the other (`-`: standard input).
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// List each flow, instead of sums.
+    #[arg(long)]
+    per_flow: bool,
+    /// Lines of each table; `--per-flow` has no limit.
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    top: usize,
+    /// Write JSON, with all lines.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write CSV: flows with `--per-flow`, else protocols.
+    #[arg(long)]
+    csv: bool,
+    /// Say packet by packet why a flow was taken for what it is: its number in `--per-flow`, or its ends
+    /// (`10.0.0.1:40000-198.51.100.7:443`).
+    #[arg(long, value_name = "FLOW", conflicts_with_all = ["json", "csv", "write"])]
+    explain: Option<Wanted>,
+    /// Copy the capture into a pcapng file, with verdicts as comments of packets.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Signatures of your own, laid over those that are built in; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    signatures: Vec<PathBuf>,
+    /// Networks that subscribers have, instead of private ones.
+    #[arg(long, value_delimiter = ',', value_name = "PREFIX,...")]
+    home: Vec<IpNet>,
+    /// Tell subscribers apart by the tunnels that their packets come in, not by address.
+    #[arg(long)]
+    by_tunnel: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let knowledge = Arc::new(Knowledge::new(signatures(&args.signatures)?));
+    let options = options(args);
+    if let Some(wanted) = args.explain {
+        return why(args, &options, &knowledge, wanted);
+    }
+    let (report, failure) = survey(args, &options, &knowledge, args.per_flow)?;
+    if args.json {
+        output::json(&report)?;
+    } else if args.csv {
+        output::text(&report.csv())?;
+    } else {
+        output::text(&report.page(args.top).to_string())?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+fn options(args: &Args) -> Options {
+    let home = args.home.iter().filter_map(|it| dpi::track::Prefix::new(it.addr(), it.prefix_len()));
+    let mut options = Options { tells_names: true, ..Options::default() };
+    if !args.home.is_empty() {
+        options.home = home.collect();
+    }
+    if args.by_tunnel {
+        options.by = By::Tunnel;
+    }
+    options
+}
+
+/// What is built in, with the user's own over it. What is doubtful is said on standard error.
+fn signatures(files: &[PathBuf]) -> Result<Arc<Bundle>, Failure> {
+    let built_in = Bundle::built_in();
+    if files.is_empty() {
+        return Ok(built_in);
+    }
+    let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let built = built_in.with_files(&paths).map_err(|error| Failure::new(Exit::Usage, error))?;
+    Ok(Arc::new(built.bundle))
+}
+
+/// Reads all captures to their ends. If one breaks off, what was read is reported all the same, and the failure told after it.
+fn survey(
+    args: &Args,
+    options: &Options,
+    knowledge: &Arc<Knowledge>,
+    lists_flows: bool,
+) -> Result<(Report, Option<Failure>), Failure> {
+    let mut survey = Survey::new(Arc::clone(knowledge), lists_flows);
+    let mut captures = Captures::open(&args.files)?;
+    let Some(first) = captures.next() else { return Err(Failure::new(Exit::Usage, "no capture")) };
+    let mut reading = Reading::new(first, options.clone(), Arc::clone(knowledge));
+    let mut copy = args.write.as_deref().map(create).transpose()?;
+    let mut screen = Screen::new();
+    screen.tell("inspecting");
+    let mut events: Vec<Event> = Vec::new();
+    let failure = loop {
+        let next = reading.next(|number, frame, _, inspector| {
+            events.extend(std::iter::from_fn(|| inspector.poll()));
+            let copied = copy.as_mut().map_or(Ok(()), |copy| copy.write(frame, &events, knowledge));
+            (number, copied)
+        });
+        events.drain(..).for_each(|event| survey.take(event));
+        match next {
+            Ok(Some((number, copied))) => {
+                copied.map_err(|error| not_written(args.write.as_deref(), &error))?;
+                if number % 4096 == 0 {
+                    screen.part(captures.done.get(), captures.length);
+                }
+            }
+            Ok(None) => match captures.next() {
+                Some(capture) => reading.go_on(capture),
+                None => break None,
+            },
+            Err(error) => break Some(not_read(&error)),
+        }
+    };
+    reading.finish(|event| survey.take(event));
+    screen.clear();
+    if let Some(copy) = copy {
+        copy.finish().map_err(|error| not_written(args.write.as_deref(), &error))?;
+    }
+    let totals = reading.totals();
+    Ok((survey.report(totals), failure))
+}
+
+fn create(path: &Path) -> Result<Annotated<BufWriter<File>>, Failure> {
+    let file = File::create(path).and_then(|file| Annotated::new(BufWriter::new(file)));
+    file.map_err(|error| not_written(Some(path), &error))
+}
+
+fn not_written(path: Option<&Path>, error: &std::io::Error) -> Failure {
+    let path = path.map(Path::display);
+    Failure::new(Exit::Failed, path.map_or(error.to_string(), |path| format!("can't write {path}: {error}")))
+}
+
+fn not_read(error: &CaptureError) -> Failure {
+    Failure::new(Exit::Failed, format!("the capture can't be read any further: {error}"))
+}
+
+/// Packet by packet, why.
+fn why(args: &Args, options: &Options, knowledge: &Arc<Knowledge>, wanted: Wanted) -> Result<(), Failure> {
+    let wanted = match wanted {
+        Wanted::Number(number) => {
+            let (report, _) = survey(args, options, knowledge, true)?;
+            let line = report.flows.iter().find(|line| line.flow == number);
+            let line = line.ok_or_else(|| {
+                let last = report.flows.len();
+                Failure::new(
+                    Exit::Usage,
+                    format!("there is no flow {number}; `--per-flow` lists 1 to {last}"),
+                )
+            })?;
+            Wanted::Between(line.client, line.server)
+        }
+        ends @ Wanted::Between(..) => ends,
+    };
+    let mut captures = Captures::open(&args.files)?;
+    let Some(first) = captures.next() else { return Err(Failure::new(Exit::Usage, "no capture")) };
+    let mut reading = Reading::new(first, options.clone(), Arc::clone(knowledge));
+    let mut written = Ok(());
+    let any = explain(
+        &mut reading,
+        || captures.next(),
+        knowledge,
+        &wanted,
+        |text| {
+            if written.is_ok() {
+                written = output::text(text);
+            }
+        },
+    );
+    written?;
+    if !any.map_err(|error| not_read(&error))? {
+        return Err(Failure::new(Exit::Usage, "there is no such flow; `--per-flow` lists all"));
+    }
+    Ok(())
+}
