@@ -1,1 +1,3 @@
 //! What needs more than one module.
+
+mod stages;

@@ -36,6 +36,9 @@ fn query() -> Vec<u8> {
 /// What it is, of which link, its octets, its stack, the tunnel's number.
 type Kind = (&'static str, Link, Vec<u8>, &'static str, Option<u32>);
 
+/// Puts a layer around a packet.
+type Wrap = fn(&[u8]) -> Vec<u8>;
+
 fn frames() -> Vec<Kind> {
     let query = query();
     let six = PacketBuilder::new().ipv6("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
@@ -414,6 +417,19 @@ fn a_packet_that_was_cut_off_is_read_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_tunnel_whose_end_was_cut_off_is_a_tunnel() {
+    for (name, link, frame, stack, tunnel) in frames() {
+        if tunnel.is_none() {
+            continue;
+        }
+        // Two octets of the payload are missing.
+        let prepared = prepare(link, &frame[..frame.len() - 2], Tunnels::ALL).unwrap();
+        assert_eq!((prepared.payload, prepared.missing), (&b"que"[..], 2), "{name}");
+        assert_eq!(prepared.around.stack.to_string(), stack, "{name}");
+    }
+}
+
+#[test]
 fn a_packet_without_a_length_is_as_long_as_it_is() {
     let header = TcpHeader { source_port: 443, destination_port: 40_000, ..TcpHeader::default() };
     let mut packet = ip4().tcp(header).build(&[7; 3000]);
@@ -500,6 +516,41 @@ proptest! {
         }
         check(*link, &frame);
         check(*link, &frame[..cut.index(frame.len())]);
+    }
+
+    #[test]
+    fn layers_of_any_kind_in_any_order_are_looked_through(
+        inner in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        link in any::<prop::sample::Index>(),
+        change in any::<Option<(prop::sample::Index, u8)>>(),
+    ) {
+        let query = query();
+        let tunnels: [Wrap; 8] = [
+            |inside| outer(4, inside),
+            |inside| outer(47, &[&[0x30, 0, 8, 0, 0, 0, 0, 5, 0, 0, 0, 1][..], inside].concat()),
+            |inside| outer(97, &[&[0x30, 0][..], &ethernet(0x0800, inside)].concat()),
+            |inside| outer(137, &[&[0, 1, 1, 64][..], inside].concat()),
+            |inside| in_udp(2152, &PacketBuilder::new().gtpu(Teid(7)).gtpu_sequence(9).build(inside)),
+            |inside| in_udp(4789, &[&[8, 0, 0, 0, 0, 1, 0, 0][..], &ethernet(0x0800, inside)].concat()),
+            |inside| in_udp(6081, &[&[0, 0, 8, 0, 0, 0, 9, 0][..], inside].concat()),
+            |inside| in_udp(1701, &[&[0, 2, 0, 3, 0, 4][..], &ppp(inside)].concat()),
+        ];
+        let links: [Wrap; 4] = [
+            |inside| ethernet(0x0800, inside),
+            |inside| ethernet(0x88a8, &[&[0, 5, 0x81, 0, 0, 6, 8, 0][..], inside].concat()),
+            |inside| ethernet(0x8847, &[&[0, 1, 1, 64][..], inside].concat()),
+            |inside| ethernet(0x8864, &[&[0x11, 0, 0, 9, 0xff, 0xff, 0, 0x21][..], inside].concat()),
+        ];
+        let packet = inner.iter().fold(query, |packet, tunnel| tunnel.get(&tunnels)(&packet));
+        let mut frame = link.get(&links)(&packet);
+        let prepared = prepare(Link::Ethernet, &frame, Tunnels::ALL).unwrap();
+        // A link has three layers at most, and a tunnel as many with the packet in it: twelve in all.
+        prop_assert_eq!(prepared.payload, b"query");
+        if let Some((at, octet)) = change {
+            let at = at.index(frame.len());
+            frame[at] = octet;
+            check(Link::Ethernet, &frame);
+        }
     }
 
     #[test]

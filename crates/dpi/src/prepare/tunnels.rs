@@ -66,17 +66,12 @@ pub(super) const fn by_port(port: u16) -> Option<Layer> {
 
 /// Number of the tunnel, and what is in it; `None`: the port was a coincidence, or it is the tunnel's own signalling.
 #[inline]
-pub(super) fn in_udp(layer: Layer, datagram: &[u8]) -> Option<(u32, Next, &[u8])> {
+pub(super) fn in_udp(layer: Layer, datagram: &[u8], cut: bool) -> Option<(u32, Next, &[u8])> {
     match layer {
+        Layer::GtpU if cut => cut_gtpu(datagram),
         Layer::GtpU => {
             let message = GtpuView::parse(datagram).ok()?;
-            if message.message_type() != MessageType::G_PDU {
-                return None;
-            }
-            let inside = message.payload();
-            // Sessions of type Ethernet (TS 23.501 §5.6.10.2) look like this, too.
-            let next = if matches!(inside.first()? >> 4, 4 | 6) { Next::Ip } else { Next::Ethernet };
-            Some((message.teid().0, next, inside))
+            gtpu(&message, message.payload())
         }
         Layer::Vxlan => vxlan(datagram),
         Layer::Geneve => geneve(datagram),
@@ -84,6 +79,28 @@ pub(super) fn in_udp(layer: Layer, datagram: &[u8]) -> Option<(u32, Next, &[u8])
         Layer::Tzsp => tzsp(datagram),
         _ => None,
     }
+}
+
+/// What is in a G-PDU. Sessions of type Ethernet (TS 23.501 §5.6.10.2) look like this, too.
+#[inline]
+fn gtpu<'p>(message: &GtpuView<'_>, inside: &'p [u8]) -> Option<(u32, Next, &'p [u8])> {
+    if message.message_type() != MessageType::G_PDU {
+        return None;
+    }
+    let next = if matches!(inside.first()? >> 4, 4 | 6) { Next::Ip } else { Next::Ethernet };
+    Some((message.teid().0, next, inside))
+}
+
+/// Whose end was not captured: its headers are all there, and its length is no lie.
+#[cold]
+fn cut_gtpu(datagram: &[u8]) -> Option<(u32, Next, &[u8])> {
+    let mut begin = [0; 64];
+    let kept = datagram.len().min(begin.len());
+    begin.get_mut(..kept)?.copy_from_slice(datagram.get(..kept)?);
+    let length = kept.checked_sub(packet::gtpu::HEADER_LEN)? as u16;
+    [begin[2], begin[3]] = length.to_be_bytes();
+    let message = GtpuView::parse(begin.get(..kept)?).ok()?;
+    gtpu(&message, datagram.get(message.header_len()..)?)
 }
 
 /// RFC 7348 §5: flags, a reserved field, the network's identifier, a reserved octet. The extensions of group policies and of other payloads than
@@ -129,7 +146,8 @@ fn l2tp(datagram: &[u8]) -> Option<(u32, Next, &[u8])> {
     }
     if flags & LENGTH != 0 {
         let (length, _) = rest.split_first_chunk()?;
-        rest = datagram.get(4..usize::from(u16::from_be_bytes(*length)))?;
+        // What it is short of was cut off, or what is inside will tell.
+        rest = datagram.get(4..usize::from(u16::from_be_bytes(*length))).or(datagram.get(4..))?;
     }
     let (id, mut rest) = rest.split_first_chunk()?;
     if flags & SEQUENCE != 0 {
@@ -176,7 +194,8 @@ pub(super) fn gre(packet: &[u8]) -> Option<(u32, EtherType, &[u8])> {
         return None;
     };
     let passed = usize::from(flags >> 4 & 1) * 4 + usize::from(version >> 7) * 4;
-    let inside = rest.get(passed..)?.get(..usize::from(u16::from_be_bytes([l0, l1])))?;
+    let inside = rest.get(passed..)?;
+    let inside = inside.get(..usize::from(u16::from_be_bytes([l0, l1]))).unwrap_or(inside);
     Some((u32::from_be_bytes([0, 0, c0, c1]), EtherType(u16::from_be_bytes([p0, p1])), inside))
 }
 

@@ -148,8 +148,7 @@ fn mpls<'p>(mut rest: &'p [u8], around: &mut Around) -> Step<'p> {
         }
         // Nothing names what follows. RFC 4928 §3: by its first four bits it is IP, or begins with a control word, or neither.
         return match rest.first().map(|octet| octet >> 4) {
-            Some(4) if Ipv4View::parse(rest).is_ok() => Ok((Next::Ip, rest)),
-            Some(6) if Ipv6View::parse(rest).is_ok() => Ok((Next::Ip, rest)),
+            Some(4 | 6) if !named(rest) || IpPacket::parse(rest).is_ok() => Ok((Next::Ip, rest)),
             Some(0) if !named(rest) || rest.get(4..).is_some_and(named) => {
                 around.stack.push(Layer::ControlWord)?;
                 Ok((Next::Ethernet, rest.get(4..).ok_or(Why::Truncated)?))
@@ -317,7 +316,7 @@ fn open<'p>(outer: &Prepared<'p>, around: &mut Around, tunnels: Tunnels) -> Opti
             if !tunnels.has(layer) || outer.ip.fragment.is_some() {
                 return None;
             }
-            let (id, next, inside) = tunnels::in_udp(layer, outer.payload)?;
+            let (id, next, inside) = tunnels::in_udp(layer, outer.payload, outer.missing > 0)?;
             around.enter(layer, id)?;
             Some((next, inside))
         }

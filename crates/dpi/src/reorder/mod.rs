@@ -42,6 +42,7 @@ mod tests;
 use blocks::{Blocks, NONE};
 use counters::By;
 use held::Held;
+use packet::TcpView;
 use packet::tcp::TcpFlags;
 use std::collections::VecDeque;
 use tables::{Nanos, Slab};
@@ -129,6 +130,13 @@ pub struct Segment<'s> {
     pub payload: &'s [u8],
     /// Octets of payload that it has, but that are not here.
     pub missing: usize,
+}
+
+impl<'s> Segment<'s> {
+    /// Of a segment of whose payload so many octets were cut off.
+    pub const fn of(view: &TcpView<'s>, missing: usize) -> Self {
+        Self { sequence: view.sequence(), flags: view.flags(), payload: view.payload(), missing }
+    }
 }
 
 /// What became of a segment.
