@@ -62,7 +62,7 @@ fn discord(m: &mut Message<'_>) -> Answer {
     is(|| {
         let alive = m.has(0, &[0x13, 0x37, 0xca, 0xfe]) && m.len() == 8;
         let asked =
-            m.has(0, &[0, 1, 0, 70]) && m.len() == 74 && m.bytes.get(8..)?.iter().all(|octet| *octet == 0);
+            m.has(0, &[0, 1, 0, 70]) && m.len() == 74 && m.bytes.get(8..72)?.iter().all(|octet| *octet == 0);
         let address = || until(m.bytes.get(8..)?, 0, 64).map(|text| text.len() >= 7 && is_name(text));
         Some(alive || asked || (m.has(0, &[0, 2, 0, 70]) && m.len() == 74 && address()?))
     })

@@ -13,7 +13,7 @@ const TCP: Carriers = Carriers::TCP;
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Bolt, TCP, &[7687], First::Of(b"\x60"), Magic, bolt),
-    row(Protocol::Cassandra, TCP, &[9042], First::Of(&CQL_VERSIONS), Structure, cassandra),
+    row(Protocol::Cassandra, TCP, &[9042, 7000], First::Of(&CQL_VERSIONS), Structure, cassandra),
     row(Protocol::ClickHouse, TCP, &[9000], First::Of(b"\0"), Magic, clickhouse),
     row(Protocol::Drda, TCP, &[446, 50000], First::Any, Structure, drda),
     row(Protocol::Elasticsearch, TCP, &[9300], First::Of(b"E"), Magic, elasticsearch),
@@ -33,12 +33,15 @@ fn bolt(m: &mut Message<'_>) -> Answer {
     is(|| Some(m.begins && m.has(0, &[0x60, 0x60, 0xb0, 0x17]) && m.len() >= 20))
 }
 
-/// The versions that requests and responses begin with; bit 7 says that it is a response.
-const CQL_VERSIONS: [u8; 10] = [1, 2, 3, 4, 5, 0x81, 0x82, 0x83, 0x84, 0x85];
+/// The versions that requests and responses begin with; bit 7 says that it is a response. Nodes begin with a number of their own.
+const CQL_VERSIONS: [u8; 11] = [1, 2, 3, 4, 5, 0x81, 0x82, 0x83, 0x84, 0x85, 0xca];
 
 /// CQL binary protocol §2: version, flags, stream, an opcode that fits who says it, and a length that ends with the payload.
 fn cassandra(m: &mut Message<'_>) -> Answer {
     is(|| {
+        if m.has(0, &[0xca, 0x55, 0x2d, 0xfa]) {
+            return Some(m.begins);
+        }
         let version = m.u8(0)?;
         let header = if version & 0x7f < 3 { 8 } else { 9 };
         let (opcode, length) = (m.u8(header - 5)?, m.u32(header - 4)?);
@@ -301,11 +304,9 @@ fn tds(m: &mut Message<'_>) -> Answer {
         let length = usize::from(m.u16(2)?);
         let options = kind != 0x12 || (m.u8(8)? <= 6 && usize::from(m.u16(9)?) < length) || m.u8(8)? == 0x16;
         // The last packet of a message ends with it; the others are as large as was agreed.
-        let fits = if m.u8(1)? & 1 == 1 {
-            length == m.len()
-        } else {
-            length >= 512 && m.len() >= 512 && m.u8(6)? <= 2
-        };
+        let large =
+            matches!(length, 512 | 1024 | 2048 | 4096 | 8000 | 8192 | 16384 | 32767) && m.len() >= 512;
+        let fits = if m.u8(1)? & 1 == 1 { length == m.len() } else { large && m.u8(6)? <= 2 };
         Some(
             matches!(kind, 1..=4 | 6..=8 | 0x0e | 0x10..=0x12)
                 && m.u8(1)? <= 0x1f

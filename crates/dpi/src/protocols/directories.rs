@@ -14,11 +14,14 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Cldap, UDP, &[389], First::Of(b"\x30"), Structure, cldap),
     row(Protocol::Diameter, Carriers::TCP_SCTP, &[3868], First::Of(b"\x01"), Structure, diameter),
     row(Protocol::DnsCrypt, UDP, &[], First::Any, Magic, dnscrypt),
-    row(Protocol::Kerberos, Carriers::BOTH, &[88, 464], First::Any, Structure, kerberos),
+    row(Protocol::Kerberos, Carriers::BOTH, &[88, 464], First::Of(KERBEROS), Structure, kerberos),
     row(Protocol::Ldap, TCP, &[389, 3268], First::Of(b"\x30"), Structure, ldap),
     row(Protocol::Radius, UDP, &[1812, 1813, 1645, 1646, 3799], First::Range(1, 45), Structure, radius),
     row(Protocol::Tacacs, TCP, &[49], First::Of(b"\xc0\xc1"), Structure, tacacs),
 ];
+
+/// The application tags of its messages (RFC 4120 §5.10), and the first octet of a length.
+const KERBEROS: &[u8] = b"\0\x6a\x6b\x6c\x6d\x6e\x6f\x74\x75\x76\x7e";
 
 /// RFC 4511 §4.1.1 in a datagram (MS-ADTS §6.3.3): how domain controllers are found.
 fn cldap(m: &mut Message<'_>) -> Answer {

@@ -31,7 +31,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Samp, UDP, &[7777], First::Of(b"S"), Magic, samp),
     row(Protocol::SourceEngine, UDP, &[27015, 27016], First::Of(b"\xff"), Magic, source),
     row(Protocol::Steam, UDP, &[27036], First::Of(b"\xffV"), Magic, steam),
-    row(Protocol::SteamDatagramRelay, UDP, &[], First::Any, Magic, steam_relay),
+    row(Protocol::SteamDatagramRelay, UDP, &[], First::Of(b"\x01"), Magic, steam_relay),
     row(Protocol::Teeworlds, UDP, &[8303], First::Of(b"\xff"), Magic, teeworlds),
     row(Protocol::WarcraftLan, UDP, &[6112], First::Of(b"\xf7"), Structure, warcraft),
     row(Protocol::WorldOfWarcraft, TCP, &[3724, 8085], First::Any, Magic, wow),

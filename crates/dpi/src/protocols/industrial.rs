@@ -33,7 +33,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
         ethernet_ip,
     ),
     row(Protocol::EtherSBus, UDP, &[5050], First::Of(b"\0"), Structure, ether_s_bus),
-    row(Protocol::Fins, BOTH, &[9600], First::Any, Structure, fins),
+    row(Protocol::Fins, BOTH, &[9600], First::Of(b"F\x80\x81\xc0\xc1"), Structure, fins),
     row(Protocol::Fox, TCP, &[1911], First::Of(b"f"), Magic, fox),
     row(Protocol::HartIp, BOTH, &[5094], First::Of(b"\x01\x02"), Structure, hart_ip),
     row(Protocol::HiSlip, TCP, &[4880], First::Of(b"H"), Structure, hislip),

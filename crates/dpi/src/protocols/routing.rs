@@ -12,7 +12,7 @@ const UDP: Carriers = Carriers::UDP;
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Babel, UDP, &[6696], First::Of(b"\x2a"), Structure, babel),
-    row(Protocol::Bfd, UDP, &[3784, 3785, 4784, 6784], First::Range(0x20, 0x3f), Structure, bfd),
+    row(Protocol::Bfd, UDP, &[3784, 3785, 4784, 6784], First::Range(0, 0x3f), Structure, bfd),
     row(Protocol::Bgp, TCP, &[179], First::Of(b"\xff"), Magic, bgp),
     row(Protocol::Bmp, TCP, &[1790, 11019], First::Of(b"\x03"), Shape, bmp),
     row(Protocol::Ccp, UDP, &[8116], First::Of(b"\x1a"), Shape, check_point),
@@ -20,7 +20,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Glbp, UDP, &[3222], First::Of(b"\x01"), Shape, glbp),
     row(Protocol::Hsrp, UDP, &[1985, 2029], First::Range(0, 4), Structure, hsrp),
     row(Protocol::Ldp, Carriers::BOTH, &[646], First::Of(b"\0"), Structure, ldp),
-    row(Protocol::LispControl, Carriers::BOTH, &[4342], First::Any, Structure, lisp),
+    row(Protocol::LispControl, Carriers::BOTH, &[4342], First::Range(0, 0x8f), Structure, lisp),
     row(Protocol::Msdp, TCP, &[639], First::Range(1, 7), Shape, msdp),
     row(Protocol::Olsr, UDP, &[698], First::Any, Structure, olsr),
     row(Protocol::OpenFlow, TCP, &[6633, 6653], First::Range(1, 6), Structure, openflow),
@@ -33,18 +33,15 @@ fn babel(m: &mut Message<'_>) -> Answer {
     is(|| Some(m.has(0, &[42, 2]) && usize::from(m.u16(2)?) + 4 <= m.len() && m.has_port(6696)))
 }
 
-/// RFC 5880 §4.1: version 1, a multiplier, the length of it all, a discriminator; on one of its ports.
+/// RFC 5880 §4.1: version 1, a multiplier, the length of it all, a discriminator; on one of its ports. What is echoed (RFC 5881 §4) is up to who sends it.
 fn bfd(m: &mut Message<'_>) -> Answer {
+    if m.has_port(3785) {
+        return Answer::Perhaps;
+    }
     is(|| {
-        let usual = [3784, 3785, 4784, 6784].iter().any(|port| m.has_port(*port));
-        Some(
-            usual
-                && m.u8(0)? >> 5 == 1
-                && m.u8(2)? > 0
-                && usize::from(m.u8(3)?) == m.len()
-                && m.len() >= 24
-                && m.u32(4)? != 0,
-        )
+        let usual = [3784, 4784, 6784].iter().any(|port| m.has_port(*port));
+        let sized = usize::from(m.u8(3)?) == m.len() && m.len() >= 24;
+        Some(usual && m.u8(0)? >> 5 == 1 && m.u8(2)? > 0 && sized && m.u32(4)? != 0)
     })
 }
 
@@ -203,6 +200,7 @@ mod tests {
             (Protocol::Bfd, Udp, 3784, Client, bfd, Is),
             (Protocol::Bfd, Udp, 3784, Client, &bfd[..23], No),
             (Protocol::Bfd, Udp, 3000, Client, bfd, No),
+            (Protocol::Bfd, Udp, 3785, Client, &[0; 12], Perhaps),
             (Protocol::Bgp, Tcp, 179, Client, &open, Is),
             (Protocol::Bgp, Tcp, 179, Client, &unmarked, No),
             (Protocol::Dlep, Udp, 854, Client, b"DLEP\0\x01\0\x04\0\x04\0\0", Is),

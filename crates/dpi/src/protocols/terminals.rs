@@ -16,10 +16,10 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::NoMachine, TCP, &[4000], First::Of(b"N"), Magic, nomachine),
     row(Protocol::Radmin, TCP, &[4899], First::Of(b"\x01"), Structure, radmin),
     row(Protocol::Rdp, TCP, &[3389], First::Of(b"\x03"), Structure, rdp),
-    row(Protocol::RdpUdp, UDP, &[3389], First::Any, Structure, rdp_udp),
+    row(Protocol::RdpUdp, UDP, &[3389], First::Of(b"\xff"), Structure, rdp_udp),
     row(Protocol::Rlogin, TCP, &[513], First::Of(b"\0"), Shape, rlogin),
     row(Protocol::Rsh, TCP, &[514], First::Of(b"0123456789"), Shape, rsh),
-    row(Protocol::Spice, TCP, &[5900, 5930], First::Of(b"R"), Magic, spice),
+    row(Protocol::Spice, TCP, &[5930], First::Of(b"R"), Magic, spice),
     row(Protocol::Ssh, TCP, &[22], First::Of(b"S"), Magic, ssh),
     row(Protocol::TeamViewer, Carriers::BOTH, &[5938], First::Of(b"\0\x17\x11"), Shape, teamviewer),
     row(Protocol::Telnet, TCP, &[23], First::Of(b"\xff"), Structure, telnet),
@@ -96,8 +96,7 @@ fn rdp_udp(m: &mut Message<'_>) -> Answer {
     is(|| {
         let syn = m.u16(6)?;
         let sizes = (1132..=1232).contains(&m.u16(12)?) && (1132..=1232).contains(&m.u16(14)?);
-        let first = m.u32(0)? == 0xffff_ffff || syn & 4 != 0;
-        Some(first && syn & 1 != 0 && syn & 0xe002 == 0 && sizes && m.len() >= 1132)
+        Some(m.u32(0)? == 0xffff_ffff && syn & 1 != 0 && syn & 0xe002 == 0 && sizes && m.len() >= 1132)
     })
 }
 

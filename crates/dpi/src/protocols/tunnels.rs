@@ -19,7 +19,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::L2tp, UDP, &[1701], First::Any, Structure, l2tp),
     row(Protocol::LispData, UDP, &[4341], First::Any, Shape, lisp_data),
     row(Protocol::Nebula, UDP, &[4242], First::Of(b"\x10"), Structure, nebula),
-    row(Protocol::OpenVpn, Carriers::BOTH, &[1194], First::Any, Structure, openvpn),
+    row(Protocol::OpenVpn, Carriers::BOTH, &[1194], First::Of(b"\0\x01\x02\x38\x40\x50"), Structure, openvpn),
     row(Protocol::Pfcp, UDP, &[8805], First::Range(0x20, 0x27), Structure, pfcp),
     row(Protocol::Pptp, Carriers::TCP, &[1723], First::Of(b"\0"), Magic, pptp),
     row(Protocol::Tailscale, UDP, &[41641], First::Of(b"T"), Magic, tailscale),
