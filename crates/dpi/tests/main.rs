@@ -1,3 +1,5 @@
 //! What needs more than one module.
 
+mod oracles;
+mod parsers;
 mod stages;
