@@ -214,11 +214,11 @@ fn main() {
         };
         let mut mine = inspect(&path);
         for (tuple, rows) in &all[file] {
-            let mut found = mine.remove(tuple).unwrap_or_default();
-            found.reverse();
+            let mut all_found = mine.remove(tuple).unwrap_or_default();
+            all_found.reverse();
             let mut last = None;
             for row in rows {
-                let it = found.pop().or_else(|| last.clone());
+                let it = all_found.pop().or_else(|| last.clone());
                 let Some(it) = it else {
                     missing += 1;
                     continue;
@@ -227,7 +227,8 @@ fn main() {
                 let verdict = it.verdict;
                 let my_protocol = verdict.protocol.map_or("", dpi::Protocol::name);
                 let my_over = verdict.over.map_or("", dpi::Protocol::name);
-                let my_application = application(&verdict);
+                let my_applications = found(&verdict);
+                let my_application = my_applications.first().map_or("", String::as_str);
                 let mut note = |kind: &str, theirs: &str, mine: &str| {
                     if shows(kind) {
                         let key = (theirs.to_owned(), mine.to_owned());
@@ -247,7 +248,7 @@ fn main() {
                 let is_right = row.labels.iter().any(|label| {
                     let master = label.split('.').next().unwrap_or_default();
                     aliases.same(label, my_protocol)
-                        || [my_protocol, my_over, &my_application]
+                        || [my_protocol, my_over, my_application]
                             .iter()
                             .any(|it| !it.is_empty() && aliases.same(master, it))
                 });
@@ -266,7 +267,8 @@ fn main() {
                     applications.flows += 1;
                     let later: Vec<_> =
                         row.labels.iter().filter_map(|it| it.split_once('.')).map(|it| it.1).collect();
-                    let mine = [&*my_application, my_protocol];
+                    let mine: Vec<_> =
+                        my_applications.iter().map(String::as_str).chain([my_protocol]).collect();
                     if later
                         .iter()
                         .any(|theirs| mine.iter().any(|it| !it.is_empty() && aliases.same(theirs, it)))
@@ -313,6 +315,14 @@ fn main() {
     );
 }
 
-fn application(verdict: &Verdict) -> String {
-    verdict.application.map_or(String::new(), |id| Bundle::built_in().application(id).name.to_string())
+/// The application, and what it is a part of: the other engine may tell its parts apart less finely.
+fn found(verdict: &Verdict) -> Vec<String> {
+    let bundle = Bundle::built_in();
+    let mut next = verdict.application;
+    std::iter::from_fn(|| {
+        let application = bundle.application(next?);
+        next = application.parent;
+        Some(application.name.to_string())
+    })
+    .collect()
 }
