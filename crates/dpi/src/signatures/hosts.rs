@@ -10,12 +10,15 @@
 //!
 //! **Parts that vary** (`media-*.cdn.example.com`) are kept with the suffix behind the last `*` and compared only if the walk gets there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Longer names don't exist (RFC 1035 §2.3.4).
 pub(super) const MAX_NAME: usize = 253;
 /// Most rules with parts that vary below one suffix: a name is compared with each.
 pub(super) const MAX_GLOBS: usize = 64;
+
+/// Most labels in front of the suffix behind the last `*`.
+pub(super) const MAX_GLOB_LABELS: usize = 4;
 
 const NONE: u32 = u32::MAX;
 
@@ -37,13 +40,23 @@ struct Slot {
     exact: u32,
     /// First of its globs, and how many there are.
     globs: u32,
-    glob_count: u16,
+    glob_count: u8,
+    /// Whether longer names are known.
+    below: bool,
     suffix_layer: u8,
     exact_layer: u8,
 }
 
-const EMPTY: Slot =
-    Slot { key: 0, suffix: NONE, exact: NONE, globs: 0, glob_count: 0, suffix_layer: 0, exact_layer: 0 };
+const EMPTY: Slot = Slot {
+    key: 0,
+    suffix: NONE,
+    exact: NONE,
+    globs: 0,
+    glob_count: 0,
+    below: false,
+    suffix_layer: 0,
+    exact_layer: 0,
+};
 
 /// The labels in front of a suffix, from right to left, at least one of them with a `*`.
 #[derive(Clone, Debug)]
@@ -117,6 +130,7 @@ impl HostTable {
     fn with_seed(rules: &[HostRule<'_>], seed: u64) -> Option<Self> {
         // Which name has a hash, for each suffix of each rule.
         let mut names: HashMap<u64, &str> = HashMap::with_capacity(rules.len() * 2);
+        let mut below: HashSet<u64> = HashSet::new();
         let mut globs: HashMap<u64, Vec<Glob>> = HashMap::new();
         for rule in rules {
             let name = rule.text.trim_start_matches('=');
@@ -131,7 +145,10 @@ impl HostTable {
                     Some(_) => break,
                 }
                 match suffix.split_once('.') {
-                    Some((_, shorter)) => suffix = shorter,
+                    Some((_, shorter)) => {
+                        below.insert(hash(seed, shorter));
+                        suffix = shorter;
+                    }
                     None => break,
                 }
             }
@@ -151,6 +168,7 @@ impl HostTable {
             let at = table.position(key);
             if let Some(slot) = table.slots.get_mut(at) {
                 slot.key = key;
+                slot.below = below.contains(&key);
             }
         }
         for rule in rules {
@@ -175,8 +193,8 @@ impl HostTable {
             let at = table.position(key);
             if let Some(slot) = table.slots.get_mut(at) {
                 slot.globs = all.len() as u32;
-                slot.glob_count = list.len().min(u16::MAX as usize) as u16;
-                all.extend(list);
+                slot.glob_count = list.len().min(MAX_GLOBS) as u8;
+                all.extend(list.into_iter().take(MAX_GLOBS));
             }
         }
         table.globs = all.into();
@@ -228,34 +246,62 @@ impl HostTable {
             }
             consider(Rank { layer: slot.suffix_layer, labels, literal: true, exact: false }, slot.suffix);
             if slot.glob_count > 0 && rest > 0 {
-                let front = name.get(..rest - 1).unwrap_or(&[]);
+                let front = Front::new(name.get(..rest - 1).unwrap_or(&[]));
                 let from = slot.globs as usize;
                 for glob in self.globs.get(from..from + slot.glob_count as usize).unwrap_or(&[]) {
-                    if glob.fits(front) {
+                    if glob.fits(&front) {
                         let labels = labels + glob.labels.len() as u16;
-                        consider(
-                            Rank { layer: glob.layer, labels, literal: false, exact: glob.exact },
-                            glob.rule,
-                        );
+                        let rank = Rank { layer: glob.layer, labels, literal: false, exact: glob.exact };
+                        consider(rank, glob.rule);
                     }
                 }
+            }
+            if !slot.below {
+                break;
             }
         }
         best.map(|(_, rule)| rule)
     }
 }
 
+/// The labels in front of a suffix, from right to left, as many as rules can ask for.
+struct Front<'n> {
+    labels: [&'n [u8]; MAX_GLOB_LABELS],
+    count: usize,
+    more: bool,
+}
+
+impl<'n> Front<'n> {
+    fn new(front: &'n [u8]) -> Self {
+        let mut it = Self { labels: [&[]; MAX_GLOB_LABELS], count: 0, more: false };
+        for label in front.rsplit(|octet| *octet == b'.') {
+            let Some(place) = it.labels.get_mut(it.count) else {
+                it.more = true;
+                break;
+            };
+            *place = label;
+            it.count += 1;
+        }
+        it
+    }
+}
+
 impl Glob {
     /// Whether what stands in front of the suffix ends with these labels.
-    fn fits(&self, front: &[u8]) -> bool {
-        let mut labels = front.rsplit(|octet| *octet == b'.');
-        let all = self.labels.iter().all(|pattern| labels.next().is_some_and(|label| wild(pattern, label)));
-        all && !(self.exact && labels.next().is_some())
+    fn fits(&self, front: &Front<'_>) -> bool {
+        let wanted = self.labels.len();
+        if front.count < wanted || (self.exact && (front.count > wanted || front.more)) {
+            return false;
+        }
+        self.labels.iter().zip(&front.labels).all(|(pattern, label)| wild(pattern, label))
     }
 }
 
 /// Whether a label is a pattern's, in which `*` is for any octets or none. Its cost is at most the product of both lengths.
 pub(super) fn wild(pattern: &[u8], label: &[u8]) -> bool {
+    if pattern == b"*" {
+        return true;
+    }
     let (mut p, mut l) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while let Some(octet) = label.get(l) {

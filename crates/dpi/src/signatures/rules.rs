@@ -1,7 +1,7 @@
 //! What rules may say, each kind in its own way of writing.
 
 use crate::classify::Carrier;
-use crate::signatures::hosts::MAX_NAME;
+use crate::signatures::hosts::{MAX_GLOB_LABELS, MAX_NAME};
 use crate::signatures::{Kind, Wrong};
 use regex_automata::{meta, util::syntax};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -84,6 +84,12 @@ fn host(text: &str) -> Result<String, Wrong> {
     }
     if name.parse::<Ipv4Addr>().is_ok() {
         return Err(wrong("it is an address: `addresses` has those"));
+    }
+    let varying = name.rfind('*').map_or(0, |star| {
+        name.matches('.').count() - name.get(star..).unwrap_or("").matches('.').count() + 1
+    });
+    if varying > MAX_GLOB_LABELS {
+        return Err(wrong("at most four labels can stand up to the last `*`"));
     }
     // What the longest-suffix search starts from: at least two labels without parts that vary.
     let literal = name.rfind('*').map_or(name, |star| name.get(star..).unwrap_or(""));

@@ -401,3 +401,50 @@ fn files_are_read_and_written() {
     assert!(matches!(Bundle::load(&directory.join("absent")), Err(LoadError::Read { .. })));
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn the_examples_of_the_page_are_right() {
+    let page = include_str!("../../../../docs/signatures.md");
+    let examples: Vec<&str> =
+        page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(examples.len(), 3);
+    let mut builder = Builder::over(&Bundle::built_in());
+    for (index, text) in examples.iter().enumerate() {
+        builder.next_layer();
+        builder.read(&format!("example {index}"), text);
+    }
+    let built = builder.build().unwrap_or_else(|findings| panic!("{findings}"));
+    assert!(built.warnings.is_empty(), "{}", built.warnings);
+    let bundle = built.bundle;
+    for (host, expected) in [
+        ("wiki.corp.example", "intranet corp.example"),
+        ("upload.video.example", "example-video-upload upload.video.example"),
+        ("cdn-7.example.net", "example-video cdn-*.example.net"),
+        ("youtube-cache.example.net", "youtube youtube-cache.example.net"),
+        ("www.youtube.com", "youtube youtube.com"),
+        ("netflix.example.net", "netflix netflix.example.net"),
+        ("www.netflix.com", ""),
+    ] {
+        assert_eq!(whose(&bundle, bundle.host(host.as_bytes())), expected, "{host}");
+    }
+    // Each way of writing a rule in the table is one.
+    let table =
+        page.split("| key | a rule is | and fits |").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let mut kind = None;
+    let mut count = 0;
+    for row in table.unwrap_or("").lines().filter(|row| row.contains('`')) {
+        let cell = |index: usize| {
+            row.replace("\\|", "\u{1}").split('|').nth(index).unwrap_or("").replace('\u{1}', "|")
+        };
+        let name = cell(1).replace('`', "");
+        kind = Kind::ALL.iter().copied().find(|kind| kind.key() == name.trim()).or(kind);
+        for text in cell(2).split('`').skip(1).step_by(2) {
+            assert!(rules::canonical(kind.unwrap(), text).is_ok(), "{row}");
+            count += 1;
+        }
+    }
+    assert!(count >= 14, "{count}");
+    for category in crate::Category::ALL {
+        assert!(page.contains(category.name()), "{}", category.name());
+    }
+}
