@@ -408,6 +408,23 @@ mod tests {
     }
 
     #[test]
+    fn what_came_before_was_sent_again_however_soon() {
+        let mut lines = handshake();
+        lines.extend([(Server, 1100, ACK, 1000, 0, 100, 100), (Server, 1101, ACK, 1100, 0, 100, 100)]);
+        let again = |line: Line, acknowledged: Option<u32>| {
+            let mut lines = lines.clone();
+            lines.extend(acknowledged.map(|number| (Client, 1102, ACK, 0, number, 0, 100)));
+            lines.push(line);
+            let tcp = run(&lines);
+            (tcp.way(Server).retransmissions, tcp.way(Server).out_of_order)
+        };
+        // The highest segment can't have been overtaken, nor can one that the client has.
+        assert_eq!(again((Server, 1103, ACK, 1100, 0, 100, 100), None), (1, 0));
+        assert_eq!(again((Server, 1103, ACK, 1000, 0, 100, 100), Some(1100)), (1, 0));
+        assert_eq!(again((Server, 1103, ACK, 1000, 0, 100, 100), None), (0, 1));
+    }
+
+    #[test]
     fn duplicate_acknowledgements_and_windows() {
         let mut lines = handshake();
         lines.extend([

@@ -9,7 +9,7 @@
 //! (RFC 5722 §4; of IPv4's, too: receivers differ in what they make of it), unless one is the other once more. Datagrams, pages and time are
 //! bounded; the oldest one goes first.
 //!
-//! **Cost.** About 1.2 KiB a datagram and 2 KiB a page, which are taken once and then kept. A fragment is copied twice.
+//! **Cost.** About 1 KiB a datagram and 2 KiB a page, which are taken once and then kept. A fragment is copied twice.
 
 use super::Prepared;
 use super::stack::Tunnel;
