@@ -50,6 +50,7 @@ protocols! {
     Ocsp = "OCSP", Security, "Online Certificate Status Protocol, RFC 6960";
     Quic = "QUIC", Web, "RFC 9000, RFC 9369, their drafts, and Google's before";
     Soap = "SOAP", Development, "Calls in XML over HTTP";
+    Sstp = "SSTP", Vpn, "Secure Socket Tunneling Protocol, MS-SSTP";
     Tls = "TLS", Web, "Transport Layer Security, RFC 8446 and before";
     WebDav = "WebDAV", FileTransfer, "Web Distributed Authoring and Versioning, RFC 4918";
     WebSocket = "WebSocket", Web, "RFC 6455";

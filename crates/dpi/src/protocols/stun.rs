@@ -105,13 +105,12 @@ fn stun(message: &mut Shown<'_>) -> Answer {
         }
         // Allocate to ChannelBind, and what RFC 6062 adds for TCP.
         let is_relay = matches!(found.method(), 3 | 4 | 6..=12);
-        let goes_on = message.carrier == Carrier::Udp && (found.is_of_ice() || message.history.packets() > 0);
         return match is_relay {
             true if !message.sheet.host.is_empty() => Answer::Other(Protocol::Turn),
             // A relay asks who the client is before it serves, and says then whose it is.
             true => Answer::Open,
-            // What follows may show a call.
-            false if goes_on => Answer::Open,
+            // What follows may show a relay, or a call.
+            false if message.carrier == Carrier::Udp => Answer::Open,
             false => Answer::Is,
         };
     }
@@ -180,7 +179,7 @@ mod tests {
     fn the_cookie_tells_and_a_length_that_fits() {
         let bytes = binding(1, b"\x80\x22\0\x05agent\0\0\0\0\x14\0\x05a.org\0\0\0");
         let (answers, sheet) = flow(Protocol::Stun, Carrier::Udp, 5000, &[(Side::Client, &bytes)]);
-        assert_eq!(answers, [Answer::Is]);
+        assert_eq!(answers, [Answer::Open]);
         assert_eq!((sheet.agent.bytes(), sheet.host.bytes()), (&b"agent"[..], &b"a.org"[..]));
         for length in 0..bytes.len() {
             assert_eq!(client(Protocol::Stun, Carrier::Udp, 5000, &bytes[..length]), Answer::No);

@@ -73,8 +73,8 @@ const DAV_METHODS: &[&[u8]] = &[
     b"MKACTIVITY",
     b"VERSION-CONTROL",
 ];
-/// The longest of them.
-const LONGEST_METHOD: usize = 15;
+/// The longest; Microsoft has one of 16 letters (MS-SSTP).
+const LONGEST_METHOD: usize = 20;
 
 /// The beginning of what one side says (RFC 9112 §2.1).
 #[derive(Clone, Copy, Debug)]
@@ -256,14 +256,22 @@ fn http(message: &mut Message<'_>) -> Answer {
     if bytes.len() < 7 && b"HTTP/1.".starts_with(bytes) {
         return Answer::Longer;
     }
-    if !begins_request(bytes) || message.has(0, b"CONNECT ") {
+    if message.has(0, b"CONNECT ") {
         return Answer::No;
     }
-    if memchr(b'\n', bytes).is_none() {
-        // A target of several thousand octets that are text.
-        return if is_short(bytes) { Answer::Longer } else { Answer::Perhaps };
+    let Some(request) = Request::parse(bytes) else {
+        return match memchr(b'\n', bytes.get(..bytes.len().min(MOST)).unwrap_or_default()) {
+            Some(_) => old_request(bytes),
+            None if !begins_request(bytes) => Answer::No,
+            None if is_short(bytes) => Answer::Longer,
+            // A target of several thousand octets that are text.
+            None => Answer::Perhaps,
+        };
+    };
+    // Whoever names his method so means HTTP (RFC 9110 §9.1); those that are known are more.
+    if !request.method.iter().all(|it| it.is_ascii_uppercase() || b"-_".contains(it)) {
+        return Answer::No;
     }
-    let Some(request) = Request::parse(bytes) else { return old_request(bytes) };
     message.sheet.path.set(request.path());
     let found = Found::of(&request.fields);
     if let Some(agent) = found.agent {
@@ -368,6 +376,10 @@ impl<'b> Found<'b> {
 fn carried(request: &Request<'_>, found: &Found<'_>) -> Option<Protocol> {
     if DAV_METHODS.contains(&request.method) {
         return Some(Protocol::WebDav);
+    }
+    // MS-SSTP §3.2.4.1
+    if request.method == b"SSTP_DUPLEX_POST" {
+        return Some(Protocol::Sstp);
     }
     if found.is_websocket {
         return Some(Protocol::WebSocket);

@@ -37,7 +37,8 @@ fn cut_off_anywhere_more_is_asked_for() {
 #[test]
 fn what_only_looks_like_it_is_not() {
     for text in [
-        "GETS / HTTP/1.1\r\n\r\n",
+        "Gets / HTTP/1.1\r\n\r\n",
+        "GETS /",
         "OPTIONS rtsp://a RTSP/1.0\r\n\r\n",
         "GET / HTTP/2.1\r\n\r\n",
         "OPTIONS sip:a@b SIP/2.0\r\n\r\n",
@@ -66,6 +67,7 @@ fn protocols_over_http_are_told_by_method_type_or_path() {
         ("GET /v/master.m3u8?t=1 HTTP/1.1\r\nHost: a\r\n\r\n".into(), Protocol::Hls),
         ("GET /v/a.mpd HTTP/1.1\r\nHost: a\r\n\r\n".into(), Protocol::Dash),
         ("GET /chat HTTP/1.1\r\nUpgrade: WebSocket\r\nHost: a\r\n\r\n".into(), Protocol::WebSocket),
+        ("SSTP_DUPLEX_POST /sra_x/ HTTP/1.1\r\nHost: a\r\n\r\n".into(), Protocol::Sstp),
         ("GET http://a.example/ HTTP/1.0\r\n\r\n".into(), Protocol::HttpProxy),
     ] {
         assert_eq!(request(&text).0, Answer::Other(protocol), "{text}");

@@ -20,7 +20,7 @@ use crate::classify::assembly::{Assembly, MOST};
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Sheet, Strength};
 use crate::protocols::cursor::Cursor;
 use crate::protocols::tls;
-use version::{is_old_google, is_reserved};
+use version::{is_old_draft, is_old_google, is_reserved};
 
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
@@ -45,6 +45,8 @@ pub const RECOGNISERS: &[Recogniser] = &[
     },
 ];
 
+/// A client's first datagrams have as many octets at least (RFC 9000 §14.1).
+const SMALLEST: usize = 1200;
 /// Packets in one datagram that are looked at.
 const COALESCED: usize = 4;
 /// Frames in one packet, padding not counted.
@@ -149,6 +151,13 @@ fn quic(message: &mut Message<'_>) -> Answer {
     if is_old_google(number) {
         return google_in_clear(message);
     }
+    if is_old_draft(number) {
+        return if bytes.len() >= SMALLEST && message.is_from_client() {
+            Answer::Is
+        } else {
+            Answer::Perhaps
+        };
+    }
     let Some((_, _, destination, source)) = invariant(&mut cursor) else { return Answer::No };
     if destination.len() > 20 || source.len() > 20 {
         return Answer::No;
@@ -156,7 +165,7 @@ fn quic(message: &mut Message<'_>) -> Answer {
     match number {
         0 => negotiation(cursor.rest()),
         // So that the server lists its versions; nothing else can be read.
-        _ if is_reserved(number) && bytes.len() >= 1200 && message.is_from_client() => Answer::Perhaps,
+        _ if is_reserved(number) && bytes.len() >= SMALLEST && message.is_from_client() => Answer::Perhaps,
         _ => Answer::No,
     }
 }

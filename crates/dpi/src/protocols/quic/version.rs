@@ -88,3 +88,8 @@ pub const fn is_old_google(number: u32) -> bool {
     let [q, zero, tens, units] = number.to_be_bytes();
     q == b'Q' && zero == b'0' && matches!(tens, b'2'..=b'4') && units.is_ascii_digit()
 }
+
+/// Drafts whose headers were others, and whose first packets are not opened.
+pub const fn is_old_draft(number: u32) -> bool {
+    matches!(number, 0xff00_0005..=0xff00_0015)
+}
