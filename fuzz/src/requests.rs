@@ -6,12 +6,13 @@ use crate::Input;
 use packet::{Qfi, Teid};
 use pfcp::ie::{
     ApplyAction, BitRate, FSeid, FTeid, GateStatus, Interface, MeasurementInformation, MeasurementMethod,
-    NodeId, OuterHeaderCreation, OuterHeaderRemoval, PdnType, PolicyId, ReportingTriggers, SNssai, SdfFilter,
-    SmReqFlags, UeIpAddress, VolumeLimit,
+    NodeId, OuterHeaderCreation, OuterHeaderRemoval, PdnType, PolicyId, RedirectAddressType,
+    RedirectInformation, ReportingTriggers, SNssai, SdfFilter, SmReqFlags, UeIpAddress, VolumeLimit,
 };
 use pfcp::message::*;
 use pfcp::{BarId, FarId, PdrId, QerId, Seid, UrrId};
 use session::PrefixLength;
+use session::applications::Applications;
 use session::config::{Config, Instance, Ipv4Range, LocalAddresses, Policy, PoolConfig, Slice};
 use session::network_instance::Name;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -30,7 +31,10 @@ const SLICE: SNssai = SNssai { sst: 1, sd: None };
 
 /// A node with little of everything, so that a script of a few hundred bytes reaches its bounds.
 pub fn config() -> Config {
+    let mut applications = Applications::default();
+    applications.inspects([&b"video"[..], b"chat"]);
     let mut config = Config {
+        applications,
         n3: LocalAddresses { ipv4: Some(N3), ipv6: Some(N3_IPV6) },
         policies: ["direct", "fixed"].map(|id| Policy { id: id.as_bytes().into(), in_force: true }).into(),
         instances: vec![Instance {
@@ -241,7 +245,7 @@ fn pdi<'a>(input: &mut Input<'a>) -> Pdi<'a> {
         pdi.qfis = input.list(3, |i| Qfi::from_wire(i.u8()));
         pdi.framed_routes = input.list(2, route);
         pdi.framed_ipv6_routes = input.list(1, route);
-        pdi.application_id = input.one_in(8).then(|| input.counted());
+        pdi.application_id = if input.one_in(8) { Some(application(input)) } else { None };
         pdi.ethernet = input.one_in(16);
     }
     pdi
@@ -326,13 +330,28 @@ fn policy<'a>(input: &mut Input<'a>) -> Option<PolicyId<'a>> {
     input.one_in(8).then(|| PolicyId(names[usize::from(input.u8() % 4)]))
 }
 
+fn application<'a>(input: &mut Input<'a>) -> &'a [u8] {
+    match input.below(4) {
+        0 => b"video",
+        1 => b"chat",
+        2 => b"",
+        _ => input.counted(),
+    }
+}
+
+fn redirect<'a>(input: &mut Input<'a>) -> Option<RedirectInformation<'a>> {
+    let kind = RedirectAddressType(if input.one_in(32) { input.u8() & 15 } else { return None });
+    let address = if input.one_in(4) { input.counted() } else { b"http://portal.example/" };
+    Some(RedirectInformation { kind, address, other: b"" })
+}
+
 fn forwarding<'a>(input: &mut Input<'a>) -> ForwardingParameters<'a> {
     ForwardingParameters {
         destination_interface: interface(input),
         network_instance: if input.one_in(4) { Some(instance(input)) } else { None },
         outer_header_creation: input.maybe(outer_header),
         transport_level_marking: if input.one_in(4) { Some([input.u8(), input.u8()]) } else { None },
-        redirect: input.one_in(64),
+        redirect: redirect(input),
         forwarding_policy: policy(input),
     }
 }
@@ -356,7 +375,7 @@ fn update_far<'a>(input: &mut Input<'a>) -> UpdateFar<'a> {
             outer_header_creation: input.maybe(outer_header),
             transport_level_marking: if input.one_in(4) { Some([input.u8(), input.u8()]) } else { None },
             flags: flags(input),
-            redirect: input.one_in(64),
+            redirect: redirect(input),
             forwarding_policy: policy(input),
         }),
         bar: if input.one_in(4) { Some(BarId(id(input))) } else { None },
@@ -544,7 +563,7 @@ fn everyday(input: &mut Input<'_>, request: &mut SessionEstablishmentRequest<'_>
         network_instance: None,
         outer_header_creation: header,
         transport_level_marking: None,
-        redirect: false,
+        redirect: None,
         forwarding_policy: None,
     };
     let down_action = match octet >> 3 & 3 {

@@ -40,6 +40,8 @@ pub struct Config {
     pub inspection: Option<crate::inspect::Inspection>,
     /// Beginnings of applications' traffic that are told a second.
     pub application_rate: u32,
+    /// Answers to UEs whose packets are redirected, a second.
+    pub redirect_rate: u32,
     /// What is told of single flows; `None`: nothing.
     pub export: Option<crate::state::export::Policy>,
     /// Mappings of NAT in each shard.
@@ -98,6 +100,7 @@ impl Config {
             flow_idle: 30,
             inspection: None,
             application_rate: 1000,
+            redirect_rate: 20_000,
             export: None,
             mappings_per_shard: 1 << 13,
             peers: 8192,

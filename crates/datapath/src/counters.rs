@@ -138,6 +138,8 @@ counters::counters! {
         /// Frames whose purpose was fulfilled here: requests we answered, ARP, fragments put together, packets cut into
         /// fragments.
         pub consumed: u64 = "consumed", Counter of Packets;
+        /// Requests of UEs answered by a redirection to the SMF's URL.
+        pub redirected: u64 = "redirected", Counter;
         /// Packets waiting in sessions' buffers now.
         pub buffered: u64 = "buffered", Gauge of Packets;
         /// Frames waiting now for a neighbour's address or for further fragments.

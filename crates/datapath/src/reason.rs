@@ -39,6 +39,8 @@ counters::labels! {
         QuotaExhausted = "quota-exhausted", "A URR's quota is used up; the SMF has to grant a new one.";
         FarDrop = "far-drop", "The FAR says DROP.";
         FarUnresolved = "far-unresolved", "The FAR forwards to ACCESS, and the SMF has not told the gNB's tunnel yet.";
+        RedirectReset = "redirect-reset", "The FAR redirects, and the UE's TCP connection is none of HTTP (TLS), or was there before: it was reset. The SMF should let such UEs reach the page that it redirects to by another rule.";
+        RedirectDropped = "redirect-dropped", "The FAR redirects, and the packet is not TCP (QUIC and other UDP, ICMP) or a fragment: only HTTP can be redirected.";
         // Buffering.
         BufferFull = "buffer-full", "The session's buffer (the SMF's suggestion, bounded by configuration) is full.";
         BufferExhausted = "buffer-exhausted", "The worker's buffer for all sessions is full. Raise the limit or the number of packet buffers.";

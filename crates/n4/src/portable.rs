@@ -28,7 +28,7 @@ use std::time::Duration;
 use tables::Nanos;
 
 /// Of headers, answers and records.
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 
 /// What records are to be read with, and the next process is to be made with.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,5 +8,6 @@ mod n4_cores;
 mod n4_history;
 mod n4_leaving;
 mod n4_peers;
+mod n4_redirect;
 mod n4_reports;
 mod portable;

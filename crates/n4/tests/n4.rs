@@ -305,7 +305,9 @@ fn wrong_establishments(taken: Established) -> Vec<(SessionEstablishmentRequest<
             ("Ethernet", Cause::SERVICE_NOT_SUPPORTED, Some(ie_type::PDN_TYPE), None),
         ),
         (
-            with(&|r| r.create_fars[1].forwarding.as_mut().unwrap().redirect = true),
+            with(&|r| {
+                r.create_fars[1].forwarding.as_mut().unwrap().redirect = Some(redirect_to(b"198.51.100.7", 0))
+            }),
             ("redirection", Cause::SERVICE_NOT_SUPPORTED, Some(ie_type::REDIRECT_INFORMATION), Some(far)),
         ),
     ]

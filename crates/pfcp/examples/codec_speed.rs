@@ -69,7 +69,7 @@ fn usual_request() -> SessionEstablishmentRequest<'static> {
             network_instance: Some(b"internet"),
             outer_header_creation,
             transport_level_marking: None,
-            redirect: false,
+            redirect: None,
             forwarding_policy: None,
         }),
         bar: None,

@@ -125,7 +125,7 @@ fn downlink_far() -> CreateFar<'static> {
             network_instance: Some(b"access"),
             outer_header_creation: Some(gtpu()),
             transport_level_marking: None,
-            redirect: false,
+            redirect: None,
             forwarding_policy: None,
         }),
         bar: None,

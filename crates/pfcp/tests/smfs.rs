@@ -232,7 +232,8 @@ fn oai_establishment() {
     );
     assert_eq!(request.create_fars.len(), 2);
     let forwarding = request.create_fars[1].forwarding.as_ref().unwrap();
-    assert!(forwarding.redirect);
+    let nowhere = RedirectInformation { kind: RedirectAddressType::URL, address: b"", other: b"" };
+    assert_eq!(forwarding.redirect, Some(nowhere));
     assert_eq!(forwarding.forwarding_policy, Some(PolicyId(b"x")));
 }
 

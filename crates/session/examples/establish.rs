@@ -124,7 +124,7 @@ fn everyday() -> SessionEstablishmentRequest<'static> {
         network_instance: None,
         outer_header_creation: None,
         transport_level_marking: None,
-        redirect: false,
+        redirect: None,
         forwarding_policy: None,
     };
     SessionEstablishmentRequest {

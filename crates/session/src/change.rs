@@ -11,7 +11,7 @@
 use crate::config::{Config, Limits};
 use crate::dialect::{
     application, apply, destination, distinct, framed_route, merge_qer, merge_urr, new_far, outer_header,
-    policy, sane, source, triggers, unsupported_forwarding,
+    policy, redirect, sane, source, triggers,
 };
 use crate::model::{Apply, Bar, Filter, Model, Pdr, Qer, Urr, find, find_mut, position, put};
 use crate::refusal::{Bound, Feature, Refusal};
@@ -444,14 +444,16 @@ impl<'a> Plan<'a> {
 
     fn update_far(&mut self, ie: &UpdateFar<'a>, config: &Config, marker: bool) -> Result<(), Refusal> {
         let far = find_mut(&mut self.model.fars, ie.id).ok_or(Refusal::UnknownRule(RuleId::Far(ie.id)))?;
-        let before = *far;
+        let before = far.clone();
         if let Some(action) = ie.apply_action {
             far.apply = apply(ie.id, action)?;
         }
         far.bar = ie.bar.or(far.bar);
         let mut marker = marker;
         if let Some(parameters) = &ie.forwarding {
-            unsupported_forwarding(ie.id, parameters.redirect)?;
+            if let Some(to) = parameters.redirect {
+                far.redirect = redirect(ie.id, to)?;
+            }
             if let Some(named) = parameters.forwarding_policy {
                 far.policy = policy(ie.id, named, config)?;
             }

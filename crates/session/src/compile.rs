@@ -69,8 +69,14 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, config: &Config) ->
     // Stable: the model's order, by ID, decides between equals.
     pdrs.sort_by_key(|pdr| pdr.precedence);
     let mut fars = Vec::with_capacity(model.fars.len());
+    let mut redirects = Vec::new();
     for far in &model.fars {
-        fars.push(rules::Far { id: far.id, action: action(far, model, &config.limits)? });
+        let mut action = action(far, model, &config.limits)?;
+        if let (Action::Forward(forward), Some(url)) = (&mut action, &far.redirect) {
+            forward.redirect = Some(redirects.len() as u16);
+            redirects.push(url.clone());
+        }
+        fars.push(rules::Far { id: far.id, action });
     }
     let qers = model.qers.iter().map(|qer| rules::Qer {
         id: qer.id,
@@ -113,6 +119,7 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, config: &Config) ->
         fars: fars.into(),
         qers: qers.collect(),
         urrs: urrs.collect(),
+        redirects: redirects.into(),
     })
 }
 
@@ -209,6 +216,7 @@ fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked>
                     transport_marking: far.marking,
                     instance: far.instance,
                     policy: far.policy,
+                    redirect: None,
                 }),
             }
         }

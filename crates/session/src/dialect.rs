@@ -6,7 +6,10 @@ use crate::refusal::{Feature, Refusal, Text};
 use crate::rules::{Destination, OuterHeader, Source, VolumeLimit};
 use ipnet::IpNet;
 use packet::Dscp;
-use pfcp::ie::{ApplyAction, BitRate, Interface, OuterHeaderCreation, PolicyId, ReportingTriggers};
+use pfcp::ie::{
+    ApplyAction, BitRate, Interface, OuterHeaderCreation, PolicyId, RedirectAddressType, RedirectInformation,
+    ReportingTriggers,
+};
 use pfcp::message::{CreateFar, QerParameters, UrrParameters};
 use pfcp::{FarId, PdrId};
 use std::net::{IpAddr, Ipv4Addr};
@@ -63,9 +66,24 @@ pub fn apply(far: FarId, action: ApplyAction) -> Result<Apply, Refusal> {
     }
 }
 
-/// Refuses forwarding parameters that would be obeyed in part only.
-pub fn unsupported_forwarding(far: FarId, redirect: bool) -> Result<(), Refusal> {
-    if redirect { Err(Refusal::Unsupported(Feature::Redirect(far))) } else { Ok(()) }
+/// The longest URL to redirect to: with the rest of the answer it fits into a segment of the smallest IPv6 link.
+const LONGEST_URL: usize = 1_000;
+
+/// Redirect Information. An empty one says nothing, and takes away in an update what there was.
+pub fn redirect(far: FarId, ie: RedirectInformation<'_>) -> Result<Option<Box<str>>, Refusal> {
+    if ie.address.is_empty() && ie.other.is_empty() {
+        return Ok(None);
+    }
+    if ie.kind != RedirectAddressType::URL {
+        return Err(Refusal::Unsupported(Feature::Redirect(far)));
+    }
+    let url = str::from_utf8(ie.address).ok().filter(|url| is_url(url.as_bytes()));
+    url.map(|url| Some(url.into())).ok_or(Refusal::RedirectUrl(far))
+}
+
+/// Whether it can stand in a header of HTTP as it is: no blanks, no ends of lines, nothing that is not ASCII (RFC 3986 §2).
+pub fn is_url(url: &[u8]) -> bool {
+    (1..=LONGEST_URL).contains(&url.len()) && url.iter().all(u8::is_ascii_graphic)
 }
 
 /// Forwarding Policy: the number of one that is configured.
@@ -122,10 +140,13 @@ pub fn new_far(ie: &CreateFar<'_>, config: &Config) -> Result<Far, Refusal> {
         marking: None,
         instance: 0,
         policy: 0,
+        redirect: None,
         bar: ie.bar,
     };
     if let Some(parameters) = &ie.forwarding {
-        unsupported_forwarding(ie.id, parameters.redirect)?;
+        if let Some(to) = parameters.redirect {
+            far.redirect = redirect(ie.id, to)?;
+        }
         if let Some(named) = parameters.forwarding_policy {
             far.policy = policy(ie.id, named, config)?;
         }

@@ -98,7 +98,7 @@
 //!
 //! It keeps no clock, sends nothing and knows no sockets: retransmission and associations are `pfcp`'s, timers and reports
 //! `n4`'s, packets `datapath`'s. Who finds applications in packets is [`applications`]' to know, not how. Ethernet and unstructured
-//! sessions, redirection and predefined rules are refused by name.
+//! sessions, and predefined rules, are refused by name.
 //!
 //! # Contents
 //!

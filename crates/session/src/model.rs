@@ -183,7 +183,7 @@ pub enum Outer {
 
 /// Forwarding Action Rule. The forwarding parameters outlive a FAR that stops forwarding: SMFs deactivate a tunnel
 /// with an Apply Action alone and expect it to be known still (docs/interop.md, Open5GS).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Far {
     /// Its ID.
     pub id: FarId,
@@ -199,6 +199,8 @@ pub struct Far {
     pub instance: u16,
     /// Forwarding Policy, by its number among those configured; 0: none.
     pub policy: u16,
+    /// The URL that HTTP requests are redirected to.
+    pub redirect: Option<Box<str>>,
     /// The BAR that says how to buffer.
     pub bar: Option<BarId>,
 }

@@ -259,7 +259,7 @@ pack_struct! {
     Filter { id, by_id, flow, extras }
     Flow { protocol, remote, remote_ports, local, local_ports }
     Extras { tos, spi, flow_label }
-    Far { id, apply, destination, outer_header, marking, instance, policy, bar }
+    Far { id, apply, destination, outer_header, marking, instance, policy, redirect, bar }
     OuterHeader { teid, peer }
     FSeid { seid, ipv4, ipv6 }
     Qer {

@@ -32,7 +32,7 @@ use crate::addresses::AddressError;
 use crate::applications::is_name;
 use crate::change::{framed_routes, ue_networks};
 use crate::config::{Config, Slice};
-use crate::dialect::is_far_end;
+use crate::dialect::{is_far_end, is_url};
 use crate::ids::{Epoch, SessionRef};
 use crate::model::{Far, Identified, Model, Outer, Pdr};
 use crate::packed::{Pack, count, counted, thaw};
@@ -51,7 +51,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Of headers and records. Another one is due when the octets of either change: `tests/portable.rs` has those of this one.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// What a process's records are to be read with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -165,6 +165,7 @@ fn is_sound(model: &Model) -> bool {
         && ports.all(|(low, high)| low <= high)
         && fars.iter().all(leads_somewhere)
         && applications.all(is_name)
+        && fars.iter().filter_map(|far| far.redirect.as_deref()).all(|url| is_url(url.as_bytes()))
 }
 
 /// That of a filter's side.

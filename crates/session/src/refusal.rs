@@ -43,8 +43,8 @@ pub enum Feature {
     /// A PDR for an application, and nobody looks for any.
     #[error("PDR {0} has an Application ID, and packets are not inspected here")]
     ApplicationId(PdrId),
-    /// A FAR that redirects.
-    #[error("FAR {0} has Redirect Information")]
+    /// A FAR that redirects, and not to a URL.
+    #[error("FAR {0} redirects to something else than a URL")]
     Redirect(FarId),
     /// A FAR with a forwarding policy that isn't configured.
     #[error("FAR {0} has a Forwarding Policy that is not configured here")]
@@ -154,6 +154,11 @@ pub enum Refusal {
     /// A PDR asks for an application that nobody finds.
     #[error("PDR {0} asks for the application {1}, which neither signatures nor PFDs here describe")]
     UnknownApplication(PdrId, Text),
+    /// A URL to redirect to that can't be one.
+    #[error(
+        "FAR {0} redirects to a URL that is longer than 1000 octets, or has octets that a URL can't have"
+    )]
+    RedirectUrl(FarId),
     /// A framed route that can't be read.
     #[error("PDR {0} has a framed route that can't be read")]
     FramedRoute(PdrId),
@@ -202,6 +207,7 @@ impl Refusal {
             | Self::Sdf(..)
             | Self::UnknownFilter(..)
             | Self::ApplyAction(_)
+            | Self::RedirectUrl(_)
             | Self::FramedRoute(_)
             | Self::Unlinked(_)
             | Self::Tunnel(..)
@@ -228,6 +234,7 @@ impl Refusal {
             Self::Sdf(..) | Self::UnknownFilter(..) => ie::SDF_FILTER,
             Self::UnknownApplication(..) => ie::APPLICATION_ID,
             Self::ApplyAction(_) => ie::APPLY_ACTION,
+            Self::RedirectUrl(_) => ie::REDIRECT_INFORMATION,
             Self::FramedRoute(_) => ie::FRAMED_ROUTE,
             Self::Unlinked(unlinked) => match unlinked {
                 Unlinked::NoFar(_) | Unlinked::Far(..) => ie::FAR_ID,
@@ -259,7 +266,7 @@ impl Refusal {
             },
             Self::Limit(_, rule) => return *rule,
             Self::UnknownRule(rule) => *rule,
-            Self::ApplyAction(far) => RuleId::Far(*far),
+            Self::ApplyAction(far) | Self::RedirectUrl(far) => RuleId::Far(*far),
             Self::Sdf(pdr, _)
             | Self::UnknownFilter(pdr, _)
             | Self::UnknownApplication(pdr, _)

@@ -38,6 +38,8 @@ pub struct Rules {
     pub qers: Box<[Qer]>,
     /// In order of URR ID.
     pub urrs: Box<[Urr]>,
+    /// Where FARs send those who ask by HTTP.
+    pub redirects: Box<[Box<str>]>,
 }
 
 impl Rules {
@@ -92,6 +94,7 @@ impl Rules {
             fars: fars.into(),
             qers: Box::default(),
             urrs: Box::default(),
+            redirects: Box::default(),
         }
     }
 
@@ -309,12 +312,14 @@ pub struct Forward {
     pub instance: u16,
     /// Forwarding Policy, by its number among those configured; 0: none. What a packet without a tunnel is translated to may depend on it.
     pub policy: u16,
+    /// Redirect Information, as an index into [`Rules::redirects`]: a UE's packets leave nowhere, its HTTP requests are answered with that URL.
+    pub redirect: Option<u16>,
 }
 
 impl Forward {
     /// There, unmarked, by the default network instance and no policy.
     pub const fn to(destination: Destination, outer_header: Option<OuterHeader>) -> Self {
-        Self { destination, outer_header, transport_marking: None, instance: 0, policy: 0 }
+        Self { destination, outer_header, transport_marking: None, instance: 0, policy: 0, redirect: None }
     }
 }
 

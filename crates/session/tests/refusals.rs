@@ -198,7 +198,21 @@ fn what_is_kept_for_later_says_so() {
     let parameters = |change: fn(&mut ForwardingParameters<'static>)| {
         establishment(|r| change(r.create_fars[1].forwarding.as_mut().unwrap()))
     };
-    assert_eq!(parameters(|p| p.redirect = true), (later, Some(38), FAR_2));
+    let redirect = |kind, address| Some(RedirectInformation { kind, address, other: b"" });
+    for kind in [RedirectAddressType::IPV4, RedirectAddressType::IPV6, RedirectAddressType::SIP_URI] {
+        let got = establishment(|r| {
+            r.create_fars[1].forwarding.as_mut().unwrap().redirect = redirect(kind, b"198.51.100.7");
+        });
+        assert_eq!(got, (later, Some(38), FAR_2));
+    }
+    let long = [b'x'; 1_001];
+    for url in [&b"http://portal example/"[..], b"http://x\r\nSet-Cookie: a", b"http://\xff", &long] {
+        let url: &'static [u8] = url.to_vec().leak();
+        let got = establishment(|r| {
+            r.create_fars[1].forwarding.as_mut().unwrap().redirect = redirect(RedirectAddressType::URL, url);
+        });
+        assert_eq!(got, (Cause::RULE_FAILURE, Some(38), FAR_2));
+    }
     assert_eq!(
         parameters(|p| p.forwarding_policy = Some(PolicyId(b"nobody"))),
         (Cause::INVALID_FORWARDING_POLICY, Some(41), FAR_2)

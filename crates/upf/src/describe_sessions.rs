@@ -287,6 +287,9 @@ fn detail(
             tunnel: forward
                 .and_then(|forward| forward.outer_header)
                 .map(|outer| TunnelEnd { teid: teid(outer.teid), peer: outer.peer }),
+            redirect: forward
+                .and_then(|forward| rules.redirects.get(usize::from(forward.redirect?)))
+                .map(ToString::to_string),
         }
     });
     let qers = rules.qers.iter().map(|qer| QerLine {

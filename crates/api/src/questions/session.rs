@@ -156,6 +156,9 @@ pub struct FarLine {
     pub destination: Option<String>,
     /// The tunnel that it forwards into.
     pub tunnel: Option<TunnelEnd>,
+    /// The URL that the UE's HTTP requests are redirected to.
+    #[serde(default)]
+    pub redirect: Option<String>,
 }
 
 /// The far end of a tunnel.
@@ -172,6 +175,7 @@ columns!(FarLine, |far| {
     "ACTION" Left far.action,
     "TOWARDS" Left far.destination,
     "TUNNEL" Left far.tunnel.map(|tunnel| format!("{} at {}", tunnel.teid, tunnel.peer)),
+    "REDIRECTED TO" Left far.redirect,
 });
 
 /// A QER.
@@ -333,12 +337,19 @@ mod tests {
             inactivity_timer: Some(600),
             pdrs: vec![pdr(1, "access", Some(TeidText(0x0100_8001))), pdr(2, "core", None)],
             fars: vec![
-                FarLine { id: 1, action: "forward".into(), destination: Some("core".into()), tunnel: None },
+                FarLine {
+                    id: 1,
+                    action: "forward".into(),
+                    destination: Some("core".into()),
+                    tunnel: None,
+                    redirect: Some("http://portal.example/".into()),
+                },
                 FarLine {
                     id: 2,
                     action: "forward".into(),
                     destination: Some("access".into()),
                     tunnel: Some(TunnelEnd { teid: TeidText(9), peer: [198, 51, 100, 9].into() }),
+                    redirect: None,
                 },
             ],
             qers: vec![QerLine {

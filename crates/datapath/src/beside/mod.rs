@@ -7,3 +7,4 @@ pub(crate) mod icmp;
 pub(crate) mod local;
 pub(crate) mod orders;
 pub(crate) mod pieces;
+pub(crate) mod redirect;

@@ -194,9 +194,12 @@ impl<F: Frame> Datapath<F> {
             Treatment::Tunnel(way) if source == SourceOf::Link && !way.to_smf => {
                 return Err(Reason::SpoofedSource);
             }
-            Treatment::Plain(_) if matches!(source, SourceOf::Link | SourceOf::Unknown) => {
+            Treatment::Plain(_) | Treatment::Redirect(_)
+                if matches!(source, SourceOf::Link | SourceOf::Unknown) =>
+            {
                 return Err(Reason::SpoofedSource);
             }
+            Treatment::Redirect(to) => return self.redirect(cx, meta, rules, to, &frame),
             Treatment::Tunnel(_) | Treatment::Plain(_) => {}
         }
         // The way out, and whether the packet may take it.
@@ -274,7 +277,7 @@ impl<F: Frame> Datapath<F> {
                     Routed::Out(egress) => Ok((Exit::Plain { egress, choice }, egress.mtu)),
                 };
             }
-            Treatment::Drop | Treatment::Unresolved | Treatment::Buffer { .. } => {
+            Treatment::Drop | Treatment::Unresolved | Treatment::Redirect(_) | Treatment::Buffer { .. } => {
                 return Err(Reason::FarDrop);
             }
         };

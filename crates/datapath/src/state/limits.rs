@@ -14,6 +14,8 @@ pub(crate) struct Rates {
     pub icmp: RateLimiter,
     /// Beginnings of applications' traffic.
     pub applications: RateLimiter,
+    /// Answers to those who are redirected.
+    pub redirects: RateLimiter,
 }
 
 impl Rates {
@@ -25,6 +27,7 @@ impl Rates {
             indicated_by_strangers: limiter(config.error_rate.div_ceil(10)),
             icmp: limiter(config.icmp_rate),
             applications: limiter(config.application_rate),
+            redirects: limiter(config.redirect_rate),
         }
     }
 }

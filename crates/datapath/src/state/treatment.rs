@@ -22,6 +22,8 @@ pub(crate) enum Treatment {
         /// So many are kept.
         packets: u16,
     },
+    /// Answered here, by that one of the rules' URLs.
+    Redirect(u16),
     /// Out of all tunnels, by its own destination.
     Plain(Choice),
     /// Into a tunnel.
@@ -54,6 +56,10 @@ pub(crate) fn treatment(rules: &Rules, pdr: &Pdr) -> Treatment {
         Some(Action::Buffer { notify, packets }) => return Treatment::Buffer { notify, packets },
         Some(Action::Drop) | None => return Treatment::Drop,
     };
+    // Only a UE asks for pages.
+    if let Some(url) = forward.redirect.filter(|_| pdr.source.is_uplink()) {
+        return Treatment::Redirect(url);
+    }
     let to_smf = forward.destination == Destination::CpFunction;
     let Forward { outer_header: Some(outer), destination, transport_marking, .. } = forward else {
         return if to_smf { Treatment::Unresolved } else { Treatment::Plain(Choice::of(&forward)) };

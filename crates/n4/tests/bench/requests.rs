@@ -94,9 +94,14 @@ pub fn forwarding(to: Interface, tunnel: Option<OuterHeaderCreation>) -> Forward
         network_instance: None,
         outer_header_creation: tunnel,
         transport_level_marking: None,
-        redirect: false,
+        redirect: None,
         forwarding_policy: None,
     }
+}
+
+/// Redirect Information of this kind.
+pub const fn redirect_to(address: &[u8], kind: u8) -> RedirectInformation<'_> {
+    RedirectInformation { kind: RedirectAddressType(kind), address, other: b"" }
 }
 
 /// FAR 1: to the data network.

@@ -1,6 +1,6 @@
 //! What happens to a packet: apply action, outer headers, buffering.
 
-use super::wire::{Fields, Wire, flag, write_bits};
+use super::wire::{Fields, Wire, flag, write_bits, write_counted};
 use crate::error::Fault;
 use packet::Teid;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -79,6 +79,51 @@ impl OuterHeaderCreation {
 /// The identifier in a Forwarding Policy (§8.2.23), of at most 255 octets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PolicyId<'a>(pub &'a [u8]);
+
+/// Redirect Information (§8.2.20).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RedirectInformation<'a> {
+    /// What kind of address it is.
+    pub kind: RedirectAddressType,
+    /// Where to, as text. Empty: nowhere.
+    pub address: &'a [u8],
+    /// Of [`RedirectAddressType::IPV4_AND_IPV6`], the IPv6 address.
+    pub other: &'a [u8],
+}
+
+/// Redirect Address Type (§8.2.20).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RedirectAddressType(pub u8);
+
+impl RedirectAddressType {
+    /// An IPv4 address.
+    pub const IPV4: Self = Self(0);
+    /// An IPv6 address.
+    pub const IPV6: Self = Self(1);
+    /// A URL.
+    pub const URL: Self = Self(2);
+    /// A SIP URI.
+    pub const SIP_URI: Self = Self(3);
+    /// Both an IPv4 and an IPv6 address.
+    pub const IPV4_AND_IPV6: Self = Self(4);
+}
+
+impl<'a> Wire<'a> for RedirectInformation<'a> {
+    fn read(value: &'a [u8]) -> Result<Self, Fault> {
+        let mut fields = Fields(value);
+        let kind = RedirectAddressType(fields.octet()? & 0x0f);
+        let address = fields.counted()?;
+        // Before Release 15 there was no other.
+        let other = fields.when(!fields.0.is_empty(), Fields::counted)?.unwrap_or_default();
+        Ok(Self { kind, address, other })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.kind.0 & 0x0f);
+        write_counted(out, self.address);
+        write_counted(out, self.other);
+    }
+}
 
 /// PFCPSMReq-Flags (§8.2.45).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -3,7 +3,6 @@
 use super::group::{Group, find, put_group};
 use super::{CreateFar, ForwardingParameters, UpdateFar, UpdateForwardingParameters};
 use crate::cause::RuleId;
-use crate::encode::encode_ie;
 use crate::error::DecodeError;
 use crate::ids::FarId;
 use crate::ie::ApplyAction;
@@ -97,7 +96,7 @@ impl<'a> Group<'a> for UpdateForwardingParameters<'a> {
                 ie_type::OUTER_HEADER_CREATION => ie.optional(&mut parameters.outer_header_creation)?,
                 ie_type::TRANSPORT_LEVEL_MARKING => ie.optional(&mut parameters.transport_level_marking)?,
                 ie_type::PFCPSMREQ_FLAGS => ie.optional(&mut flags)?,
-                ie_type::REDIRECT_INFORMATION => parameters.redirect = true,
+                ie_type::REDIRECT_INFORMATION => ie.optional(&mut parameters.redirect)?,
                 ie_type::FORWARDING_POLICY => ie.optional(&mut parameters.forwarding_policy)?,
                 _ => {}
             }
@@ -111,7 +110,7 @@ impl<'a> Group<'a> for UpdateForwardingParameters<'a> {
         put_option(out, ie_type::NETWORK_INSTANCE, self.network_instance.as_ref());
         put_option(out, ie_type::OUTER_HEADER_CREATION, self.outer_header_creation.as_ref());
         put_option(out, ie_type::TRANSPORT_LEVEL_MARKING, self.transport_level_marking.as_ref());
-        put_unsupported(out, self.redirect);
+        put_option(out, ie_type::REDIRECT_INFORMATION, self.redirect.as_ref());
         put_option(out, ie_type::FORWARDING_POLICY, self.forwarding_policy.as_ref());
         if self.flags.any() {
             put(out, ie_type::PFCPSMREQ_FLAGS, &self.flags);
@@ -148,14 +147,7 @@ impl<'a> Group<'a> for ForwardingParameters<'a> {
         put_option(out, ie_type::NETWORK_INSTANCE, self.network_instance.as_ref());
         put_option(out, ie_type::OUTER_HEADER_CREATION, self.outer_header_creation.as_ref());
         put_option(out, ie_type::TRANSPORT_LEVEL_MARKING, self.transport_level_marking.as_ref());
-        put_unsupported(out, self.redirect);
+        put_option(out, ie_type::REDIRECT_INFORMATION, self.redirect.as_ref());
         put_option(out, ie_type::FORWARDING_POLICY, self.forwarding_policy.as_ref());
-    }
-}
-
-/// An IE of which only the presence is kept: an empty URL to redirect to (§8.2.20).
-fn put_unsupported(out: &mut Vec<u8>, redirect: bool) {
-    if redirect {
-        encode_ie(out, ie_type::REDIRECT_INFORMATION, |out| out.extend_from_slice(&[2, 0, 0]));
     }
 }

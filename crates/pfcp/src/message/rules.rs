@@ -3,8 +3,8 @@
 use crate::ids::{BarId, FarId, PdrId, QerId, UrrId};
 use crate::ie::{
     ApplyAction, BitRate, FTeid, GateStatus, Interface, MeasurementInformation, MeasurementMethod,
-    OuterHeaderCreation, OuterHeaderRemoval, PolicyId, ReportingTriggers, SdfFilter, SmReqFlags, UeIpAddress,
-    VolumeLimit,
+    OuterHeaderCreation, OuterHeaderRemoval, PolicyId, RedirectInformation, ReportingTriggers, SdfFilter,
+    SmReqFlags, UeIpAddress, VolumeLimit,
 };
 use packet::Qfi;
 
@@ -78,8 +78,8 @@ pub struct ForwardingParameters<'a> {
     pub outer_header_creation: Option<OuterHeaderCreation>,
     /// Transport Level Marking: ToS or traffic class and mask (§8.2.12).
     pub transport_level_marking: Option<[u8; 2]>,
-    /// Whether Redirect Information was there (not supported yet).
-    pub redirect: bool,
+    /// Redirect Information: where else its packets are to go.
+    pub redirect: Option<RedirectInformation<'a>>,
     /// Forwarding Policy: the identifier of one that was configured (§8.2.23).
     pub forwarding_policy: Option<PolicyId<'a>>,
 }
@@ -208,8 +208,8 @@ pub struct UpdateForwardingParameters<'a> {
     pub transport_level_marking: Option<[u8; 2]>,
     /// PFCPSMReq-Flags: SNDEM.
     pub flags: SmReqFlags,
-    /// Whether Redirect Information was there.
-    pub redirect: bool,
+    /// Redirect Information.
+    pub redirect: Option<RedirectInformation<'a>>,
     /// Forwarding Policy.
     pub forwarding_policy: Option<PolicyId<'a>>,
 }

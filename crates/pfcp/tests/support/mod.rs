@@ -197,8 +197,16 @@ fn update_pdr() -> impl Strategy<Value = UpdatePdr<'static>> {
         })
 }
 
+fn redirect() -> impl Strategy<Value = RedirectInformation<'static>> {
+    (0..16u8, text(), text()).prop_map(|(kind, address, other)| RedirectInformation {
+        kind: RedirectAddressType(kind),
+        address,
+        other,
+    })
+}
+
 fn forwarding() -> impl Strategy<Value = ForwardingParameters<'static>> {
-    (interface(), name(), of(creation()), any::<Option<[u8; 2]>>(), (any::<bool>(), name())).prop_map(
+    (interface(), name(), of(creation()), any::<Option<[u8; 2]>>(), (of(redirect()), name())).prop_map(
         |(
             destination_interface,
             network_instance,

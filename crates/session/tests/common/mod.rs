@@ -122,7 +122,7 @@ pub fn forwarding(to: Interface, header: Option<OuterHeaderCreation>) -> Forward
         network_instance: None,
         outer_header_creation: header,
         transport_level_marking: None,
-        redirect: false,
+        redirect: None,
         forwarding_policy: None,
     }
 }
