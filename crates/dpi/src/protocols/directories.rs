@@ -102,7 +102,7 @@ fn ldap(m: &mut Message<'_>) -> Answer {
     }
 }
 
-/// RFC 2865 §3 and §5: a code, the length of it all, and attributes that fill it.
+/// RFC 2865 §3 and §5: a code, the length of it all, and attributes that fill it; two or more of them where the port says nothing.
 fn radius(m: &mut Message<'_>) -> Answer {
     is(|| {
         let length = usize::from(m.u16(2)?);
@@ -110,11 +110,12 @@ fn radius(m: &mut Message<'_>) -> Answer {
         let attributes = m.bytes.get(20..length)?;
         let attribute = |bytes: &[u8]| {
             let length = usize::from(*bytes.get(1)?);
-            (length >= 2 && *bytes.first()? != 0).then_some(length)
+            (length >= 2 && matches!(bytes.first()?, 1..=192 | 241..=246)).then_some(length)
         };
         let usual = [1812, 1813, 1645, 1646, 3799].iter().any(|port| m.has_port(*port));
-        let sure = usual || (!attributes.is_empty() && m.len() == length);
-        Some(known && length <= 4096 && sure && fills(attributes, 64, attribute))
+        let several =
+            m.len() == length && attribute(attributes).is_some_and(|first| first < attributes.len());
+        Some(known && length <= 4096 && (usual || several) && fills(attributes, 64, attribute))
     })
 }
 
@@ -176,7 +177,7 @@ mod tests {
             (Protocol::Ldap, Tcp, 389, Client, b"\x30\x0c\x02\x01\x01\x60\x07\x02\x01\x03\x04\0\x80\0", Is),
             (Protocol::Ldap, Tcp, 389, Client, b"\x30\x0c\x02\x01\x01\x60\x07\x02\x01\x04\x04\0\x80\0", No),
             (Protocol::Radius, Udp, 1812, Client, &radius, Is),
-            (Protocol::Radius, Udp, 2000, Client, &radius, Is),
+            (Protocol::Radius, Udp, 2000, Client, &radius, No),
             (Protocol::Radius, Udp, 1812, Client, &unfilled, No),
             (Protocol::Tacacs, Tcp, 49, Client, b"\xc0\x01\x01\0\x12\x34\x56\x78\0\0\0\x04body", Is),
             (Protocol::Tacacs, Tcp, 49, Client, b"\xc0\x01\x01\0\x12\x34\x56\x78\0\0\0\x05body", No),

@@ -186,20 +186,29 @@ fn ethernet_ip(m: &mut Message<'_>) -> Answer {
         let length = usize::from(m.u16_le(2)?);
         let whole = length + 24 == m.len()
             || (m.carrier == Carrier::Tcp && length + 24 < m.len() && m.u16_le(length + 46)? < 0x80);
-        Some(m.u8(1)? == 0 && whole && m.u32_le(8)? <= 0x6a && m.u32(20)? == 0)
+        Some(
+            m.u8(1)? == 0
+                && whole
+                && m.u32_le(8)? <= 0x6a
+                && m.u32(20)? == 0
+                && (length > 0 || m.has_port(44818)),
+        )
     })
 }
 
-/// Saia's: length in four octets, version, no type, a sequence, and an attribute.
+/// Saia's: length in four octets, version, no type, a sequence, an attribute; and a check of it all (CRC-16 of X.25's polynomial, from 0).
 fn ether_s_bus(m: &mut Message<'_>) -> Answer {
     is(|| {
-        Some(
-            m.u32(0)? as usize == m.len()
-                && m.u8(4)? <= 1
-                && m.u8(5)? <= 1
-                && m.u8(8)? <= 2
-                && (11..=1500).contains(&m.len()),
-        )
+        let headed = m.u32(0)? as usize == m.len() && m.u8(4)? <= 1 && m.u8(5)? <= 1 && m.u8(8)? <= 2;
+        if !headed || !(11..=1500).contains(&m.len()) {
+            return Some(false);
+        }
+        let checked = m.bytes.get(..m.len() - 2)?;
+        let crc = checked.iter().fold(0_u16, |crc, octet| {
+            let crc = crc ^ u16::from(*octet) << 8;
+            (0..8).fold(crc, |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 })
+        });
+        Some(m.u16(m.len() - 2)? == crc)
     })
 }
 
@@ -243,10 +252,11 @@ fn iec_104(m: &mut Message<'_>) -> Answer {
     let first = unit(m.bytes).unwrap_or(0);
     let filled = fills(m.bytes, 16, unit) || (first > 0 && m.len() > 1000);
     let usual = m.has_port(2404);
+    let alike = m.other().first().starts_with(&[0x68]);
     let answer = |sure: bool| match (filled, sure || usual) {
-        (false, _) => Answer::No,
         (true, true) => Answer::Is,
-        (true, false) => Answer::Perhaps,
+        (true, false) if alike => Answer::Perhaps,
+        _ => Answer::No,
     };
     match (m.u8(1), m.u8(2), m.u8(3)) {
         (Some(4), Some(0x07 | 0x0b | 0x13 | 0x23 | 0x43 | 0x83), Some(0)) => answer(m.u16(4) == Some(0)),
@@ -302,11 +312,21 @@ fn mms(m: &mut Message<'_>) -> Answer {
     }
 }
 
-/// "MODBUS Messaging on TCP/IP" §3.1.3: a number, protocol 0, the length of what follows, and a function.
+/// "MODBUS Messaging on TCP/IP" §3.1.3: a number, protocol 0, the length of what follows, and a function; off its port also the length that the
+/// function has.
 fn modbus(m: &mut Message<'_>) -> Answer {
     is(|| {
         let length = usize::from(m.u16(4)?);
-        let known = matches!(m.u8(7)? & 0x7f, 1..=8 | 11 | 12 | 15..=17 | 20..=24 | 43 | 90);
+        let function = m.u8(7)?;
+        let counted =
+            |at: usize, more: usize| m.u8(at).is_some_and(|octets| usize::from(octets) + more == length);
+        let known = match function {
+            _ if m.has_port(502) => matches!(function & 0x7f, 1..=8 | 11 | 12 | 15..=17 | 20..=24 | 43 | 90),
+            1..=4 => length == 6 || counted(8, 3),
+            5 | 6 => length == 6,
+            15 | 16 => length == 6 || counted(12, 7),
+            _ => false,
+        };
         // One follows another, with the same unit.
         let whole =
             length + 6 == m.len() || (length + 6 < m.len() && m.u16(length + 8)? == 0 && m.has_port(502));
@@ -359,7 +379,7 @@ fn some_ip(m: &mut Message<'_>) -> Answer {
 #[cfg(test)]
 mod tests {
     use crate::Protocol;
-    use crate::classify::Answer::{Is, Next, No, Other, Perhaps};
+    use crate::classify::Answer::{Is, Next, No, Other};
     use crate::classify::Carrier::{Tcp, Udp};
     use crate::classify::Side::{Client, Server};
     use crate::protocols::shape::cases::check;
@@ -410,7 +430,7 @@ mod tests {
             (Protocol::HartIp, Udp, 5094, Client, b"\x01\0\0\0\0\x02\0\x0d\x01\0\0\x75\x30", Is),
             (Protocol::HiSlip, Tcp, 4880, Client, b"HS\0\0\x01\0RS\0\0\0\0\0\0\0\x07hislip0", Is),
             (Protocol::Iec104, Tcp, 2404, Client, b"\x68\x04\x07\0\0\0", Is),
-            (Protocol::Iec104, Tcp, 2405, Client, b"\x68\x04\x01\0\x02\0", Perhaps),
+            (Protocol::Iec104, Tcp, 2405, Client, b"\x68\x04\x01\0\x02\0", No),
             (Protocol::Iec104, Tcp, 2404, Client, b"\x68\x05\x07\0\0\0", No),
             (
                 Protocol::KnxNetIp,

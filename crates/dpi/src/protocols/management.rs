@@ -45,7 +45,8 @@ fn capwap(m: &mut Message<'_>) -> Answer {
         let header = usize::from(m.u8(1)? >> 3) * 4;
         let message = m.u32(header)?;
         let element = usize::from(m.u16(header + 5)?) + header + 5;
-        let control = (1..=26).contains(&message) && element < m.len() + 4 && element + 8 > m.len();
+        let control =
+            m.has_port(5246) && (1..=26).contains(&message) && element < m.len() + 4 && element + 8 > m.len();
         let data = m.has_port(5247) && header >= 8 && m.len() > header;
         Some(
             (8..=64).contains(&header)
@@ -70,7 +71,10 @@ fn collectd(m: &mut Message<'_>) -> Answer {
                 text.len() > 1 && text.last() == Some(&0) && is_printed(text.get(..text.len() - 1)?)
             }
             0x0200 => m.u16(2)? == 36 + 4 + 4,
-            0x0210 => usize::from(m.u16(2)?) == m.len(),
+            0x0210 => {
+                let name = usize::from(m.u16(4)?);
+                usize::from(m.u16(2)?) == m.len() && name > 0 && is_printed(m.bytes.get(6..6 + name)?)
+            }
             _ => false,
         };
         let part = |bytes: &[u8]| {

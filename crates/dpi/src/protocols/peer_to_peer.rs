@@ -150,12 +150,10 @@ fn edonkey_udp(m: &mut Message<'_>) -> Answer {
             (_, length) => matches!(operation, 0x90..=0x95 | 0xfe | 0xff) && length >= 18,
         })
     });
-    let alike = matches!(m.other().first(), [0xe3..=0xe5 | 0xc5, ..]);
-    if shaped == Answer::Perhaps && (m.has_port(4672) || m.has_port(4665) || alike) {
-        Answer::Is
-    } else {
-        shaped
-    }
+    let alike =
+        matches!(m.other().first(), [0xe3..=0xe5 | 0xc5, 0x01..=0x63 | 0x90..=0xa3 | 0xfe | 0xff, ..]);
+    let usual = m.has_port(4672) || m.has_port(4665);
+    if shaped == Answer::Perhaps && (usual || alike) { Answer::Is } else { Answer::No }
 }
 
 /// EIP-8: the first message of a connection has its length, and chance in everything else.
@@ -319,7 +317,7 @@ mod tests {
             (Protocol::EDonkey, Tcp, 4662, Client, b"\xe3\x05\0\0\0\x01\x10\x01\x02\x03", Is),
             (Protocol::EDonkey, Tcp, 4662, Client, b"\xe3\x06\0\0\0\x15\x10\x01\x02\x03", No),
             (Protocol::EDonkeyUdp, Udp, 4665, Client, b"\xe3\x96\x01\x02\x03\x04", Is),
-            (Protocol::EDonkeyUdp, Udp, 5000, Client, b"\xe3\x96\x01\x02\x03\x04", Perhaps),
+            (Protocol::EDonkeyUdp, Udp, 5000, Client, b"\xe3\x96\x01\x02\x03\x04", No),
             (Protocol::EthereumDiscovery, Udp, 30303, Client, &ping, Is),
             (Protocol::EthereumDiscovery, Udp, 30303, Client, &torn, No),
             (Protocol::Gnutella, Tcp, 6346, Client, b"GNUTELLA CONNECT/0.6\r\n", Is),

@@ -103,7 +103,14 @@ fn ldp(m: &mut Message<'_>) -> Answer {
         let length = usize::from(m.u16(2)?);
         let known = matches!(m.u16(10)? & 0x7fff, 1 | 0x100 | 0x200..=0x202 | 0x300 | 0x301 | 0x400..=0x405);
         let whole = length + 4 == m.len() || (m.carrier == Carrier::Tcp && length + 4 < m.len());
-        Some(m.u16(0)? == 1 && length >= 14 && whole && known && usize::from(m.u16(12)?) + 10 <= length + 4)
+        Some(
+            m.has_port(646)
+                && m.u16(0)? == 1
+                && length >= 14
+                && whole
+                && known
+                && usize::from(m.u16(12)?) + 10 <= length + 4,
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Protocol;
 use crate::classify::{Answer, Carrier, Carriers, First, Message, Recogniser, Strength};
-use crate::protocols::shape::{is, perhaps, row};
+use crate::protocols::shape::{fills, is, perhaps, row};
 
 use Strength::{Magic, Shape, Structure};
 
@@ -40,28 +40,38 @@ fn esp(m: &mut Message<'_>) -> Answer {
 fn geneve(m: &mut Message<'_>) -> Answer {
     perhaps(|| {
         let ethernet = matches!(m.u16(2)?, 0x6558 | 0x0800 | 0x86dd);
-        Some(m.u8(0)? >> 6 == 0 && m.u8(1)?.trailing_zeros() >= 6 && ethernet && m.u8(7)? == 0 && m.len() > 8)
+        Some(
+            m.has_port(6081)
+                && m.u8(0)? >> 6 == 0
+                && m.u8(1)?.trailing_zeros() >= 6
+                && ethernet
+                && m.u8(7)? == 0
+                && m.len() > 8,
+        )
     })
 }
 
-/// TS 29.060 §6 and §7.1, TS 29.274 §5.1 and §6.1: version, a known message, and a length that ends with the payload.
+/// TS 29.060 §6 and §7.1, TS 29.274 §5.1 and §6.1: version, a known message, a length that ends with the payload, and in version 2 elements that
+/// fill it; version 1 is believed on its port.
 fn gtp_c(m: &mut Message<'_>) -> Answer {
+    let element = |bytes: &[u8]| Some(usize::from(u16::from_be_bytes(*bytes.get(1..)?.first_chunk()?)) + 4);
     is(|| {
-        let length = usize::from(m.u16(2)?);
-        let kind = m.u8(1)?;
-        Some(match m.u8(0)? >> 5 {
+        let (first, kind, length) = (m.u8(0)?, m.u8(1)?, usize::from(m.u16(2)?));
+        Some(match first >> 5 {
             1 => {
-                length + 8 == m.len()
-                    && matches!(kind, 1..=7 | 16..=37 | 48..=61 | 70 | 96..=105 | 128..=131 | 240 | 241)
-                    && m.has_port(2123)
+                let known = matches!(kind, 1..=7 | 16..=37 | 48..=61 | 70 | 96..=105 | 128..=131 | 240 | 241);
+                known && m.has_port(2123) && length + 8 == m.len()
             }
             2 => {
-                let piggybacked = m.u8(0)? & 0x10 != 0 && length + 4 < m.len();
                 let known = matches!(kind, 1..=3 | 25..=41 | 64..=74 | 95..=103 | 128..=171 | 176 | 177 | 179 | 200 | 201 | 211 | 212 | 231..=236);
-                (length + 4 == m.len() || piggybacked)
-                    && m.u8(0)?.trailing_zeros() >= 3
-                    && known
-                    && length >= 4
+                let piggybacked = first & 0x10 != 0 && length + 4 < m.len();
+                let elements = m.bytes.get(if first & 8 == 0 { 8 } else { 12 }..length + 4)?;
+                let ends = length + 4 == m.len() || piggybacked;
+                known
+                    && first.trailing_zeros() >= 3
+                    && ends
+                    && !elements.is_empty()
+                    && fills(elements, 32, element)
             }
             _ => false,
         })
@@ -173,22 +183,31 @@ fn openvpn(m: &mut Message<'_>) -> Answer {
             }
             // P_CONTROL_HARD_RESET_CLIENT_V3: tls-crypt-v2.
             0x50 => length > 54 && stamped(at + 9)?,
-            // P_CONTROL_HARD_RESET_SERVER_V2 after one of these.
+            // P_CONTROL_HARD_RESET_SERVER_V2 after one of these, with the client's session near its end, or ciphered (tls-crypt).
             0x40 => {
-                let reset = m.other().first().get(at).is_some_and(|first| matches!(first, 0x38 | 0x50));
-                reset && length >= 26
+                let reset = m.other().first();
+                let session = reset.get(at + 1..at + 9)?;
+                let echoed = m.bytes.get(m.len().checked_sub(12)?..m.len() - 4)? == session;
+                matches!(reset.get(at)?, 0x38 | 0x50) && length >= 26 && (echoed || stamped(at + 9)?)
             }
             _ => false,
         })
     })
 }
 
-/// TS 29.244 §7.2.2: version 1, a message of its list, and a length that ends with the payload.
+/// TS 29.244 §7.2.2 and §8.1.1: version 1, a message of its list, a length that ends with the payload, and elements that fill it.
 fn pfcp(m: &mut Message<'_>) -> Answer {
+    let element = |bytes: &[u8]| {
+        let (kind, length) =
+            (u16::from_be_bytes(*bytes.first_chunk()?), u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?));
+        (kind != 0).then_some(usize::from(length) + 4)
+    };
     is(|| {
         let known = matches!(m.u8(1)?, 1..=16 | 50..=57 | 99);
-        let length = usize::from(m.u16(2)?);
-        Some(known && length >= 4 && (length + 4 == m.len() || (m.u8(0)? & 4 != 0 && length + 4 < m.len())))
+        let end = usize::from(m.u16(2)?) + 4;
+        let elements = m.bytes.get(if m.u8(0)? & 1 == 0 { 8 } else { 16 }..end)?;
+        let ends = end == m.len() || (m.u8(0)? & 4 != 0 && end < m.len());
+        Some(known && ends && (m.has_port(8805) || !elements.is_empty()) && fills(elements, 32, element))
     })
 }
 
@@ -311,7 +330,10 @@ mod tests {
     fn a_server_is_reset_after_its_client() {
         let client = [0x38, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0];
         let server = [0x40, 9, 9, 9, 9, 9, 9, 9, 9, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0];
+        let mut others = server;
+        others[14] = 7;
         assert_eq!(flow(Protocol::OpenVpn, Udp, 1194, &[(Client, &client), (Server, &server)]).0, [Is, Is]);
         assert_eq!(flow(Protocol::OpenVpn, Udp, 1194, &[(Client, &server), (Server, &server)]).0, [No, No]);
+        assert_eq!(flow(Protocol::OpenVpn, Udp, 1194, &[(Client, &client), (Server, &others)]).0, [Is, No]);
     }
 }
