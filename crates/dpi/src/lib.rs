@@ -16,6 +16,7 @@
 //! | [`classify`] | which protocol does a flow speak, of which application is it, and why |
 //! | [`track`] | whose flow is a packet of |
 //! | [`knowledge`] | what all workers share |
+//! | [`conversation`] | classification alone, for those who track flows themselves |
 //! | [`inspector`] | all of it at once |
 //! | [`protocols`] | what does a message of this protocol look like |
 //! | [`signatures`] | whose are this name, this address, this user agent: which application |
@@ -26,6 +27,7 @@
 
 pub mod category;
 pub mod classify;
+pub mod conversation;
 pub mod inspector;
 pub mod knowledge;
 pub mod kpi;
@@ -37,7 +39,7 @@ pub mod signatures;
 pub mod track;
 
 pub use category::Category;
-pub use classify::Verdict;
-pub use inspector::{By, Cause, Counters, Event, Inspector, Options, Packet};
+pub use classify::{Packet, Verdict};
+pub use inspector::{By, Cause, Counters, Event, Inspector, Options};
 pub use knowledge::Knowledge;
 pub use protocol::Protocol;

@@ -9,6 +9,7 @@ pub mod classifier;
 pub mod examination;
 pub mod message;
 pub mod recogniser;
+pub mod transport;
 pub mod verdict;
 
 pub use assembly::Assembly;
@@ -16,4 +17,5 @@ pub use classifier::Classifier;
 pub use examination::{Examination, Limits, Progress, Room, Segment, Shown, Step};
 pub use message::{Carrier, End, History, Message, Past, Sheet, Side, Text};
 pub use recogniser::{Answer, Carriers, First, Recogniser, Strength};
+pub use transport::Packet;
 pub use verdict::{Confidence, Evidence, Reason, Verdict};

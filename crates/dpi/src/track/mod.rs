@@ -10,7 +10,7 @@
 
 pub mod examined;
 pub mod flow;
-mod names;
+pub(crate) mod names;
 pub mod subscriber;
 
 pub use flow::{Ends, Flow, Summary};

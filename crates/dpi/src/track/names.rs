@@ -6,8 +6,10 @@
 
 use crate::signatures::ApplicationId;
 use crate::track::flow::bits;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use tables::hash::mix;
+use tables::{BulkMap, Slab};
 
 /// Addresses that are remembered of a subscriber.
 pub(crate) const MOST: usize = 64;
@@ -65,6 +67,57 @@ impl Names {
     }
 }
 
+/// Subscribers whose questions are remembered where nobody keeps them: beyond, the first one is forgotten.
+const ASKERS: u32 = 4096;
+
+/// Names that subscribers have asked for, by the subscriber's address.
+#[derive(Debug)]
+pub(crate) struct Askers {
+    seed: u64,
+    index: BulkMap<u128, u32, 3>,
+    all: Slab<(u128, Names)>,
+    by_age: VecDeque<u32>,
+}
+
+impl Askers {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            index: BulkMap::new(seed.rotate_left(7)),
+            all: Slab::new(ASKERS),
+            by_age: VecDeque::new(),
+        }
+    }
+
+    pub fn application(&self, subscriber: IpAddr, address: IpAddr) -> Option<ApplicationId> {
+        let number = self.index.get(&bits(subscriber))?;
+        self.all.get(number)?.1.application(address)
+    }
+
+    pub fn learn(&mut self, subscriber: IpAddr, address: IpAddr, application: ApplicationId) {
+        let key = bits(subscriber);
+        let known = self.index.get(&key).or_else(|| self.add(key));
+        if let Some((_, names)) = known.and_then(|number| self.all.get_mut(number)) {
+            names.learn(address, application);
+        }
+    }
+
+    fn add(&mut self, key: u128) -> Option<u32> {
+        if self.all.next().is_none()
+            && let Some((former, _)) = self.by_age.pop_front().and_then(|number| self.all.remove(number))
+        {
+            self.index.remove(&former);
+        }
+        let number = self.all.insert((key, Names::new(self.seed))).ok()?;
+        if self.index.insert(key, number).is_err() {
+            self.all.remove(number);
+            return None;
+        }
+        self.by_age.push_back(number);
+        Some(number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +139,17 @@ mod tests {
             assert_eq!(names.application(address(number)).map(ApplicationId::number), expected);
         }
         assert!(names.memory() <= MOST * 8);
+    }
+
+    #[test]
+    fn who_asked_first_is_forgotten_first() {
+        let mut askers = Askers::new(3);
+        let ue = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+        let server = IpAddr::from([198, 51, 100, 1]);
+        for number in 0..=ASKERS {
+            askers.learn(ue(number), server, ApplicationId::from_number(number as u16));
+        }
+        let known = |number| askers.application(ue(number), server).map(ApplicationId::number);
+        assert_eq!((known(0), known(1), known(ASKERS)), (None, Some(1), Some(ASKERS as u16)));
     }
 }

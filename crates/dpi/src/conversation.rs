@@ -1,0 +1,159 @@
+//! Classification alone, for those who track flows themselves.
+//!
+//! A user plane has tables of flows, subscribers and times of its own. It shows the packets of a *conversation*, both directions of a 5-tuple, and keeps
+//! what is remembered of it ([`Conversation`]); what is needed for all conversations of a set of subscribers, it keeps beside ([`Surroundings`]).
+//!
+//! ```
+//! use dpi::conversation::{Conversation, Standing, Surroundings};
+//! use dpi::{Knowledge, Packet, signatures::Bundle};
+//! use packet::{IpPacket, PacketBuilder};
+//!
+//! let knowledge = Knowledge::new(Bundle::built_in());
+//! let mut surroundings = Surroundings::new(1);
+//! let bytes = PacketBuilder::new()
+//!     .ipv4([10, 0, 0, 1].into(), [198, 51, 100, 1].into())
+//!     .udp(40_000, 53)
+//!     .build(b"\0\x01\x01\0\0\x01\0\0\0\0\0\0\x03www\x07youtube\x03com\0\0\x01\0\x01");
+//! let packet = Packet { ip: IpPacket::parse(&bytes)?, bytes: &bytes, tunnel: None };
+//! let mut conversation = Conversation::default();
+//! let Standing::SoFar(Some(application)) = conversation.step(&knowledge, &mut surroundings, &packet, true) else { panic!() };
+//! assert_eq!(&*knowledge.bundle.application(application).name, "youtube");
+//! # Ok::<(), packet::Malformed>(())
+//! ```
+
+use crate::Protocol;
+use crate::classify::transport::{Transport, carrier};
+use crate::classify::{
+    Carrier, End, Evidence, Examination, Limits, Packet, Progress, Room, Shown, Side, Verdict,
+};
+use crate::knowledge::Knowledge;
+use crate::protocols::{dns, ip};
+use crate::signatures::ApplicationId;
+use crate::track::names::Askers;
+use std::net::IpAddr;
+
+/// Messages in pieces, of all conversations that share their surroundings.
+const ASSEMBLIES: usize = 64;
+
+/// What is needed for looking into packets of a set of subscribers, whatever conversation they are of.
+#[derive(Debug)]
+pub struct Surroundings {
+    room: Room,
+    askers: Askers,
+}
+
+impl Surroundings {
+    /// The seed should be random.
+    pub fn new(seed: u64) -> Self {
+        Self { room: Room::new(ASSEMBLIES), askers: Askers::new(seed) }
+    }
+}
+
+/// What is remembered of a conversation while it is looked into.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    examination: Examination,
+    application: Option<(ApplicationId, Evidence)>,
+    /// Which side the subscriber is; not known before the first packet.
+    subscriber: Option<Side>,
+}
+
+const _: () = assert!(size_of::<Conversation>() <= 280);
+
+/// What is known of a conversation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// Nothing more will be found out.
+    Known(Verdict),
+    /// More packets have to be seen; the application, as far as is known.
+    SoFar(Option<ApplicationId>),
+}
+
+impl Conversation {
+    /// Looks into one more packet of it. `from_subscriber`: the subscriber sends it.
+    pub fn step(
+        &mut self,
+        knowledge: &Knowledge,
+        surroundings: &mut Surroundings,
+        packet: &Packet<'_>,
+        from_subscriber: bool,
+    ) -> Standing {
+        let key = packet.ip.key;
+        let transport = Transport::read(packet);
+        let Some(carrier) = transport.carrier else {
+            let protocol = ip::of_ip(key.protocol.0, transport.payload);
+            return Standing::Known(Verdict { protocol, ..Verdict::UNKNOWN });
+        };
+        let (source, destination) = key.ports.map_or((0, 0), |it| (it.source, it.destination));
+        let sender = End { address: key.source, port: source };
+        let receiver = End { address: key.destination, port: destination };
+        let (subscriber, peer) = if from_subscriber { (sender, receiver) } else { (receiver, sender) };
+        let is_first = self.subscriber.is_none();
+        let own = *self.subscriber.get_or_insert_with(|| {
+            let is_client = transport.comes_from_client(packet, &knowledge.classifier) == from_subscriber;
+            if is_client { Side::Client } else { Side::Server }
+        });
+        if is_first
+            && let Some(application) = surroundings.askers.application(subscriber.address, peer.address)
+        {
+            self.weigh(application, Evidence::Memory);
+        }
+        let side = if from_subscriber { own } else { own.other() };
+        let (client, server) = if own == Side::Client { (subscriber, peer) } else { (peer, subscriber) };
+        let shown =
+            Shown { carrier, side, client, server, segment: transport.segment, payload: transport.payload };
+        let room = &mut surroundings.room;
+        let progress = self.examination.step(&knowledge.classifier, &Limits::default(), room, &shown);
+        if let Some((application, evidence)) = knowledge.of_sheet(&room.sheet) {
+            self.weigh(application, evidence);
+        }
+        if !from_subscriber && carrier == Carrier::Udp && self.examination.found() == Some(Protocol::Dns) {
+            learn(knowledge, surroundings, subscriber.address, transport.payload);
+        }
+        match progress {
+            Progress::Goes => Standing::SoFar(self.application.map(|it| it.0)),
+            Progress::Ends => Standing::Known(self.conclude(knowledge, surroundings, packet, server)),
+        }
+    }
+
+    /// Stronger evidence stands; of equal evidence the first.
+    fn weigh(&mut self, application: ApplicationId, evidence: Evidence) {
+        if self.application.is_none_or(|(_, former)| evidence < former) {
+            self.application = Some((application, evidence));
+        }
+    }
+
+    fn conclude(
+        &mut self,
+        knowledge: &Knowledge,
+        surroundings: &mut Surroundings,
+        packet: &Packet<'_>,
+        server: End,
+    ) -> Verdict {
+        let Some(carrier) = carrier(packet.ip.key.protocol) else { return Verdict::UNKNOWN };
+        let mut verdict =
+            self.examination.conclude(&knowledge.classifier, &mut surroundings.room, carrier, server.port);
+        let application = self.application.or_else(|| knowledge.of_server(carrier, server));
+        if let Some((application, evidence)) = application {
+            (verdict.application, verdict.evidence) = (Some(application), evidence);
+        }
+        verdict
+    }
+
+    /// Nobody asks any more: what it holds of its surroundings goes back.
+    pub fn end(&mut self, surroundings: &mut Surroundings) {
+        self.examination.give_back(&mut surroundings.room);
+    }
+}
+
+/// Remembers whose the addresses of an answer are, for the subscriber who asked.
+fn learn(knowledge: &Knowledge, surroundings: &mut Surroundings, subscriber: IpAddr, answer: &[u8]) {
+    let application = knowledge.of_host(surroundings.room.sheet.host.bytes());
+    if let Some(application) = application
+        && let Some(message) = dns::Message::parse(answer)
+    {
+        for (address, _) in message.addresses() {
+            surroundings.askers.learn(subscriber, address, application);
+        }
+    }
+}
