@@ -280,6 +280,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_may_refuse_tls() {
+        let smtp = ["220 x SMTP\r\n", "EHLO x\r\n", "250 x\r\n", "STARTTLS\r\n", "454 no\r\n"];
+        assert_eq!(talk(Protocol::Smtp, 25, &smtp), [Answer::Open; 5]);
+        let imap = ["* OK IMAP4\r\n", "a STARTTLS\r\n", "a NO never\r\n"];
+        assert_eq!(talk(Protocol::Imap, 143, &imap), [Answer::Open; 3]);
+    }
+
+    #[test]
     fn without_tls_the_first_order_is_enough() {
         assert_eq!(talk(Protocol::Ftp, 21, &["220 hello\r\n", "USER x\r\n"]), [Answer::Next, Answer::Is]);
         assert_eq!(talk(Protocol::Pop3, 110, &["+OK\r\n", "USER x\r\n"]), [Answer::Next, Answer::Is]);

@@ -128,17 +128,23 @@ impl Packet<'_> {
 /// RFC 3550 §6.1: packets that follow each other to the datagram's end, the first of which is a report; SRTCP has something behind it (RFC 3711 §3.4).
 fn rtcp(message: &mut Message<'_>) -> Answer {
     let mut cursor = Cursor::new(message.bytes);
+    // Reports say how many blocks they have, and a ciphered one still does.
+    let exact = match (message.u8(1), message.u16(2), usize::from(message.u8(0).unwrap_or(0) & 31)) {
+        (Some(200), Some(words), blocks) => usize::from(words) == 6 + blocks * 6,
+        (Some(201), Some(words), blocks) => usize::from(words) == 1 + blocks * 6,
+        _ => false,
+    };
+    let otherwise = if exact { Answer::Perhaps } else { Answer::No };
     let mut at_first = true;
     for _ in 0..16 {
         if cursor.is_empty() {
             break;
         }
         let (Some(first), Some(kind), Some(words)) = (cursor.u8(), cursor.u8(), cursor.u16()) else {
-            return Answer::No;
+            return if at_first { Answer::No } else { otherwise };
         };
         let Some(body) = cursor.take(usize::from(words) * 4) else {
-            // What follows a first report may be ciphered.
-            return if at_first { Answer::No } else { Answer::Perhaps };
+            return if at_first { Answer::No } else { otherwise };
         };
         let blocks = usize::from(first & 31) * 24;
         let fits = match kind {
@@ -150,7 +156,7 @@ fn rtcp(message: &mut Message<'_>) -> Answer {
         };
         // Reports stand first; feedback may stand alone (RFC 5506).
         if first >> 6 != 2 || (at_first && !matches!(kind, 200 | 201 | 205 | 206)) || !fits {
-            return if at_first { Answer::No } else { Answer::Perhaps };
+            return if at_first { Answer::No } else { otherwise };
         }
         at_first = false;
     }
@@ -215,6 +221,8 @@ mod tests {
         assert_eq!(one(&report), Answer::Is);
         assert_eq!(one(&[&report[..], &names].concat()), Answer::Is);
         assert_eq!(one(&[&report[..], &[5; 14]].concat()), Answer::Perhaps, "ciphered");
+        let loose = [&[0x80, 201, 0, 7][..], &[9; 28], &[5; 14]].concat();
+        assert_eq!(one(&loose), Answer::No, "no block, and yet so long");
         assert_eq!(one(&names), Answer::No, "no report");
         for length in 1..report.len() {
             assert_eq!(one(&report[..length]), Answer::No);

@@ -72,7 +72,12 @@ fn skinny(message: &mut Message<'_>) -> Answer {
     let mut cursor = Cursor::new(message.bytes);
     for count in 0..8 {
         if cursor.is_empty() {
-            return if count > 0 && message.begins { Answer::Is } else { Answer::No };
+            // Elsewhere a length, zeros and a small number may be anybody's.
+            return match message.has_port(2000) {
+                _ if count == 0 || !message.begins => Answer::No,
+                true => Answer::Is,
+                false => Answer::Perhaps,
+            };
         }
         let mut little = || cursor.u32().map(u32::swap_bytes);
         let (Some(length), Some(version), Some(kind)) = (little(), little(), little()) else {
@@ -189,7 +194,8 @@ mod tests {
     #[test]
     fn telephones_of_cisco_have_lengths_and_numbers() {
         let register = [&[16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0][..], b"SEP001122334"].concat();
-        assert_eq!(client(Protocol::Skinny, Carrier::Tcp, 9000, &register), Answer::Is);
+        assert_eq!(client(Protocol::Skinny, Carrier::Tcp, 2000, &register), Answer::Is);
+        assert_eq!(client(Protocol::Skinny, Carrier::Tcp, 9000, &register), Answer::Perhaps);
         assert_eq!(client(Protocol::Skinny, Carrier::Tcp, 2000, &register[..20]), Answer::No);
         assert_eq!(
             client(Protocol::Skinny, Carrier::Tcp, 9000, &[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),

@@ -2,6 +2,9 @@
 //!
 //! They are made of what everybody can read (RFC 9001 §5.2), so they keep nothing secret; but only who knows the first connection ID has them, and
 //! the tag of a packet that was opened with other keys does not fit. It is always checked: then no random octets are ever taken for a ClientHello.
+//!
+//! **Cost.** A microsecond for the keys (14 blocks of SHA-256), and half a microsecond for opening 1,250 octets, tag and all, with SHA-NI, AES-NI and
+//! CLMUL (one core of Zen 3). To leave the tag out would save little, since what names the server may stand at a packet's end.
 
 use super::version::Version;
 use aes_gcm::Aes128Gcm;

@@ -200,13 +200,8 @@ fn long(message: &mut Message<'_>) -> Answer {
         rest = following;
         let said = match packet.kind {
             Kind::Initial if message.is_from_client() => initial(message, &packet),
-            // The client will begin anew, with other keys (RFC 9001 §5.2).
-            Kind::Retry => {
-                message.assembly.clear();
-                Answer::Open
-            }
-            // Its Initial may have been late, or lost.
-            Kind::ZeroRtt => Answer::Open,
+            // The client begins anew, with other keys (RFC 9001 §5.2); its Initial may have been late, or lost.
+            Kind::Retry | Kind::ZeroRtt => Answer::Open,
             _ if message.other().packets > 0 && !message.assembly.is_empty() => Answer::Open,
             _ => Answer::Is,
         };
