@@ -378,6 +378,7 @@ protocols! {
     Mpd = "MPD", Music, "Music Player Daemon";
     Ookla = "Ookla", Network, "Speedtest";
     Scgi = "SCGI", Web, "Simple Common Gateway Interface";
+    SpotifyAp = "Spotify", Music, "Spotify's clients and their access points";
     Srt = "SRT", Video, "Secure Reliable Transport";
     Uwsgi = "uWSGI", Web, "Programs behind web servers";
     // Signalling of mobile networks

@@ -29,7 +29,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::WhatsApp, TCP, &[5222, 5242], First::Of(b"EW"), Magic, whatsapp),
     row(Protocol::Xmpp, TCP, &[5222, 5269, 5223], First::Of(b"<"), Magic, xmpp),
     row(Protocol::YahooMessenger, TCP, &[5050], First::Of(b"Y"), Magic, yahoo),
-    row(Protocol::Zoom, UDP, &[8801], First::Of(b"\x1f"), Structure, zoom),
+    row(Protocol::Zoom, UDP, &[8801], First::Of(b"\x05\x1f"), Structure, zoom),
 ];
 
 /// Agora's network: a handshake with the tags that Google's QUIC had once, and the name of an edge.
@@ -266,9 +266,20 @@ fn yahoo(m: &mut Message<'_>) -> Answer {
     is(|| Some(m.has(0, b"YMSG") && usize::from(m.u16(8)?) + 20 <= m.len()))
 }
 
-/// How members of a meeting find a way without the server: a kind, and their own address in words.
+/// Media by way of a server: five, a sequence, a direction, a kind of media, and RTP at the place that the kind has (Michel and others, IMC 2022). How members
+/// of a meeting find a way without it: a kind, and their own address in words.
 fn zoom(m: &mut Message<'_>) -> Answer {
     is(|| {
+        if m.u8(0)? == 5 {
+            let rtp = match m.u8(8)? {
+                15 => 27,
+                16 => 32,
+                13 => 35,
+                33 | 34 => 24,
+                _ => return Some(false),
+            };
+            return Some(m.has_port(8801) && matches!(m.u8(7)?, 0 | 4) && m.u8(rtp)? >> 6 == 2);
+        }
         let length = usize::from(m.u8(27)?);
         let address = m.bytes.get(28..28 + length)?;
         let worded = (7..=39).contains(&length)
@@ -293,6 +304,9 @@ mod tests {
         let mut reflected = vec![7; 16];
         reflected.resize(28, 0xff);
         reflected.resize(40, 1);
+        let mut media = vec![5, 0, 1, 0, 0, 0, 0, 0, 15];
+        media.resize(27, 0);
+        media.extend_from_slice(&[0x90, 112, 0, 1]);
         let mut keyless = vec![0xef, 10];
         keyless.resize(10, 0);
         keyless.extend_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8, 20, 0, 0, 0]);
@@ -322,6 +336,8 @@ mod tests {
             (Protocol::WhatsApp, Tcp, 5222, Client, b"ED\0\x01\0\0\x04\x08", Is),
             (Protocol::WhatsApp, Tcp, 443, Client, b"WA\x06\x03\0\0\x24", Is),
             (Protocol::YahooMessenger, Tcp, 5050, Client, b"YMSG\0\x0c\0\0\0\0\0\x57\0\0\0\0\0\0\0\0", Is),
+            (Protocol::Zoom, Udp, 8801, Client, &media, Is),
+            (Protocol::Zoom, Udp, 8802, Client, &media, No),
             (Protocol::Zoom, Udp, 41036, Client, b"\x1f\x02\x01\0\x08\0\x01\0\x04\0\x5c\x9b\x63\x7b\0\0\0\x64\0\0\0\x62\xa0\x4c\0\0\0\x09192.0.2.1", Is),
         ]);
     }

@@ -102,21 +102,24 @@ fn ldap(m: &mut Message<'_>) -> Answer {
     }
 }
 
-/// RFC 2865 §3 and §5: a code, the length of it all, and attributes that fill it; two or more of them where the port says nothing.
+/// RFC 2865 §3 and §5: a code, the length of it all, and attributes that fill it; two or more of them where the port says nothing. On its port a
+/// length that agrees is believed with attributes that don't, for who answers doesn't either.
 fn radius(m: &mut Message<'_>) -> Answer {
-    is(|| {
-        let length = usize::from(m.u16(2)?);
-        let known = matches!(m.u8(0)?, 1..=5 | 11..=13 | 21..=34 | 40..=45);
-        let attributes = m.bytes.get(20..length)?;
-        let attribute = |bytes: &[u8]| {
-            let length = usize::from(*bytes.get(1)?);
-            (length >= 2 && matches!(bytes.first()?, 1..=192 | 241..=246)).then_some(length)
-        };
-        let usual = [1812, 1813, 1645, 1646, 3799].iter().any(|port| m.has_port(*port));
-        let several =
-            m.len() == length && attribute(attributes).is_some_and(|first| first < attributes.len());
-        Some(known && length <= 4096 && (usual || several) && fills(attributes, 64, attribute))
-    })
+    let usual = [1812, 1813, 1645, 1646, 3799].iter().any(|port| m.has_port(*port));
+    let length = m.u16(2).map_or(0, usize::from);
+    let known = matches!(m.u8(0), Some(1..=5 | 11..=13 | 21..=34 | 40..=45)) && length <= 4096;
+    let Some(attributes) = m.bytes.get(20..length).filter(|_| known) else { return Answer::No };
+    let attribute = |bytes: &[u8]| {
+        let length = usize::from(*bytes.get(1)?);
+        (length >= 2 && matches!(bytes.first()?, 1..=192 | 241..=246)).then_some(length)
+    };
+    let several = attribute(attributes).is_some_and(|first| first < attributes.len());
+    match (usual, m.len() == length, fills(attributes, 64, attribute)) {
+        (true, _, true) => Answer::Is,
+        (true, true, false) => Answer::Perhaps,
+        (false, true, true) if several => Answer::Is,
+        _ => Answer::No,
+    }
 }
 
 /// RFC 8907 §4.1: version, type, number, flags, session, and the length of what follows.
@@ -134,7 +137,7 @@ fn tacacs(m: &mut Message<'_>) -> Answer {
 #[cfg(test)]
 mod tests {
     use crate::Protocol;
-    use crate::classify::Answer::{Is, No, Open, Within};
+    use crate::classify::Answer::{Is, No, Open, Perhaps, Within};
     use crate::classify::Carrier::{Sctp, Tcp, Udp};
     use crate::classify::Side::{Client, Server};
     use crate::protocols::shape::cases::check;
@@ -178,7 +181,7 @@ mod tests {
             (Protocol::Ldap, Tcp, 389, Client, b"\x30\x0c\x02\x01\x01\x60\x07\x02\x01\x04\x04\0\x80\0", No),
             (Protocol::Radius, Udp, 1812, Client, &radius, Is),
             (Protocol::Radius, Udp, 2000, Client, &radius, No),
-            (Protocol::Radius, Udp, 1812, Client, &unfilled, No),
+            (Protocol::Radius, Udp, 1812, Client, &unfilled, Perhaps),
             (Protocol::Tacacs, Tcp, 49, Client, b"\xc0\x01\x01\0\x12\x34\x56\x78\0\0\0\x04body", Is),
             (Protocol::Tacacs, Tcp, 49, Client, b"\xc0\x01\x01\0\x12\x34\x56\x78\0\0\0\x05body", No),
         ]);

@@ -21,6 +21,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Mpd, TCP, &[6600], First::Of(b"O"), Magic, mpd),
     row(Protocol::Ookla, TCP, &[8080, 5060], First::Of(b"H"), Structure, ookla),
     row(Protocol::Scgi, TCP, &[], First::Range(b'0', b'9'), Magic, scgi),
+    row(Protocol::SpotifyAp, TCP, &[4070], First::Of(b"\0"), Structure, spotify),
     row(Protocol::Srt, UDP, &[], First::Of(b"\x80"), Structure, srt),
     row(Protocol::Uwsgi, TCP, &[3031], First::Of(b"\0"), Structure, uwsgi),
     // What carries signalling among the elements of mobile networks
@@ -116,6 +117,19 @@ fn scgi(m: &mut Message<'_>) -> Answer {
     is(|| {
         let length = until(m.bytes, b':', 6)?;
         Some(is_number(length) && m.has(length.len() + 1, b"CONTENT_LENGTH\0"))
+    })
+}
+
+/// Spotify's access points: a client begins with 0 and 4, the length of it all, and a message of protobuf whose field 10 comes first.
+fn spotify(m: &mut Message<'_>) -> Answer {
+    is(|| {
+        Some(
+            m.begins
+                && m.has(0, &[0, 4])
+                && m.u32(2)? as usize == m.len()
+                && m.u8(6)? == 0x52
+                && m.len() > 32,
+        )
     })
 }
 
@@ -219,6 +233,8 @@ mod tests {
 
     #[test]
     fn services_are_known_by_how_they_begin() {
+        let mut hello = vec![0, 4, 0, 0, 0, 40, 0x52];
+        hello.resize(40, 1);
         let mut handshake = vec![
             0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 1, 2, 3, 4, 0, 0,
             0x05, 0xdc,
@@ -234,6 +250,8 @@ mod tests {
             (Protocol::Fix, Tcp, 4000, Client, b"8=FIX.4.4 and so on", No),
             (Protocol::Hl7, Tcp, 2575, Client, b"\x0bMSH|^~\\&|APP|PLACE|", Is),
             (Protocol::Ookla, Tcp, 8080, Client, b"HI 8e17cb65-c6b5-4b39-adcc-97006a1e4537\n", Is),
+            (Protocol::SpotifyAp, Tcp, 4070, Client, &hello, Is),
+            (Protocol::SpotifyAp, Tcp, 4070, Client, &hello[..39], No),
             (Protocol::Scgi, Tcp, 4000, Client, b"70:CONTENT_LENGTH\x0027\0SCGI\x001\0", Is),
             (Protocol::Srt, Udp, 9000, Client, &handshake, Is),
             (Protocol::Srt, Udp, 9000, Client, &handshake[..63], No),
