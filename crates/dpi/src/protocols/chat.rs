@@ -16,7 +16,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Agora, UDP, &[8130], First::Of(b"\0"), Structure, agora),
     row(Protocol::Bfcp, Carriers::BOTH, &[], First::Of(b"\x20\x30\x40"), Shape, bfcp),
     row(Protocol::Discord, UDP, &[], First::Of(b"\x13\0"), Structure, discord),
-    row(Protocol::Irc, TCP, &[6667, 6666, 6665, 194], First::Any, Structure, irc),
+    row(Protocol::Irc, TCP, &[6667, 6666, 6665, 194], First::Of(b"NnUuPpC:"), Structure, irc),
     row(Protocol::KakaoTalk, TCP, &[], First::Any, Structure, kakaotalk),
     row(Protocol::MsnMessenger, TCP, &[1863], First::Of(b"V"), Magic, msn),
     row(Protocol::Msrp, TCP, &[2855], First::Of(b"M"), Magic, msrp),

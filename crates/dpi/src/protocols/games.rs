@@ -15,7 +15,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::ENet, UDP, &[], First::Of(b"\x8f\x0f\x80\xcf\xbf\xff\x9f\xaf"), Structure, enet),
     row(Protocol::GameSpy, UDP, &[], First::Of(b"\xfe"), Structure, gamespy),
     row(Protocol::Kcp, UDP, &[], First::Any, Structure, kcp),
-    row(Protocol::Minecraft, TCP, &[25565], First::Any, Structure, minecraft),
+    row(Protocol::Minecraft, TCP, &[25565], First::Range(6, 0x7f), Structure, minecraft),
     row(Protocol::NetcodeIo, UDP, &[40000], First::Of(b"\0"), Magic, netcode),
     row(Protocol::Photon, UDP, &[5055, 5056, 5058], First::Any, Structure, photon),
     row(Protocol::PlayStation, UDP, &[987, 9302], First::Of(b"SHW"), Magic, playstation),

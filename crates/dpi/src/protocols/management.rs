@@ -331,6 +331,9 @@ fn time(m: &mut Message<'_>) -> Answer {
 
 /// RFC 3912 §2: one line is asked; nothing else is known of it but the port.
 fn whois(m: &mut Message<'_>) -> Answer {
+    if m.server.port != 43 || !m.begins {
+        return Answer::No;
+    }
     perhaps(|| {
         let line = m.line(128)?;
         let asked = m.is_from_client() && line.len() + 2 == m.len() && is_printed(line) && !line.is_empty();
@@ -338,7 +341,7 @@ fn whois(m: &mut Message<'_>) -> Answer {
             m.bytes,
             &[b"% IANA WHOIS", b"   Domain Name: ", b"Domain Name: ", b"% This is the RIPE"],
         );
-        Some(m.server.port == 43 && m.begins && (asked || answered))
+        Some(asked || answered)
     })
 }
 
