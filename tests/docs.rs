@@ -280,7 +280,7 @@ fn protocols() {
     let text = format!(
         "# Protocols that inspection knows\n\n\
          {} protocols. All are known by what their messages look like: a port decides who is asked first, and whether a weak likeness is\n\
-         believed ([dpi.md](dpi.md)). Without anything under \"over\", the protocol is known by another one's messages, or by the IP header.\n\n\
+         believed ([dpi.md](dpi.md)). Without anything under \"over\", the protocol is known by another one's messages, by the IP header, or by its behaviour.\n\n\
          {rows}\n\
          This page is written from `crates/dpi/src/protocol.rs` and `crates/dpi/src/protocols` by `{HOW}`.\n",
         all.len()

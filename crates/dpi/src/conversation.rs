@@ -31,9 +31,13 @@ use crate::protocols::{dns, ip};
 use crate::signatures::ApplicationId;
 use crate::track::names::Askers;
 use std::net::IpAddr;
+use tables::Nanos;
 
 /// Messages in pieces, of all conversations that share their surroundings.
 const ASSEMBLIES: usize = 64;
+
+/// A user plane asks for applications, which behaviour doesn't name: no packet is counted for that.
+const LIMITS: Limits = Limits { behaviour: 0, ..Limits::USUAL };
 
 /// What is needed for looking into packets of a set of subscribers, whatever conversation they are of.
 #[derive(Debug)]
@@ -100,10 +104,10 @@ impl Conversation {
         }
         let side = if from_subscriber { own } else { own.other() };
         let (client, server) = if own == Side::Client { (subscriber, peer) } else { (peer, subscriber) };
-        let shown =
-            Shown { carrier, side, client, server, segment: transport.segment, payload: transport.payload };
+        let (segment, payload) = (transport.segment, transport.payload);
+        let shown = Shown { now: Nanos(0), carrier, side, client, server, segment, payload };
         let room = &mut surroundings.room;
-        let progress = self.examination.step(&knowledge.classifier, &Limits::default(), room, &shown);
+        let progress = self.examination.step(&knowledge.classifier, &LIMITS, room, &shown);
         if let Some((application, evidence)) = knowledge.of_sheet(&room.sheet) {
             self.weigh(application, evidence);
         }

@@ -323,7 +323,7 @@ impl Inspector {
                     self.flows.reschedule(&key);
                 }
                 if let Standing::Open(number) = standing {
-                    self.look(number, key, packet, &transport, side);
+                    self.look(now, number, key, packet, &transport, side);
                 }
                 return;
             }
@@ -369,7 +369,7 @@ impl Inspector {
         match standing {
             Standing::Open(number) => {
                 self.foresee(number, subscriber, &pending.ends);
-                self.look(number, key, packet, transport, side);
+                self.look(now, number, key, packet, transport, side);
             }
             Standing::Known { .. } => {
                 let protocol = ip::of_ip(pending.ends.protocol.0, transport.payload);
@@ -405,15 +405,30 @@ impl Inspector {
     }
 
     /// Looks into a packet of a flow that has no verdict.
-    fn look(&mut self, number: u32, key: Key, packet: &Packet<'_>, transport: &Transport<'_>, side: Side) {
+    fn look(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        key: Key,
+        packet: &Packet<'_>,
+        transport: &Transport<'_>,
+        side: Side,
+    ) {
         let Some(carrier) = transport.carrier else { return };
         let ip = packet.ip.key;
         let (source, destination) = ip.ports.map_or((0, 0), |it| (it.source, it.destination));
         let sender = End { address: ip.source, port: source };
         let receiver = End { address: ip.destination, port: destination };
         let (client, server) = if side == Side::Client { (sender, receiver) } else { (receiver, sender) };
-        let shown =
-            Shown { carrier, side, client, server, segment: transport.segment, payload: transport.payload };
+        let shown = Shown {
+            now,
+            carrier,
+            side,
+            client,
+            server,
+            segment: transport.segment,
+            payload: transport.payload,
+        };
         let Some(examined) = self.examinations.get_mut(number) else { return };
         self.counters.looked_into += u64::from(!transport.payload.is_empty());
         let progress = examined.examination.step(

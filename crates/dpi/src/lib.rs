@@ -21,10 +21,12 @@
 //! | [`protocols`] | what does a message of this protocol look like |
 //! | [`signatures`] | whose are this name, this address, this user agent: which application |
 //! | [`kpi`] | how well does it work |
+//! | [`behaviour`] | what does a flow do, if it doesn't say what it is |
 //!
 //! Nothing here has a clock, a socket, a thread or a lock: bytes and time are arguments, one instance belongs to one worker.
 #![forbid(unsafe_code)]
 
+pub mod behaviour;
 pub mod category;
 pub mod classify;
 pub mod conversation;

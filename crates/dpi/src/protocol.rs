@@ -390,6 +390,14 @@ protocols! {
     Smpp = "SMPP", Messaging, "Short messages between centres, SMPP 3.4";
     X2ap = "X2AP", Network, "Between base stations of LTE, TS 36.423";
     XnAp = "XnAP", Network, "Between base stations of NR, TS 38.423";
+    // By behaviour: what a flow does that nobody knows
+    Bulk = "Bulk transfer", FileTransfer, "One side sends full packets, the other one next to nothing";
+    Call = "Call", Voice, "Small packets of nearly the same size every 10 to 60 ms, both ways";
+    FullyEncrypted = "Fully encrypted", Other, "Both sides begin with octets like chance: Shadowsocks, obfs4, VMess, or peers who hide";
+    Game = "Game", Games, "Small packets of many sizes by two clocks, both ways";
+    Interactive = "Interactive", RemoteAccess, "Little each way, turn by turn, at a person's pace";
+    LiveVideo = "Live video", Video, "Bursts of full packets, 14 to 60 a second, and little against them";
+    Tunnel = "VPN tunnel", Vpn, "Full and small ciphered packets both ways, none smaller than an IP packet in a tunnel";
 }
 
 impl Protocol {

@@ -1,7 +1,7 @@
 //! Why was this flow taken for that? Packet by packet.
 
 use crate::reading::{Reading, Seen};
-use dpi::classify::Step;
+use dpi::classify::{Reason, Step};
 use dpi::track::{Ends, Summary};
 use dpi::{Event, Knowledge, Packet, Protocol, Verdict};
 use io::pcap::CaptureError;
@@ -177,11 +177,13 @@ fn tell(text: &mut String, event: &Event, knowledge: &Knowledge, wanted: &Wanted
 
 /// A verdict in words.
 pub fn sentence(verdict: &Verdict, knowledge: &Knowledge) -> String {
+    let behaviour = verdict.protocol.filter(|_| verdict.reason == Reason::Behaviour);
     let mut text = format!(
-        "{} ({}: {})",
+        "{} ({}: {}{})",
         verdict.protocol.map_or("unknown", Protocol::name),
         verdict.reason.confidence().name(),
-        verdict.reason.text()
+        verdict.reason.text(),
+        behaviour.map_or_else(String::new, |it| format!(". {}", it.about()))
     );
     if let Some(over) = verdict.over {
         let _ = write!(text, " in {}", over.name());

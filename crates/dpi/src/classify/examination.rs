@@ -5,11 +5,13 @@
 //! gets so many packets ([`Limits`]), and then the best that was found is its verdict.
 
 use crate::Protocol;
+use crate::behaviour::Shape;
 use crate::classify::assembly::Assembly;
 use crate::classify::classifier::{Classifier, Set};
 use crate::classify::message::{Carrier, End, History, Message, Sheet, Side};
 use crate::classify::recogniser::Answer;
 use crate::classify::verdict::{Reason, Verdict};
+use tables::Nanos;
 
 /// So much of a flow is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,11 +20,18 @@ pub struct Limits {
     pub packets: u8,
     /// Packets with a payload once the protocol is known, and its recogniser wants to see more.
     pub open_packets: u8,
+    /// Packets with a payload, those above among them, if nobody knows the flow: further ones are only counted, for how it behaves. 0: none are.
+    pub behaviour: u8,
+}
+
+impl Limits {
+    /// Unless others are given.
+    pub const USUAL: Self = Self { packets: 12, open_packets: 20, behaviour: 40 };
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { packets: 12, open_packets: 20 }
+        Self::USUAL
     }
 }
 
@@ -38,6 +47,8 @@ pub struct Segment {
 /// A packet of the flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'p> {
+    /// When it came.
+    pub now: Nanos,
     /// What carries it.
     pub carrier: Carrier,
     /// Who sends it.
@@ -138,6 +149,9 @@ pub struct Examination {
     /// What carries `found`, if it began as something else.
     over: Option<Protocol>,
     perhaps: Option<Perhaps>,
+    shape: Shape,
+    /// The recognisers have given up; packets are only counted.
+    is_given_up: bool,
 }
 
 /// The best of what is no certainty.
@@ -203,6 +217,14 @@ impl Examination {
         if shown.payload.is_empty() {
             return Progress::Goes;
         }
+        if self.is_given_up {
+            self.note(shown, false);
+            return self.watch(limits.behaviour, shown.carrier);
+        }
+        let begins = match (shown.segment, self.streams.get(shown.side as usize)) {
+            (Some(segment), Some(stream)) => stream.known && segment.sequence == stream.origin,
+            _ => true,
+        };
         let progress = match shown.segment {
             Some(segment) => self.stream(classifier, room, shown, segment),
             None => self.look(classifier, room, shown, Bytes::datagram(shown.payload)),
@@ -212,6 +234,10 @@ impl Examination {
         }
         if progress == Progress::Ends {
             return Progress::Ends;
+        }
+        let counts = limits.behaviour > 0 && self.is_unknown();
+        if counts {
+            self.note(shown, begins);
         }
         let packets = self.history.packets();
         let most = if self.open.is_some() { limits.open_packets } else { limits.packets };
@@ -223,7 +249,30 @@ impl Examination {
             && client.packets > 0
             && server.packets > 0
             && packets >= 4;
-        if packets >= u16::from(most) || is_hopeless { Progress::Ends } else { Progress::Goes }
+        if packets < u16::from(most) && !is_hopeless {
+            return Progress::Goes;
+        }
+        if !counts {
+            return Progress::Ends;
+        }
+        (self.is_given_up, self.waiting) = (true, Set::default());
+        self.give_back(room);
+        self.watch(limits.behaviour, shown.carrier)
+    }
+
+    /// Nobody knows anything yet.
+    const fn is_unknown(&self) -> bool {
+        self.found.is_none() && self.perhaps.is_none() && self.over.is_none()
+    }
+
+    fn note(&mut self, shown: &Shown<'_>, begins: bool) {
+        self.shape.note(shown.carrier, shown.side, begins, shown.payload, shown.now);
+    }
+
+    /// Whether more packets have to be counted.
+    fn watch(&self, most: u8, carrier: Carrier) -> Progress {
+        let is_over = self.shape.packets() >= u16::from(most) || self.shape.is_clear(carrier);
+        if is_over { Progress::Ends } else { Progress::Goes }
     }
 
     /// A segment: shown alone, or with what came before if somebody asked for that.
@@ -476,7 +525,10 @@ impl Examination {
             },
             // What carries it is known at least.
             (None, None) if self.over.is_some() => (self.over.take(), Reason::Parser),
-            (None, None) => (None, Reason::Unlike),
+            (None, None) => match self.shape.behaviour(carrier) {
+                Some(protocol) => (Some(protocol), Reason::Behaviour),
+                None => (None, Reason::Unlike),
+            },
         };
         Verdict { protocol, over: self.over, reason, ..Verdict::UNKNOWN }
     }

@@ -63,7 +63,7 @@ reasons! {
         BothSides = "messages of both sides have its shape", Likely;
         Begins = "a message begins so, but was never whole", Likely;
         Shape = "messages have its shape", Guess;
-        Behaviour = "sizes and times of packets behave so", Guess;
+        Behaviour = "nobody knows it, but its packets behave so", Guess;
         Port = "the port is its usual one, and nothing was said that could be parsed", Guess;
         Silent = "nothing was said that could be parsed", None;
         Unlike = "what was said fits nothing that is known", None;

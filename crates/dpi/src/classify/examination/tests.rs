@@ -88,8 +88,9 @@ impl Flow {
     fn show(&mut self, side: Side, segment: Option<Segment>, payload: &[u8]) -> Progress {
         let client = End { address: [192, 0, 2, 1].into(), port: 40_000 };
         let server = End { address: [198, 51, 100, 1].into(), port: self.port };
-        let shown = Shown { carrier: self.carrier, side, client, server, segment, payload };
-        self.examination.step(&self.classifier, &Limits::default(), &mut self.room, &shown)
+        let shown = Shown { now: Nanos(0), carrier: self.carrier, side, client, server, segment, payload };
+        let limits = Limits { behaviour: 0, ..Limits::USUAL };
+        self.examination.step(&self.classifier, &limits, &mut self.room, &shown)
     }
 
     fn segment(&mut self, side: Side, sequence: u32, payload: &[u8]) -> Progress {
