@@ -200,6 +200,8 @@ fn long(message: &mut Message<'_>) -> Answer {
         rest = following;
         let said = match packet.kind {
             Kind::Initial if message.is_from_client() => initial(message, &packet),
+            // Only servers send it (RFC 9000 §17.2.5).
+            Kind::Retry if message.is_from_client() => Answer::Perhaps,
             // The client begins anew, with other keys (RFC 9001 §5.2); its Initial may have been late, or lost.
             Kind::Retry | Kind::ZeroRtt => Answer::Open,
             _ if message.other().packets > 0 && !message.assembly.is_empty() => Answer::Open,

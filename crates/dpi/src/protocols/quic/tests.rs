@@ -2,10 +2,15 @@
 
 use super::keys::tests::{example, seal};
 use super::*;
+use crate::classify::Reason;
 use crate::classify::{Carrier, Side};
 use crate::protocols::show::{client, flow, server};
 use crate::protocols::tls::tests::client_hello;
+use crate::{Event, Inspector, Knowledge, Options, Packet, Verdict};
+use ::packet::{IpPacket, PacketBuilder};
 use proptest::prelude::*;
+use std::sync::Arc;
+use tables::Nanos;
 
 const NUMBER: u32 = 1;
 const FIRST_ID: &[u8] = b"first-id";
@@ -170,5 +175,70 @@ proptest! {
         let (answers, sheet) = quic_flow(&[(Side::Client, &bytes)]);
         prop_assert_eq!(answers, [Answer::Perhaps]);
         prop_assert!(sheet.host.is_empty() && sheet.agent.is_empty());
+    }
+}
+
+/// What an inspector says of a flow of these datagrams of a client, which ends then.
+fn inspected(port: u16, datagrams: &[impl AsRef<[u8]>]) -> Verdict {
+    let options = Options { flows: 4, examinations: 4, subscribers: 4, ..Options::default() };
+    let knowledge = Arc::new(Knowledge::new(Arc::default()));
+    let mut inspector = Inspector::with(options, knowledge, 1, Nanos(0));
+    for payload in datagrams {
+        let builder = PacketBuilder::new().ipv4([10, 0, 0, 1].into(), [198, 51, 100, 1].into());
+        let bytes = builder.udp(40_000, port).build(payload.as_ref());
+        inspector
+            .push(Nanos(1), &Packet { ip: IpPacket::parse(&bytes).unwrap(), bytes: &bytes, tunnel: None });
+    }
+    inspector.flush_one(Nanos(2));
+    assert_eq!((inspector.flows(), inspector.assemblies()), ((0, 0), 0));
+    let events: Vec<_> = std::iter::from_fn(|| inspector.poll()).collect();
+    let [Event::Classified { verdict, .. }, Event::Ended { .. }] = events[..] else { panic!("{events:?}") };
+    verdict
+}
+
+/// Nothing that wasn't proved is certain: where the shape fits, it is a guess, on QUIC's port more than that.
+#[test]
+fn first_packets_that_no_key_opens_get_a_verdict_with_its_reason() {
+    let example = example(1, "c300000001088394c8f03e5157080000449e00000002");
+    let certain = inspected(4433, &[&example]);
+    assert_eq!((certain.protocol, certain.reason), (Some(Protocol::Quic), Reason::Parser));
+
+    // Its tag, its content, its connection ID: the keys don't fit.
+    for at in [6, 20, 600, 1199] {
+        let mut wrong = example.clone();
+        wrong[at] ^= 1;
+        let verdict = inspected(4433, &[&wrong; 3]);
+        assert!(verdict.reason >= Reason::Shape, "octet {at}: {verdict:?}");
+        let verdict = inspected(443, &[&wrong; 3]);
+        assert_eq!(
+            (verdict.protocol, verdict.reason),
+            (Some(Protocol::Quic), Reason::UsualShape),
+            "octet {at}"
+        );
+    }
+    // A version that nobody has; one that has other keys.
+    for version in [0x0102_0304_u32, 0x6b33_43cf, u32::MAX, 0xff00_001d] {
+        let mut wrong = example.clone();
+        wrong[1..5].copy_from_slice(&version.to_be_bytes());
+        let verdict = inspected(4433, &[&wrong; 3]);
+        assert!(verdict.reason >= Reason::Shape, "version {version:x}: {verdict:?}");
+    }
+    // Lengths that lie: of the connection IDs, of the token, of the packet.
+    for (at, with) in
+        [(5, 0), (5, 21), (5, 255), (14, 255), (15, 0x7f), (15, 0xff), (16, 0x40), (16, 0x7f), (17, 0)]
+    {
+        let mut wrong = example.clone();
+        wrong[at] = with;
+        let verdict = inspected(4433, &[&wrong; 3]);
+        assert!(verdict.reason >= Reason::Shape, "octet {at} as {with:x}: {verdict:?}");
+    }
+}
+
+#[test]
+fn first_packets_cut_off_anywhere_are_never_certain() {
+    let example = example(1, "c300000001088394c8f03e5157080000449e00000002");
+    for length in 0..example.len() {
+        let verdict = inspected(4433, &[&example[..length]]);
+        assert!(verdict.reason >= Reason::Shape, "{length} octets: {verdict:?}");
     }
 }
