@@ -19,6 +19,7 @@
 //! ```
 
 use crate::Protocol;
+use crate::classify::assembly;
 use crate::classify::transport::{Transport, carrier};
 use crate::classify::{
     Carrier, End, Evidence, Limits, Packet, Progress, Reason, Room, Sheet, Shown, Side, Step, Verdict,
@@ -77,6 +78,25 @@ impl Default for Options {
             timeouts: Timeouts::default(),
             tells_names: false,
         }
+    }
+}
+
+impl Options {
+    /// Bytes of memory that an inspector takes with these, at most: what [`Inspector::memory`] never goes beyond.
+    pub const fn most_memory(&self) -> usize {
+        let found = if self.tells_names { size_of::<Sheet>() } else { 0 };
+        SMALL
+            + self.flows as usize * FLOW
+            + Examinations::most_memory(self.examinations)
+            + Subscribers::most_memory(self.subscribers)
+            + (self.assemblies() + 1) * assembly::LARGEST
+            + RESULTS * (size_of::<Event>() + found)
+    }
+
+    /// Flows of which a message may be put together at a time.
+    const fn assemblies(&self) -> usize {
+        let share = self.examinations as usize / FLOWS_AN_ASSEMBLY;
+        if share > LEAST_ASSEMBLIES { share } else { LEAST_ASSEMBLIES }
     }
 }
 
@@ -148,6 +168,12 @@ const RESULTS: usize = 4096;
 pub const BURST: usize = 32;
 /// Of 8 KiB each: with a flow's own, they stay under 512 bytes a flow that is looked into.
 const FLOWS_AN_ASSEMBLY: usize = 128;
+/// Where few flows are looked into.
+const LEAST_ASSEMBLIES: usize = 16;
+/// Bytes that a flow takes in its table at most, the index and what is reserved ahead included.
+const FLOW: usize = 136;
+/// What tables take before there is much in them.
+const SMALL: usize = 64 * 1024;
 
 /// Inspects packets: one for each worker, made in its thread so that its memory lies beside it.
 #[derive(Debug)]
@@ -181,12 +207,11 @@ impl Inspector {
 
     /// With knowledge that others share.
     pub fn with(options: Options, knowledge: Arc<Knowledge>, seed: u64, now: Nanos) -> Self {
-        let assemblies = (options.examinations as usize / FLOWS_AN_ASSEMBLY).max(16);
         Self {
             flows: FlowTable::new(seed, options.flows, now),
             subscribers: Subscribers::new(seed, options.subscribers),
             examinations: Examinations::new(options.examinations),
-            room: Room::new(assemblies),
+            room: Room::new(options.assemblies()),
             results: VecDeque::new(),
             counters: Counters::default(),
             knowledge,
@@ -209,9 +234,20 @@ impl Inspector {
         &self.subscribers
     }
 
-    /// Bytes of memory, but for assemblies.
+    /// Bytes of memory: under [`Options::most_memory`], whatever comes. Knowledge, which all workers share, is not counted.
     pub fn memory(&self) -> usize {
-        self.flows.memory() + self.subscribers.memory() + self.examinations.memory()
+        let found = self.results.iter().filter(|it| matches!(it, Event::Found { .. })).count();
+        self.flows.memory()
+            + self.subscribers.memory()
+            + self.examinations.memory()
+            + self.room.memory()
+            + self.results.capacity() * size_of::<Event>()
+            + found * size_of::<Sheet>()
+    }
+
+    /// Messages that are being put together.
+    pub const fn assemblies(&self) -> usize {
+        self.room.lent()
     }
 
     /// From now on, every question that is asked is written down: [`Self::asked`].
@@ -251,7 +287,12 @@ impl Inspector {
                     self.flows.step(&mut pending.flow, key);
                 }
             }
+            let forgotten = self.subscribers.forgotten();
             for (pending, packet) in pending.iter_mut().flatten().zip(packets) {
+                if self.subscribers.forgotten() != forgotten {
+                    // An earlier packet's subscriber may have got this one's number.
+                    pending.key = None;
+                }
                 self.serve(now, packet, pending);
             }
         }
@@ -353,15 +394,16 @@ impl Inspector {
         line.see(pending.from_subscriber, transport.is_fin, transport.is_reset);
         line.keep(pending.ends.protocol, self.options.timeouts);
         let side = line.side(pending.from_subscriber);
+        self.subscribers.join(subscriber);
         let Ok(evicted) = self.flows.insert(key, line) else {
             self.counters.untracked += 1;
+            self.subscribers.leave(now, subscriber);
             if let Standing::Open(number) = standing {
                 self.examinations.end(number);
             }
             return;
         };
         self.counters.flows += 1;
-        self.subscribers.join(subscriber);
         if let Some((key, line)) = evicted {
             self.counters.evicted += 1;
             self.end(now, key, line, Cause::Evicted);

@@ -1,5 +1,6 @@
 //! What needs more than one module.
 
+mod hostile;
 mod oracles;
 mod parsers;
 mod stages;

@@ -7,8 +7,13 @@ use crate::classify::message::Text;
 
 /// Octets that are put together at most. A ClientHello with post-quantum key shares has under 2,000; one with a large ticket some more.
 pub const MOST: usize = 8 * 1024;
+/// Octets that most messages fit into: an assembly has room for so many, or for [`MOST`].
+const USUAL: usize = 2 * 1024;
 /// Gaps between pieces, at most.
 const PIECES: usize = 32;
+
+/// What one takes, at most.
+pub const LARGEST: usize = size_of::<Assembly>() + MOST + PIECES * size_of::<(u16, u16)>();
 
 /// What was put together so far, and how far it reaches.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +44,8 @@ impl Assembly {
             return Err(TooMuch);
         }
         if self.octets.len() < end {
+            let room = if end > USUAL { MOST } else { USUAL };
+            self.octets.reserve_exact(room - self.octets.len());
             self.octets.resize(end, 0);
         }
         // Only the gaps among what is there are filled.
@@ -60,6 +67,11 @@ impl Assembly {
             Some((0, to)) => self.octets.get(..usize::from(*to)).unwrap_or_default(),
             _ => &[],
         }
+    }
+
+    /// Bytes of memory: [`LARGEST`] at most.
+    pub const fn memory(&self) -> usize {
+        size_of::<Self>() + self.octets.capacity() + self.pieces.capacity() * size_of::<(u16, u16)>()
     }
 
     /// Whether nothing is there.

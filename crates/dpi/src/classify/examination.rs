@@ -6,7 +6,7 @@
 
 use crate::Protocol;
 use crate::behaviour::Shape;
-use crate::classify::assembly::Assembly;
+use crate::classify::assembly::{self, Assembly};
 use crate::classify::classifier::{Classifier, Set};
 use crate::classify::message::{Carrier, End, History, Message, Sheet, Side};
 use crate::classify::recogniser::Answer;
@@ -95,6 +95,8 @@ pub struct Room {
 
 const _: () = assert!(size_of::<Examination>() <= 256);
 
+/// Protocols that lie in each other, at most: a stream that only ever begins anew would be looked into for ever.
+const DEPTH: u8 = 4;
 /// Assemblies that are kept for the next flow.
 const UNUSED: usize = 64;
 
@@ -102,6 +104,16 @@ impl Room {
     /// For flows of which `most_assemblies` have a message in pieces.
     pub fn new(most_assemblies: usize) -> Self {
         Self { most_assemblies, ..Self::default() }
+    }
+
+    /// Assemblies that flows have.
+    pub const fn lent(&self) -> usize {
+        self.lent
+    }
+
+    /// Bytes of memory that assemblies take, at most: those that are lent, those that are kept, and one beside.
+    pub const fn memory(&self) -> usize {
+        (self.lent + self.unused.len() + 1) * assembly::LARGEST
     }
 
     fn lend(&mut self) -> Option<Box<Assembly>> {
@@ -152,6 +164,8 @@ pub struct Examination {
     shape: Shape,
     /// The recognisers have given up; packets are only counted.
     is_given_up: bool,
+    /// How often it has begun anew under something else.
+    depth: u8,
 }
 
 /// The best of what is no certainty.
@@ -449,6 +463,10 @@ impl Examination {
                 self.waiting = Set::default();
                 Some(Progress::Goes)
             }
+            Answer::Within if self.depth >= DEPTH => {
+                (self.found, self.perhaps) = (Some(recogniser.protocol), None);
+                Some(Progress::Ends)
+            }
             Answer::Within => {
                 self.restart(recogniser.protocol, room);
                 Some(Progress::Goes)
@@ -493,7 +511,7 @@ impl Examination {
     fn restart(&mut self, over: Protocol, room: &mut Room) {
         self.give_back(room);
         let seen = self.streams.each_ref().map(|it| (it.origin.wrapping_add(it.seen), it.known));
-        *self = Self { over: Some(over), found: None, ..Self::default() };
+        *self = Self { over: Some(over), depth: self.depth + 1, ..Self::default() };
         for (stream, (origin, known)) in self.streams.iter_mut().zip(seen) {
             (stream.origin, stream.known) = (origin, known);
         }

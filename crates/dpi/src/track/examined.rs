@@ -43,6 +43,13 @@ impl Examinations {
         Self { all: Slab::new(limit), by_age: VecDeque::new() }
     }
 
+    /// Bytes of memory that so many take at most: places are reserved a quarter ahead, and of the numbers in the queue, half may be old, in a buffer
+    /// that doubles.
+    pub const fn most_memory(limit: u32) -> usize {
+        let place = (size_of::<Examined>() + 16) * 5 / 4;
+        limit as usize * (place + 4 * size_of::<(u32, u32)>())
+    }
+
     pub const fn len(&self) -> usize {
         self.all.len()
     }

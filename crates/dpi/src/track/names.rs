@@ -30,6 +30,9 @@ impl Names {
         Self { seed, entries: Vec::new(), next: 0 }
     }
 
+    /// Bytes of memory that one has at most.
+    pub const MOST_MEMORY: usize = MOST * size_of::<u64>();
+
     pub const fn memory(&self) -> usize {
         self.entries.capacity() * size_of::<u64>()
     }

@@ -112,6 +112,8 @@ pub struct Subscribers {
     all: Slab<Subscriber>,
     /// Those who had no flow left, number and generation, by time; and some that have one again.
     idle: VecDeque<(u32, u32)>,
+    /// How many were forgotten: numbers of subscribers that were found before may be others' now.
+    forgotten: u64,
     seed: u64,
 }
 
@@ -121,7 +123,8 @@ const REMEMBERED: u64 = 600;
 impl Subscribers {
     /// At most `limit` are known at a time.
     pub(crate) fn new(seed: u64, limit: u32) -> Self {
-        Self { index: BulkMap::new(seed.rotate_left(11)), all: Slab::new(limit), idle: VecDeque::new(), seed }
+        let index = BulkMap::new(seed.rotate_left(11));
+        Self { index, all: Slab::new(limit), idle: VecDeque::new(), forgotten: 0, seed }
     }
 
     /// How many are known.
@@ -138,6 +141,18 @@ impl Subscribers {
     pub fn memory(&self) -> usize {
         let names: usize = self.all.iter().map(|(_, it)| it.names.memory()).sum();
         self.index.memory() + self.all.memory() + self.idle.capacity() * size_of::<(u32, u32)>() + names
+    }
+
+    /// Bytes of memory that so many take at most: places are reserved a quarter ahead, the queue's buffer and the index double, and each
+    /// remembers the names that it may.
+    pub(crate) const fn most_memory(limit: u32) -> usize {
+        let place = (size_of::<Subscriber>() + 16) * 5 / 4;
+        limit as usize * (place + 2 * size_of::<(u32, u32)>() + 128 + Names::MOST_MEMORY)
+    }
+
+    /// How many were forgotten so far.
+    pub(crate) const fn forgotten(&self) -> u64 {
+        self.forgotten
     }
 
     pub(crate) fn prepare(&self, identity: Identity) -> tables::Probe {
@@ -213,6 +228,7 @@ impl Subscribers {
                 if subscriber.flows == 0 {
                     self.index.remove(&subscriber.identity.0);
                     self.all.remove(number);
+                    self.forgotten += 1;
                     return;
                 }
             }
