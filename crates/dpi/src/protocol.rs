@@ -395,7 +395,7 @@ protocols! {
     Call = "Call", Voice, "Small packets of nearly the same size every 10 to 60 ms, both ways";
     FullyEncrypted = "Fully encrypted", Other, "Both sides begin with octets like chance: Shadowsocks, obfs4, VMess, or peers who hide";
     Game = "Game", Games, "Small packets of many sizes by two clocks, both ways";
-    Interactive = "Interactive", RemoteAccess, "Little each way, turn by turn, at a person's pace";
+    Interactive = "Interactive", Other, "Little each way, turn by turn, at uneven times: a person, or a machine that is asked now and then";
     LiveVideo = "Live video", Video, "Bursts of full packets, 14 to 60 a second, and little against them";
     Tunnel = "VPN tunnel", Vpn, "Full and small ciphered packets both ways, none smaller than an IP packet in a tunnel";
 }

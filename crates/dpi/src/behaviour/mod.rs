@@ -15,6 +15,12 @@
 //! **Cost.** Nothing for a packet after the verdict, and nothing for one that brings the verdict. A packet of a flow that is not known yet costs some
 //! additions; the first payload of each side is read once, up to [`opening::MOST`] octets of it.
 //!
+//! **How often it errs.** Of 529 flows with 16 packets or more in nDPI's public test captures, whether a recogniser knew them or not, the rules found a
+//! fully encrypted one in none that a recogniser knew, a tunnel, a game and live video in none at all, a call in one of RTP, bulk in
+//! downloads over HTTP, IPP, TLS and QUIC, and something interactive in SSH, FTP, and three industrial protocols. So what a guess says is true of the behaviour,
+//! and not always of the purpose: peers of BitTorrent and some games are fully encrypted without being proxies. Therefore such verdicts have the category "other".
+//! Tunnels, games and live video are tried with made-up flows only.
+//!
 //! **What it can't tell.** A film in chunks: one chunk has more packets than are counted. [`crate::kpi::video`] sees films, if it is told where. A flow of which
 //! one direction is seen. A proxy that pads and delays its packets so that they have another's shape.
 

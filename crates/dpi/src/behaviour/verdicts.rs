@@ -36,7 +36,7 @@ impl Shape {
     }
 }
 
-/// Both sides begin with chance, the client first. A compressed upload has an answer in clear, or none.
+/// Both sides begin with chance. A compressed upload has an answer in clear, or none.
 fn is_fully_encrypted(shape: &Shape) -> bool {
     shape.both(|way| way.opening == Opening::Chance)
 }
@@ -103,7 +103,8 @@ fn is_bulk(shape: &Shape) -> bool {
     is(client, server) || is(server, client)
 }
 
-/// Somebody types, and sees what it does: little each way, turn by turn, at a person's pace, which is no clock's.
+/// Somebody types, and sees what it does: little each way, turn by turn, at a person's pace, which is no clock's. What asks a machine now and then looks the
+/// same, so that this is no claim that there is a person.
 fn is_interactive(shape: &Shape) -> bool {
     let (up, down) = (shape.of(Side::Client), shape.of(Side::Server));
     up.packets >= 8
