@@ -128,6 +128,24 @@ impl Keys {
         self.packet.decrypt_inout_detached(&nonce.into(), header, (&mut *body).into(), tag.into()).ok()?;
         Some(body)
     }
+    /// The other way round, for whoever makes traffic: a packet of this header, whose last octets are the number, and this content. `None`: the
+    /// header is no QUIC header, or the content is too short for the sample (RFC 9001 §5.4.2).
+    pub fn seal(&self, header: &[u8], content: &[u8]) -> Option<Vec<u8>> {
+        let size = usize::from(header.first()? & 3) + 1;
+        let number_at = header.len().checked_sub(size)?;
+        let number = header.get(number_at..)?.iter().fold(0, |number, octet| number << 8 | u32::from(*octet));
+        let mut packet = [header, content].concat();
+        let (_, body) = packet.split_at_mut_checked(header.len())?;
+        let tag = self.packet.encrypt_inout_detached(&self.nonce(number).into(), header, body.into()).ok()?;
+        packet.extend(tag);
+        let sample = packet.get(number_at + 4..)?.first_chunk()?;
+        let [first_mask, number_mask @ ..] = self.mask(sample);
+        *packet.first_mut()? ^= first_mask & 0x0f;
+        for (octet, mask) in packet.get_mut(number_at..number_at + size)?.iter_mut().zip(number_mask) {
+            *octet ^= mask;
+        }
+        Some(packet)
+    }
 }
 
 /// The first octets.
@@ -140,24 +158,6 @@ pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-
-    /// The other way round, for tests: a packet of this header, whose last octets are the number, and this content.
-    pub fn seal(keys: &Keys, header: &[u8], content: &[u8]) -> Vec<u8> {
-        let size = usize::from(header[0] & 3) + 1;
-        let number_at = header.len() - size;
-        let number = header[number_at..].iter().fold(0, |number, octet| number << 8 | u32::from(*octet));
-        let mut body = content.to_vec();
-        let buffer = (&mut body[..]).into();
-        let tag = keys.packet.encrypt_inout_detached(&keys.nonce(number).into(), header, buffer).unwrap();
-        let mut packet = [header, &body, &tag].concat();
-        let sample: [u8; 16] = packet[number_at + 4..number_at + 20].try_into().unwrap();
-        let mask = keys.mask(&sample);
-        packet[0] ^= mask[0] & 0x0f;
-        for at in 0..size {
-            packet[number_at + at] ^= mask[1 + at];
-        }
-        packet
-    }
 
     fn hex(text: &str) -> Vec<u8> {
         (0..text.len() / 2).map(|at| u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).unwrap()).collect()
@@ -176,7 +176,7 @@ pub(super) mod tests {
         let keys = Keys::of_client(Version::of(number).unwrap(), &hex("8394c8f03e515708"));
         let mut content = hex(FRAME);
         content.resize(1162, 0);
-        seal(&keys, &hex(header), &content)
+        keys.seal(&hex(header), &content).unwrap()
     }
 
     #[test]

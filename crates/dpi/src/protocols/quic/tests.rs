@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use super::keys::tests::{example, seal};
+use super::keys::tests::example;
 use super::*;
 use crate::classify::Reason;
 use crate::classify::{Carrier, Side};
@@ -28,7 +28,7 @@ fn sealed(keys: &Keys, destination: &[u8], number: u8, frames: &[u8]) -> Vec<u8>
     header.extend([4, 5, 5, 5, 5, 0]);
     header.extend(length.to_be_bytes());
     header.push(number);
-    seal(keys, &header, &content)
+    keys.seal(&header, &content).unwrap()
 }
 
 fn crypto(at: usize, piece: &[u8]) -> Vec<u8> {
