@@ -86,11 +86,13 @@
 //! - [`facts`]: sessions, address pools, gNBs and data network: what both ends know.
 //! - [`habits`], [`smf`]: the control side. [`mutate`], [`storm`]: the same gone mad.
 //! - [`imix`], [`payload`], [`traffic`]: what is sent. [`verify`], [`latency`]: what came back.
+//! - [`applications`]: flows of applications as real bytes, for whoever looks into them.
 //! - [`station`], [`gnb`], [`dn`], [`link`], [`world`]: the world around the UPF.
 //! - [`gnb_tun`]: the lab's gNB. [`rng`]: repeatable randomness.
 #![forbid(unsafe_code)]
 
 mod answers;
+pub mod applications;
 mod decode;
 pub mod dn;
 pub mod facts;
