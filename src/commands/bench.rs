@@ -7,6 +7,7 @@ use crate::{output, report};
 use bench::chart::{Figure, Illustrated};
 use bench::control_queue::{self, ControlConfig};
 use bench::crew::CrewError;
+use bench::dpi::{self, DpiConfig};
 use bench::flood::{self, FloodConfig};
 use bench::flows::{self, FlowsConfig};
 use bench::forward::{self, ForwardConfig};
@@ -100,6 +101,8 @@ enum Scenario {
     Nat,
     /// What an in-memory NIC's flow table takes off a worker's hands: share, cycles, time until a flow is in it.
     Offload,
+    /// Inspection: nanoseconds per packet of five mixes of applications, microseconds per flow, new flows per second.
+    Dpi,
     /// Run-to-completion and pipeline: packets per second by payload.
     PayloadSize,
     /// Likewise by number of sessions.
@@ -252,6 +255,7 @@ fn measure(
             let change = |config: &mut OffloadConfig| replace_one(&mut config.sessions, &args.sessions);
             this.with([OffloadConfig::quick, OffloadConfig::full], change, offload::run)
         }
+        Scenario::Dpi => this.with([DpiConfig::quick, DpiConfig::full], |_| {}, dpi::run),
         Scenario::Nat => this.with([NatConfig::quick, NatConfig::full], |_| {}, nat::run),
     }
 }

@@ -127,6 +127,11 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             cycles(("mappings", "mappings")).panels(&["direction"]).series(&["nat"]),
             Picture::new("mappings_per_second", "mappings a second", ("mappings", "mappings")),
         ],
+        "dpi" => vec![
+            Picture::new("nanoseconds_per_packet", "nanoseconds a packet", ("mix", "mix")),
+            Picture::new("microseconds_per_flow", "microseconds a flow", ("protocol", "flows of")),
+            Picture::new("flows_per_second", "flows a second", ("mix", "mix")),
+        ],
         _ => Vec::new(),
     }
 }
