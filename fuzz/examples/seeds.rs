@@ -5,9 +5,9 @@
 // Built with the targets' flags, whose instrumentation wants its runtime.
 use libfuzzer_sys as _;
 
-use fuzz::Input;
 use fuzz::frames::{self, Payload};
 use fuzz::requests::{self, FLOWS, GNB, GNB_IPV6, N3, N3_IPV6};
+use fuzz::{Input, messages as said};
 use io::pcap::{CaptureWriter, Direction};
 use packet::gtpu::ExtensionType;
 use packet::gtpu_message::{self, ErrorIndication};
@@ -32,6 +32,9 @@ fn main() -> std::io::Result<()> {
         ("ctl", lines()),
         ("pcap", captures()?),
         ("pfcp_message", messages()),
+        ("inspect", conversations()),
+        ("recognise", beginnings()),
+        ("signatures", signatures()),
     ] {
         let folder = root.join(target);
         std::fs::create_dir_all(&folder)?;
@@ -94,6 +97,59 @@ fn packets() -> Vec<Vec<u8>> {
     icmpv6::emit_error(&mut error, N3_IPV6, icmpv6::Icmpv6Error::NoRoute, all.last().expect("one"));
     all.push(error);
     all
+}
+
+/// Every message between a subscriber and each of the servers, and the next one back; some in tunnels, some cut off; then silence.
+fn conversations() -> Vec<Vec<u8>> {
+    let mut scripts = Vec::new();
+    for (number, how) in (0..).zip([0x00, 0x40, 0x60, 0x80]) {
+        let mut script = vec![0, 0, 0, number & 1, number >> 1];
+        for (message, flow) in (0..said::ALL.len() as u8).zip(number..) {
+            for (from, message) in [(0, message), (0x80, message + 1)] {
+                let what = (flow & 0xf) | (number << 6);
+                script.extend([0, from | (flow % 5), what, how, 0, message]);
+                if how & 0x80 != 0 {
+                    script.push(flow);
+                }
+                // TCP's flags, and the sequence number as it is due.
+                if what >> 3 & 3 < 2 {
+                    script.extend([3, 0]);
+                }
+            }
+            if flow % 8 == 0 {
+                script.extend([12, 3, 1, 0, 1, 1, 0, 2, 1, 0, 3, 13, 0x40, 0]);
+            }
+        }
+        scripts.push(script);
+    }
+    scripts
+}
+
+/// Every message from either side, on a stream and as a datagram.
+fn beginnings() -> Vec<Vec<u8>> {
+    let all = said::ALL.iter().enumerate();
+    all.map(|(number, message)| {
+        let (carrier, side) = ((number % 2) as u8, (number / 2 % 2) as u8);
+        [&[carrier, side, 1, 0x9c, 0x40, 0, number as u8, 1, 0, 0][..], message].concat()
+    })
+    .collect()
+}
+
+fn signatures() -> Vec<Vec<u8>> {
+    let toml = b"\0version = \"1\"\n[video]\nname = \"Video\"\ncategory = \"web\"\nhosts = [\"video.example\", \"=a.example.org\", \"*.b-*.example\"]\n\
+        addresses = [\"198.51.100.0/24\", \"2001:db8::/32\"]\nports = [\"udp/4000-4010\"]\nagents = [\"player/*\"]\n";
+    let list = b"\x02example.com\nfull:www.example.org @ads\nkeyword:video\nregexp:^ads[0-9]\\.\ninclude:list\n# no more\n";
+    let hosts = b"\x030.0.0.0 ads.example tracker.example\n127.0.0.1 localhost\n::1 b.example # c\n";
+    let mut builder = dpi::signatures::Builder::new();
+    let application = builder.application("video", None, dpi::Category::Web).expect("a name");
+    for host in ["video.example", "=a.example.org"] {
+        builder.add(application, dpi::signatures::Kind::Host, host).expect("a host");
+    }
+    let compiled = builder.build().expect("a bundle").bundle.compiled();
+    // Whole, and what stands between the length and the checksum.
+    let whole = [&[1][..], &compiled].concat();
+    let content = [&[1][..], &compiled[14..compiled.len() - 4]].concat();
+    vec![toml.to_vec(), list.to_vec(), hosts.to_vec(), whole, content]
 }
 
 /// UEs' packets while what is translated on N6 changes.

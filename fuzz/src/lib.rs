@@ -8,6 +8,7 @@
 pub mod frames;
 pub mod input;
 pub mod inspected;
+pub mod messages;
 pub mod requests;
 pub mod sent;
 pub mod traffic;
