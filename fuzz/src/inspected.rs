@@ -13,8 +13,11 @@ struct FirstOctet;
 
 impl Inspector for FirstOctet {
     type State = u8;
+    type Room = ();
 
-    fn step(&self, packets: &mut u8, payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
+    fn room(&self, _: u64) {}
+
+    fn step(&self, (): &mut (), packets: &mut u8, payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
         *packets += 1;
         match payload.bytes().first() {
             None => Verdict::None,

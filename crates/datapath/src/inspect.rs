@@ -44,7 +44,9 @@ use tables::{Nanos, Slab};
 ///
 /// impl Inspector for Gs {
 ///     type State = ();
-///     fn step(&self, (): &mut (), payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
+///     type Room = ();
+///     fn room(&self, _: u64) {}
+///     fn step(&self, (): &mut (), (): &mut (), payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
 ///         match payload.bytes().first() {
 ///             Some(b'G') => Verdict::Is(Application(7)),
 ///             Some(_) => Verdict::None,
@@ -56,15 +58,26 @@ use tables::{Nanos, Slab};
 pub trait Inspector: Debug + Send + Sync + 'static {
     /// What it remembers of a conversation while it is under question.
     type State: Debug + Default + Send;
+    /// What it keeps for all conversations of a shard: one for each shard, and it doesn't move with it.
+    type Room: Debug + Send;
+
+    /// Room for a shard's conversations. The seed is random.
+    fn room(&self, seed: u64) -> Self::Room;
 
     /// Is shown one more packet. Must not panic, whatever is in it.
     fn step(
         &self,
+        room: &mut Self::Room,
         state: &mut Self::State,
         payload: &Payload<'_>,
         direction: Direction,
         now: Nanos,
     ) -> Verdict;
+
+    /// A conversation is under question no longer: what its state holds of the room goes back.
+    fn end(&self, room: &mut Self::Room, state: Self::State) {
+        let _ = (room, state);
+    }
 }
 
 /// What an inspector says of a conversation.
@@ -167,19 +180,20 @@ impl Inspection {
         Self { inspector: Arc::new(Arc::new(inspector)), budget, places, of_all: false }
     }
 
-    pub(crate) fn open(&self) -> Box<dyn Questions> {
-        self.inspector.open()
+    pub(crate) fn open(&self, seed: u64) -> Box<dyn Questions> {
+        self.inspector.open(seed)
     }
 }
 
 /// Makes room for an inspector's states, whatever they are.
 trait Opens: Debug + Send + Sync {
-    fn open(&self) -> Box<dyn Questions>;
+    fn open(&self, seed: u64) -> Box<dyn Questions>;
 }
 
 impl<I: Inspector> Opens for Arc<I> {
-    fn open(&self) -> Box<dyn Questions> {
-        Box::new(States { inspector: Self::clone(self), states: Slab::new(u32::MAX) })
+    fn open(&self, seed: u64) -> Box<dyn Questions> {
+        let room = self.room(seed);
+        Box::new(States { inspector: Self::clone(self), states: Slab::new(u32::MAX), room })
     }
 }
 
@@ -196,6 +210,7 @@ pub(crate) trait Questions: Debug + Send {
 struct States<I: Inspector> {
     inspector: Arc<I>,
     states: Slab<I::State>,
+    room: I::Room,
 }
 
 impl<I: Inspector> Questions for States<I> {
@@ -205,13 +220,15 @@ impl<I: Inspector> Questions for States<I> {
 
     fn step(&mut self, number: u32, payload: &Payload<'_>, direction: Direction, now: Nanos) -> Verdict {
         match self.states.get_mut(number) {
-            Some(state) => self.inspector.step(state, payload, direction, now),
+            Some(state) => self.inspector.step(&mut self.room, state, payload, direction, now),
             None => Verdict::None,
         }
     }
 
     fn end(&mut self, number: u32) {
-        self.states.remove(number);
+        if let Some(state) = self.states.remove(number) {
+            self.inspector.end(&mut self.room, state);
+        }
     }
 
     fn len(&self) -> usize {

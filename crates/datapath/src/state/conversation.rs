@@ -99,7 +99,7 @@ impl Conversations {
             index: BulkMap::new(seed.rotate_left(8)),
             all: Slab::new(u32::MAX),
             hung: Slab::new(MOST),
-            questions: inspection.open(),
+            questions: inspection.open(seed.rotate_left(24)),
             waiting: VecDeque::new(),
             seed,
             of_all: inspection.of_all,

@@ -118,8 +118,11 @@ pub struct ThirdOctet;
 
 impl Inspector for ThirdOctet {
     type State = u32;
+    type Room = ();
 
-    fn step(&self, packets: &mut u32, payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
+    fn room(&self, _: u64) {}
+
+    fn step(&self, (): &mut (), packets: &mut u32, payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
         *packets += 1;
         let guess = payload.bytes().get(2).map(|octet| u16::from(octet % 4));
         match guess {

@@ -33,8 +33,18 @@ impl Letters {
 
 impl Inspector for Letters {
     type State = u32;
+    type Room = ();
 
-    fn step(&self, packets: &mut u32, payload: &Payload<'_>, direction: Direction, _: Nanos) -> Verdict {
+    fn room(&self, _: u64) {}
+
+    fn step(
+        &self,
+        (): &mut (),
+        packets: &mut u32,
+        payload: &Payload<'_>,
+        direction: Direction,
+        _: Nanos,
+    ) -> Verdict {
         *packets += 1;
         let (key, pfds) = (payload.ip.key, self.pfds.lock().unwrap());
         let (source, destination) = (
