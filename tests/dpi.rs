@@ -147,3 +147,39 @@ fn what_cannot_be_read_is_told_with_what_was_read() {
     let (page, error) = ends(&millrace(&["dpi", damaged.to_str().unwrap()]), 1);
     assert!(page.contains("10 packets") && error.contains("can't be read any further"), "{page}{error}");
 }
+
+#[test]
+fn signatures_are_checked_built_listed_tested_and_imported() {
+    let directory = Directory::new("signatures");
+    let path = |name: &str| directory.0.join(name).to_str().unwrap().to_owned();
+    let own = path("own.toml");
+    let text = "[intranet]\nname = \"Intranet\"\ncategory = \"productivity\"\nhosts = [\"corp.example\"]\n";
+    std::fs::write(&own, text).unwrap();
+    let (checked, _) = ends(&millrace(&["dpi", "signatures", "check", &own]), 0);
+    assert!(checked.contains("right"), "{checked}");
+    let (tested, _) = ends(&millrace(&["dpi", "signatures", "test", "wiki.corp.example", "--with", &own]), 0);
+    assert!(tested.contains("intranet (productivity)") && tested.contains("own.toml:4"), "{tested}");
+    ends(&millrace(&["dpi", "signatures", "test", "wiki.corp.example"]), 1);
+    let (listed, _) = ends(&millrace(&["dpi", "signatures", "list", "youtube"]), 0);
+    assert!(listed.contains("youtube"), "{listed}");
+    let all = path("all.bundle");
+    ends(&millrace(&["dpi", "signatures", "build", &own, "--output", &all]), 0);
+    assert!(std::fs::metadata(&all).unwrap().len() > 1000);
+    std::fs::write(path("hosts"), "0.0.0.0 ads.example\n").unwrap();
+    let import = [
+        "dpi",
+        "signatures",
+        "import",
+        "hosts",
+        &path("hosts"),
+        "--application",
+        "ads",
+        "--category",
+        "advertising",
+    ];
+    let (imported, _) = ends(&millrace(&import), 0);
+    assert!(imported.contains("ads.example"), "{imported}");
+    std::fs::write(&own, "[intranet]\ncategory = \"nonsense\"\n").unwrap();
+    let (_, error) = ends(&millrace(&["dpi", "signatures", "check", &own]), 2);
+    assert!(error.contains("nonsense"), "{error}");
+}

@@ -1,6 +1,7 @@
 //! `millrace dpi`: what does this traffic consist of?
 
 mod captures;
+mod signatures;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -20,7 +21,10 @@ use survey::{Reading, Report, Survey};
 
 /// Arguments of `dpi`.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Captures, pcap or pcapng, one after the other (`-`: standard input).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -54,9 +58,22 @@ pub struct Args {
     by_tunnel: bool,
 }
 
+/// What else can be done.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// What applications are found by: check, build, list, test, import.
+    Signatures {
+        #[command(subcommand)]
+        command: signatures::Command,
+    },
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let knowledge = Arc::new(Knowledge::new(signatures(&args.signatures)?));
+    if let Some(Command::Signatures { command }) = &args.command {
+        return signatures::run(command);
+    }
+    let knowledge = Arc::new(Knowledge::new(bundle(&args.signatures)?));
     let options = options(args);
     if let Some(wanted) = args.explain {
         return why(args, &options, &knowledge, wanted);
@@ -84,8 +101,8 @@ fn options(args: &Args) -> Options {
     options
 }
 
-/// What is built in, with the user's own over it. What is doubtful is said on standard error.
-fn signatures(files: &[PathBuf]) -> Result<Arc<Bundle>, Failure> {
+/// What is built in, with the user's own over it.
+fn bundle(files: &[PathBuf]) -> Result<Arc<Bundle>, Failure> {
     let built_in = Bundle::built_in();
     if files.is_empty() {
         return Ok(built_in);
