@@ -26,6 +26,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let mirrors = check.mirrors(file);
     let nat = check.nat(file);
     check.flow_log(&file.flow_log);
+    check.inspection(&file.inspection);
     let n4 = check.n4(file);
     let node_id = check.node_id(file);
     check.slices(file);
@@ -53,6 +54,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         mirrors,
         nat,
         flow_log: file.flow_log.clone(),
+        inspection: file.inspection.clone(),
         workers,
         pin: file.workers.pin,
         model: file.workers.model(),

@@ -26,6 +26,12 @@ impl Config {
         if file.flow_log.file.is_none() {
             table.remove("flow-log");
         }
+        // Nor of an inspection that isn't made.
+        if !file.inspection.enabled
+            && let Some(inspection) = table.get_mut("inspection").and_then(toml::Value::as_table_mut)
+        {
+            inspection.retain(|key, _| key == "enabled");
+        }
         toml::to_string(&table)
     }
 }

@@ -34,6 +34,7 @@ mod check;
 mod findings;
 mod flow_log;
 mod in_force;
+mod inspection;
 mod metrics;
 mod mirrors;
 mod n3;
@@ -53,6 +54,7 @@ pub mod units;
 
 pub use bond::{Bond, BondMode, BondSection, BondTimeout, BondTransmit};
 pub use flow_log::FlowLogSection;
+pub use inspection::InspectionSection;
 pub use metrics::MetricsSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use n3::{CheckSource, N3Section};

@@ -3,6 +3,7 @@
 
 use super::bond::BondSection;
 use super::flow_log::FlowLogSection;
+use super::inspection::InspectionSection;
 use super::metrics::MetricsSection;
 use super::mirrors::MirrorSection;
 use super::n3::N3Section;
@@ -57,6 +58,8 @@ pub struct File {
     pub nat_log: NatLogSection,
     /// What is told of single flows.
     pub flow_log: FlowLogSection,
+    /// Which application is a flow of?
+    pub inspection: InspectionSection,
     /// The threads that move packets.
     pub workers: WorkersSection,
     /// How many of them own shards, and whether shards move between them.

@@ -2,6 +2,7 @@
 
 use super::bond::Bond;
 use super::flow_log::FlowLogSection;
+use super::inspection::InspectionSection;
 use super::metrics::MetricsSection;
 use super::mirrors::Mirror;
 use super::n3::N3Section;
@@ -49,6 +50,8 @@ pub struct Config {
     pub nat: Nat,
     /// What is told of single flows.
     pub flow_log: FlowLogSection,
+    /// Who looks into packets.
+    pub inspection: InspectionSection,
     /// Where workers run.
     pub workers: Placement,
     /// Whether workers that are only counted are pinned.

@@ -24,7 +24,7 @@
 use crate::Protocol;
 use crate::classify::transport::{Transport, carrier};
 use crate::classify::{
-    Carrier, End, Evidence, Examination, Limits, Packet, Progress, Room, Shown, Side, Verdict,
+    Carrier, End, Evidence, Examination, Limits, Packet, Progress, Room, Sheet, Shown, Side, Verdict,
 };
 use crate::knowledge::Knowledge;
 use crate::protocols::{dns, ip};
@@ -44,12 +44,23 @@ const LIMITS: Limits = Limits { behaviour: 0, ..Limits::USUAL };
 pub struct Surroundings {
     room: Room,
     askers: Askers,
+    seed: u64,
 }
 
 impl Surroundings {
+    /// Forgets whose the addresses of names are: with other signatures, applications have other numbers.
+    pub fn forget_names(&mut self) {
+        self.askers = Askers::new(self.seed);
+    }
+
+    /// What was found written in the packet that was looked into last.
+    pub const fn sheet(&self) -> &Sheet {
+        &self.room.sheet
+    }
+
     /// The seed should be random.
     pub fn new(seed: u64) -> Self {
-        Self { room: Room::new(ASSEMBLIES), askers: Askers::new(seed) }
+        Self { room: Room::new(ASSEMBLIES), askers: Askers::new(seed), seed }
     }
 }
 

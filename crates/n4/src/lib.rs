@@ -41,6 +41,7 @@ use pfcp::header::Datagram;
 use pfcp::ie::{FSeid, UpFunctionFeatures};
 use pfcp::node::{Bounds, Incoming, Node, NodeConfig, Output};
 use session::ShardId;
+use session::applications::Applications;
 use session::config::Policy;
 use session::pfd::Pfds;
 use session::refusal::Refusal;
@@ -233,6 +234,11 @@ impl N4 {
     /// The sessions.
     pub const fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The applications that rules can ask for, for whoever inspects and has other ones now.
+    pub const fn applications(&mut self) -> &mut Applications {
+        self.store.applications()
     }
 
     /// The associations.

@@ -123,7 +123,12 @@ fn instances(config: &Config) -> Vec<Name> {
 }
 
 /// What the session store is told.
-pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::config::Config {
+pub(super) fn sessions(
+    config: &Config,
+    applications: Applications,
+    seed: u32,
+    teids: TeidKey,
+) -> session::config::Config {
     let named = |name| Instance { name, ..Instance::default() };
     let mut instances: Vec<Instance> = instances(config).into_iter().map(named).collect();
     for interface in &config.interfaces {
@@ -170,8 +175,7 @@ pub(super) fn sessions(config: &Config, seed: u32, teids: TeidKey) -> session::c
         cp: LocalAddresses::default(),
         instances,
         policies: policies(config, &[]),
-        // Nobody looks into packets yet.
-        applications: Applications::default(),
+        applications,
         slices: slices.collect(),
         pools: pools.collect(),
         own,

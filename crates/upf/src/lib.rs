@@ -20,6 +20,7 @@ mod describe_qos;
 mod describe_sessions;
 mod flow_log;
 mod inspections;
+mod inspector;
 mod journal;
 pub mod kernel;
 mod leaving;
@@ -53,12 +54,14 @@ use engine::topology::SYSFS;
 use engine::{Engine, Fence, WorkerReport};
 use flow_log::FlowLog;
 use inspections::Inspections;
+use inspector::Detector;
 use io::Port;
 use metrics::MetricsServer;
 use n4::{N4, Order};
 use n4_socket::Sockets;
 use restart::dump::Dumping;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use session::applications::Applications;
 use session::store::DirectoryChange;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -101,6 +104,8 @@ pub struct Upf {
     bindings: Option<Bindings>,
     flow_log: Option<FlowLog>,
     inspections: Inspections,
+    /// Who looks into packets.
+    detector: Option<Detector>,
     turns: Turns,
     /// Requests whose answer waits until all workers have passed a fence, in order.
     fenced: VecDeque<(Fence, Token)>,
@@ -147,7 +152,9 @@ impl Upf {
         let flow_log = flow_log.transpose()?;
         let sockets = Sockets::listen(config.n4.listen, kernel::PROC_NET.into())?;
         let address = assemble::n4_address(config, config.n4.listen.ip()).ok_or(UpfError::NoAddress)?;
-        let mut sessions = assemble::sessions(config, seed as u32, teids);
+        let mut applications = Applications::default();
+        let detector = Detector::new(&config.inspection, &mut applications)?;
+        let mut sessions = assemble::sessions(config, applications, seed as u32, teids);
         sessions.epoch = former.map_or(sessions.epoch, |(_, header)| header.epoch());
         // No UE gets to N4, nor has an address of it.
         for local in sockets.local() {
@@ -171,6 +178,8 @@ impl Upf {
         let frames = ports.iter().filter_map(Port::frames).min();
         let datapath =
             datapath::Config { teids, prefixes, ..assemble::datapath(config, rib.fib(), seed, frames) };
+        let inspection = detector.as_ref().map(|detector| detector.inspection(&config.inspection));
+        let datapath = datapath::Config { inspection, ..datapath };
         let far_ends = usize::from(datapath.peers);
         let n4 = N4::new(clock.now(), node, store, address, &config.n4.associate_with, far_ends, wall);
         let no_ctl = options.no_ctl;
@@ -213,6 +222,7 @@ impl Upf {
             bindings,
             flow_log,
             inspections: Inspections::default(),
+            detector,
             turns: Turns::default(),
             fenced: VecDeque::new(),
             mirrors: mirrors::Mirrors::new(macs),
@@ -322,8 +332,18 @@ impl Upf {
             self.n4.tick(now);
         }
         work += self.give_orders();
+        self.provision();
         self.send();
         work
+    }
+
+    /// Hands what SMFs have said of applications to whoever inspects.
+    fn provision(&mut self) {
+        if let Some(pfds) = self.n4.take_pfds()
+            && let Some(detector) = &self.detector
+        {
+            detector.provision(&pfds);
+        }
     }
 
     /// Looks at the system's clock, which may have been corrected.

@@ -23,6 +23,9 @@ pub enum UpfError {
     /// SMFs are told an address at which they reach each session.
     #[error("[n4] listen is the unspecified address, and [node] id is not an address: SMFs must be told one")]
     NoAddress,
+    /// Signatures.
+    #[error("{0}; see [inspection] signatures")]
+    Signatures(#[from] dpi::signatures::LoadError),
     /// The metrics' socket.
     #[error("can't serve metrics on {address}: {source}; see [metrics] listen")]
     Metrics {

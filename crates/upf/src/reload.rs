@@ -4,9 +4,10 @@
 use super::{Backend, Upf, assemble};
 use api::{CtlError, ErrorCode};
 use config::nat::Nat;
-use config::{Config, Limits, N3Section, N4};
+use config::{Config, InspectionSection, Limits, N3Section, N4};
 use datapath::Rib;
 use datapath::command::Command;
+use dpi::signatures::LoadError;
 use std::sync::Arc;
 
 /// What workers are told of anew.
@@ -14,8 +15,9 @@ const OF_WORKERS: [&str; 3] = ["route", "neighbour", "nat"];
 
 /// What changes while packets flow, beside these. Of limits those that nothing was made by at the start; `limits.buffered-packets` up to what
 /// the ports' pools of packet buffers were made for.
-const CHANGEABLE: [&str; 20] = [
+const CHANGEABLE: [&str; 21] = [
     "log",
+    "inspection.signatures",
     "n3.check-source",
     "n4.peers",
     "n4.last-reports",
@@ -77,6 +79,15 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
     if pools_are_too_small {
         told.restart.push("limits.buffered-packets");
     }
+    // The files may say something else though the configuration names the same ones.
+    if let Some(detector) = &upf.detector {
+        let refused = |why: LoadError| CtlError::new(ErrorCode::BadRequest, why.to_string());
+        let is_new =
+            detector.reload(&config.inspection.signatures, upf.n4.applications()).map_err(refused)?;
+        if is_new && !told.changed.contains(&"inspection.signatures") {
+            told.changed.push("inspection.signatures");
+        }
+    }
     let routed = told.changed.iter().any(|name| OF_WORKERS.contains(name));
     let limited = told.changed.iter().any(|name| name.starts_with("limits.") || *name == "n3.check-source");
     if routed {
@@ -94,7 +105,10 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
         let fib = upf.rib.fib();
         upf.engine.broadcast(|| Command::Fib(fib.clone()));
     }
-    let Config { n3, n4, log, limits, routes, neighbours, nat, written, .. } = config;
+    let Config { n3, n4, log, limits, routes, neighbours, nat, inspection, written, .. } = config;
+    if upf.detector.is_some() {
+        upf.config.inspection.signatures = inspection.signatures;
+    }
     upf.n4.allow(assemble::allowed(&n4.peers));
     let node = upf.n4.node();
     let shut_out = node.peers().filter(|peer| !n4.allows(peer.address.ip()));
@@ -158,6 +172,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         mirrors,
         nat: Nat { pools: nat_pools, rules, statics, prefixes, log: nat_log },
         flow_log,
+        inspection,
         metrics,
         workers,
         pin,
@@ -196,6 +211,8 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         ("nat", (statics, prefixes) == (&new.nat.statics, &new.nat.prefixes)),
         ("nat-log.file", *nat_log == new.nat.log),
         ("flow-log", *flow_log == new.flow_log),
+        ("inspection", same_but_signatures(inspection, &new.inspection)),
+        ("inspection.signatures", inspection.signatures == new.inspection.signatures),
         ("metrics", *metrics == new.metrics),
         ("workers", (workers, pin, model) == (&new.workers, &new.pin, &new.model)),
         ("workers", (parked_packets, memory) == (&new.parked_packets, &new.memory)),
@@ -209,6 +226,11 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let mut names: Vec<_> = all.filter(|(_, same)| !same).map(|(name, _)| name).collect();
     names.dedup();
     names
+}
+
+/// Who inspects and how much is settled at the start; signatures are not.
+fn same_but_signatures(old: &InspectionSection, new: &InspectionSection) -> bool {
+    InspectionSection { signatures: new.signatures.clone(), ..old.clone() } == *new
 }
 
 /// Each limit, and whether it is the same.

@@ -4,6 +4,7 @@
 /// N4's, whose SMF these ask with, too.
 #[path = "../../n4/tests/bench/mod.rs"]
 mod bench;
+mod inspection;
 mod metrics;
 mod restart;
 mod upf;

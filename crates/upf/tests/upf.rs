@@ -119,7 +119,7 @@ pub struct Rig {
     pub n3: MemWire,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
-    n6: MemWire,
+    pub n6: MemWire,
     pub smf: Smf,
     socket: UdpSocket,
     upf: SocketAddr,
@@ -236,7 +236,11 @@ impl Rig {
 
     /// The answer to a Session Establishment Request.
     fn ask_for_session(&mut self, cp: u64) -> Vec<u8> {
-        let request = measured(cp, vec![urr(1, 0, threshold(1 << 40))]);
+        self.ask_for(&measured(cp, vec![urr(1, 0, threshold(1 << 40))]))
+    }
+
+    /// The answer to this one.
+    pub fn ask_for(&mut self, request: &pfcp::message::SessionEstablishmentRequest<'_>) -> Vec<u8> {
         let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
         let token = self.smf.ask(Nanos(0), kind, Seid(0), |out| request.encode(out));
         self.until("an answer", |rig| rig.smf.answers.contains_key(&token));

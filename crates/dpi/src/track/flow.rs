@@ -128,8 +128,8 @@ impl Default for Timeouts {
     }
 }
 
-/// Resolution of a flow's times: 16.8 ms, so that 32 bits last for two years.
-const TICK: u32 = 24;
+/// Resolution of a flow's times: 67 ms, so that 32 bits last for nine years. Captures that were joined jump over years.
+const TICK: u32 = 26;
 
 /// What is known of a flow, beside its key.
 #[derive(Clone, Copy, Debug)]
@@ -241,7 +241,7 @@ impl FlowValue for Line {
 /// What a flow has carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Summary {
-    /// Its first packet, to 17 ms.
+    /// Its first packet, to 67 ms.
     pub first: Nanos,
     /// Its last one.
     pub last: Nanos,

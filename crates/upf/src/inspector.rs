@@ -1,0 +1,219 @@
+//! Who looks into packets: inspection (crate `dpi`) behind the datapath's question.
+//!
+//! **What is found.** An application of the signatures that are in force, or one that an SMF has described by PFDs. PFDs come first, and where there are some for
+//! an application, what signatures say of it doesn't count (TS 23.503 §6.1.2.3.2).
+//!
+//! **What is shared.** What is known ([`Known`]) never changes: another one takes its place when SMFs send PFDs. Each shard's room holds the one that it
+//! has seen last, and looks at a number, which all of them share, whether there is another one; only then it takes the lock.
+
+mod provisioned;
+
+use datapath::Places;
+use datapath::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
+use dpi::conversation::{Conversation, Standing, Surroundings};
+use dpi::signatures::{ApplicationId, Bundle, LoadError};
+use dpi::{Knowledge, Packet};
+use packet::IpProtocol;
+use provisioned::Provisioned;
+use session::applications::Applications;
+use session::pfd::Pfds;
+use session::rules::Application;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tables::Nanos;
+
+/// What is known, and in which version. Both ends of it: whoever asks, and whoever has new PFDs.
+#[derive(Clone, Debug)]
+pub(super) struct Detector {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    version: AtomicU64,
+    known: Mutex<Arc<Known>>,
+}
+
+/// What is known at a time.
+#[derive(Debug)]
+struct Known {
+    knowledge: Arc<Knowledge>,
+    /// By the signatures' number of an application, the number that rules have for it.
+    numbers: Arc<[Application]>,
+    provisioned: Arc<Provisioned>,
+    /// Applications that have PFDs: signatures don't count for them.
+    overridden: Arc<HashSet<Application>>,
+    /// Of signatures: numbers that were found with others mean nothing.
+    generation: u64,
+}
+
+/// What is built in, with these files over it.
+fn bundle(files: &[PathBuf]) -> Result<Arc<Bundle>, LoadError> {
+    let built_in = Bundle::built_in();
+    if files.is_empty() {
+        return Ok(built_in);
+    }
+    let paths: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
+    Ok(Arc::new(built_in.with_files(&paths)?.bundle))
+}
+
+impl Detector {
+    /// What the configuration asks for; `None`: nobody looks into packets. Applications get their names from it.
+    pub fn new(
+        config: &config::InspectionSection,
+        applications: &mut Applications,
+    ) -> Result<Option<Self>, LoadError> {
+        if !config.enabled {
+            return Ok(None);
+        }
+        let known = Known::new(bundle(&config.signatures)?, applications);
+        tracing::info!(
+            signatures = known.knowledge.bundle.version(),
+            applications = known.numbers.len(),
+            "rules can ask for applications"
+        );
+        let shared = Shared { version: AtomicU64::new(0), known: Mutex::new(Arc::new(known)) };
+        Ok(Some(Self { shared: Arc::new(shared) }))
+    }
+
+    /// Reads signatures anew. Conversations that are being looked into begin anew; those that have a verdict keep it. Whether there are others
+    /// now.
+    pub fn reload(&self, files: &[PathBuf], applications: &mut Applications) -> Result<bool, LoadError> {
+        let bundle = bundle(files)?;
+        let mut known = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if bundle.version() == known.knowledge.bundle.version() {
+            return Ok(false);
+        }
+        let Known { provisioned, overridden, generation, .. } = &**known;
+        let (provisioned, overridden) = (Arc::clone(provisioned), Arc::clone(overridden));
+        let generation = generation + 1;
+        *known = Arc::new(Known { provisioned, overridden, generation, ..Known::new(bundle, applications) });
+        tracing::info!(signatures = known.knowledge.bundle.version(), "other signatures are in force");
+        self.shared.version.fetch_add(1, Ordering::Release);
+        Ok(true)
+    }
+
+    /// What the datapath is told.
+    pub fn inspection(&self, config: &config::InspectionSection) -> Inspection {
+        let budget = Budget { packets: config.packets, bytes: config.octets };
+        let places = Places::new(config.conversations as usize);
+        let mut inspection = Inspection::new(self.clone(), budget, places);
+        inspection.of_all = config.always;
+        inspection
+    }
+
+    /// SMFs have said how applications are told. It holds for questions that are asked from now on.
+    pub fn provision(&self, pfds: &Pfds) {
+        let provisioned = Provisioned::new(pfds);
+        for (application, why) in provisioned.left_out() {
+            tracing::warn!(application, why, "a PFD finds nothing");
+        }
+        let mut known = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Arc::new(Known {
+            knowledge: Arc::clone(&known.knowledge),
+            numbers: Arc::clone(&known.numbers),
+            overridden: Arc::new(pfds.iter().map(|(_, described)| described.number).collect()),
+            provisioned: Arc::new(provisioned),
+            generation: known.generation,
+        });
+        self.shared.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Known {
+    /// Applications get their names.
+    fn new(bundle: Arc<Bundle>, applications: &mut Applications) -> Self {
+        let names = bundle.applications().map(|(_, application)| application.name.as_bytes());
+        Self {
+            numbers: applications.inspects(names).into(),
+            knowledge: Arc::new(Knowledge::new(bundle)),
+            provisioned: Arc::default(),
+            overridden: Arc::default(),
+            generation: 0,
+        }
+    }
+
+    /// The number that rules have for an application of the signatures, if these count for it.
+    fn application(&self, id: Option<ApplicationId>) -> Option<Application> {
+        let number = self.numbers.get(id?.index()).copied()?;
+        (!self.overridden.contains(&number)).then_some(number)
+    }
+}
+
+/// A conversation that is looked into, and the signatures that it is looked into with.
+#[derive(Debug, Default)]
+pub(super) struct Question {
+    generation: u64,
+    conversation: Conversation,
+}
+
+/// What a shard's conversations share.
+#[derive(Debug)]
+pub(super) struct Room {
+    version: u64,
+    known: Arc<Known>,
+    surroundings: Surroundings,
+}
+
+impl Room {
+    /// What is known now. With other signatures, what was found with the former ones is forgotten.
+    fn refresh(&mut self, shared: &Shared, question: &mut Question) {
+        let version = shared.version.load(Ordering::Acquire);
+        if version != self.version {
+            let known = Arc::clone(&shared.known.lock().unwrap_or_else(PoisonError::into_inner));
+            if known.generation != self.known.generation {
+                self.surroundings.forget_names();
+            }
+            (self.known, self.version) = (known, version);
+        }
+        if question.generation != self.known.generation {
+            std::mem::take(&mut question.conversation).end(&mut self.surroundings);
+            question.generation = self.known.generation;
+        }
+    }
+}
+
+impl Inspector for Detector {
+    type State = Question;
+    type Room = Room;
+
+    fn room(&self, seed: u64) -> Room {
+        let known = Arc::clone(&self.shared.known.lock().unwrap_or_else(PoisonError::into_inner));
+        let version = self.shared.version.load(Ordering::Acquire);
+        Room { version, known, surroundings: Surroundings::new(seed) }
+    }
+
+    fn step(
+        &self,
+        room: &mut Room,
+        question: &mut Question,
+        payload: &Payload<'_>,
+        direction: Direction,
+        _: Nanos,
+    ) -> Verdict {
+        room.refresh(&self.shared, question);
+        let Room { known, surroundings, .. } = room;
+        if let Some(application) = known.provisioned.of_flow(&payload.ip, direction) {
+            return Verdict::Is(application);
+        }
+        let packet = Packet { ip: payload.ip, bytes: payload.packet, tunnel: None };
+        let is_uplink = direction == Direction::Uplink;
+        let standing = question.conversation.step(&known.knowledge, surroundings, &packet, is_uplink);
+        let is_stream = payload.ip.key.protocol == IpProtocol::TCP;
+        if let Some(application) = known.provisioned.of_sheet(surroundings.sheet(), is_stream) {
+            return Verdict::Is(application);
+        }
+        match standing {
+            Standing::Known(verdict) => {
+                known.application(verdict.application).map_or(Verdict::None, Verdict::Is)
+            }
+            Standing::SoFar(application) => Verdict::SoFar(known.application(application)),
+        }
+    }
+
+    fn end(&self, room: &mut Room, mut question: Question) {
+        question.conversation.end(&mut room.surroundings);
+    }
+}
