@@ -35,10 +35,13 @@ pub const RECOGNISERS: &[Recogniser] = &[
 /// Agora's network: a handshake with the tags that Google's QUIC had once, and the name of an edge.
 fn agora(m: &mut Message<'_>) -> Answer {
     let Some(at) = m.bytes.windows(4).take(40).position(|four| four == b"SNI\0") else { return Answer::No };
+    // Its length, the lower octet first, then the name.
+    let length = m.u16_le(at + 4).map_or(0, usize::from);
     let named = m.bytes.get(at + 6..).unwrap_or_default();
-    let length =
-        named.iter().take_while(|octet| octet.is_ascii_alphanumeric() || b".-".contains(octet)).count();
     let name = named.get(..length).unwrap_or_default();
+    if !name.iter().all(|octet| octet.is_ascii_alphanumeric() || b".-".contains(octet)) {
+        return Answer::No;
+    }
     if contains(name, b"agora", 255) || contains(name, b"sd-rtn", 255) {
         m.sheet.host.set(name);
         return Answer::Is;
@@ -312,7 +315,7 @@ mod tests {
         keyless.extend_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8, 20, 0, 0, 0]);
         keyless.resize(42, 9);
         check(&[
-            (Protocol::Agora, Udp, 8130, Client, b"\0\x5a\x38\x4c\0\0\x21\0\0\0\0\0\x04SNI\0\x1c\0\x32\x33e.edge.agora.io\0", Is),
+            (Protocol::Agora, Udp, 8130, Client, b"\0\x5a\x38\x4c\0\0\x21\0\0\0\0\0\x04SNI\0\x10\x0023.edge.agora.ioPDMD\0", Is),
             (Protocol::Bfcp, Tcp, 5070, Client, b"\x20\x03\0\x01\0\0\0\x01\0\x02\0\x05\x04\x20\0\0", Perhaps),
             (Protocol::Discord, Udp, 50004, Client, b"\x13\x37\xca\xfe\x0e\0\0\0", Is),
             (Protocol::Discord, Udp, 50004, Client, &asked, Is),

@@ -162,6 +162,9 @@ fn ssdp(m: &mut Message<'_>) -> Answer {
             if starts_like_any(line, &[b"User-Agent:"]) {
                 m.sheet.agent.set(line.get(11..).unwrap_or_default().trim_ascii());
             }
+            if starts_like_any(line, &[b"Host:"]) {
+                m.sheet.host.set(line.get(5..).unwrap_or_default().trim_ascii());
+            }
             rest = rest.get(line.len() + 1..).unwrap_or_default();
         }
         return Answer::Is;
@@ -289,8 +292,10 @@ mod tests {
 
     #[test]
     fn ssdp_writes_down_who_asks() {
-        let message = b"M-SEARCH * HTTP/1.1\r\nUser-Agent: Chromium/90 Linux\r\n\r\n";
+        let message =
+            b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250:1900\r\nUser-Agent: Chromium/90 Linux\r\n\r\n";
         let sheet = flow(Protocol::Ssdp, Udp, 1900, &[(Client, message)]).1;
         assert_eq!(sheet.agent.bytes(), b"Chromium/90 Linux");
+        assert_eq!(sheet.host.bytes(), b"239.255.255.250:1900");
     }
 }

@@ -174,11 +174,27 @@ fn ndmp(m: &mut Message<'_>) -> Answer {
 
 /// RFC 1002 §4.4.1: a type, the sender's address and port, a length; names in half-octets where there are some.
 fn netbios_datagram(m: &mut Message<'_>) -> Answer {
-    is(|| {
+    let answer = is(|| {
         let named =
             m.u8(0)? == 0x13 || is_netbios_name(m.bytes.get(if m.u8(0)? <= 0x12 { 14 } else { 10 }..)?);
         Some(named && (m.has_port(138) || usize::from(m.u16(10)?) + 14 == m.len()))
-    })
+    });
+    if answer == Answer::Is && m.u8(0).is_some_and(|kind| kind <= 0x12) {
+        write_netbios_name(m, 14);
+    }
+    answer
+}
+
+/// RFC 1001 §14.1: two letters an octet; 15 octets, filled with blanks, and one that says what it is the name of.
+fn write_netbios_name(m: &mut Message<'_>, at: usize) {
+    let letters = m.bytes.get(at + 1..at + 33).unwrap_or_default();
+    let mut name = [0; 15];
+    for (octet, pair) in name.iter_mut().zip(letters.chunks_exact(2)) {
+        let half = |place: usize| pair.get(place).map_or(0, |letter| letter.wrapping_sub(b'A') & 15);
+        *octet = half(0) << 4 | half(1);
+    }
+    let end = name.iter().rposition(|octet| !matches!(octet, b' ' | 0)).map_or(0, |last| last + 1);
+    m.sheet.host.set(name.get(..end).unwrap_or_default());
 }
 
 /// RFC 1001 §14.1: a label of 32 letters from A to P.
@@ -191,11 +207,15 @@ fn is_netbios_name(bytes: &[u8]) -> bool {
 
 /// RFC 1002 §4.2.1: as in DNS, with names in half-octets, and one question or one answer.
 fn netbios_name(m: &mut Message<'_>) -> Answer {
-    is(|| {
+    let answer = is(|| {
         let counts = (m.u16(4)?, m.u16(6)?, m.u16(8)?, m.u16(10)?);
         let one = matches!(counts, (1, 0, 0, 0 | 1) | (0, 1, 0, _) | (0, 0, 1, _) | (0, 0, 0, 0));
         Some(one && is_netbios_name(m.bytes.get(12..)?) && (m.has_port(137) || m.u8(2)? & 0x78 != 0))
-    })
+    });
+    if answer == Answer::Is {
+        write_netbios_name(m, 12);
+    }
+    answer
 }
 
 /// RFC 1002 §4.3.2: a session is asked for by two names, and agreed to, or not.
@@ -448,5 +468,12 @@ mod tests {
         let mut other = reply;
         other[3] = 5;
         assert_eq!(answers(&other), [Is, No]);
+    }
+
+    #[test]
+    fn a_netbios_name_is_written_down_as_people_know_it() {
+        let question = [b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\0", NAME, b"\0\x20\0\x01"].concat();
+        let (answers, sheet) = flow(Protocol::NetbiosName, Udp, 137, &[(Client, &question)]);
+        assert_eq!((answers, sheet.host.bytes()), (vec![Is], &b"WPAD"[..]));
     }
 }

@@ -90,7 +90,32 @@ fn collectd(m: &mut Message<'_>) -> Answer {
 
 /// RFC 2131 §2 and 3: a request or a reply over Ethernet or so, and the cookie before the options; older ones (BOOTP) have none.
 fn dhcp(m: &mut Message<'_>) -> Answer {
-    is(|| Some(matches!(m.u8(0)?, 1 | 2) && m.u8(2)? <= 16 && m.u8(3)? <= 16 && m.u32(236)? == 0x6382_5363))
+    let answer = is(|| {
+        Some(matches!(m.u8(0)?, 1 | 2) && m.u8(2)? <= 16 && m.u8(3)? <= 16 && m.u32(236)? == 0x6382_5363)
+    });
+    if answer == Answer::Is
+        && let Some(name) = dhcp_host_name(m.bytes.get(240..).unwrap_or_default())
+    {
+        m.sheet.host.set(name);
+    }
+    answer
+}
+
+/// RFC 2132 §3.14: what the client calls itself, among the first options.
+fn dhcp_host_name(mut options: &[u8]) -> Option<&[u8]> {
+    for _ in 0..64 {
+        let code = *options.first()?;
+        if code == 0 {
+            options = options.get(1..)?;
+            continue;
+        }
+        let length = usize::from(*options.get(1)?);
+        if code == 12 {
+            return options.get(2..2 + length);
+        }
+        options = options.get(2 + length..)?;
+    }
+    None
 }
 
 /// RFC 8415 §8 and §9: a type, then options that end with the message.
@@ -357,6 +382,7 @@ mod tests {
     use crate::classify::Carrier::{Tcp, Udp};
     use crate::classify::Side::{Client, Server};
     use crate::protocols::shape::cases::check;
+    use crate::protocols::show::flow;
 
     #[test]
     fn what_watches_is_known_by_its_structure() {
@@ -431,5 +457,18 @@ mod tests {
             (Protocol::Whois, Tcp, 44, Client, b"example.com\r\n", No),
             (Protocol::Zabbix, Tcp, 10051, Client, b"ZBXD\x01\x0a\0\0\0\0\0\0\0proc.num[]", Is),
         ]);
+    }
+
+    #[test]
+    fn what_a_dhcp_client_calls_itself_is_written_down() {
+        let mut request = vec![1, 1, 6, 0];
+        request.resize(236, 0);
+        request.extend_from_slice(b"\x63\x82\x53\x63\x35\x01\x01\0\x0c\x05phone\xff");
+        let sheet = flow(Protocol::Dhcp, Udp, 67, &[(Client, &request)]).1;
+        assert_eq!(sheet.host.bytes(), b"phone");
+        // One that promises more than there is.
+        request.truncate(request.len() - 3);
+        let (answers, sheet) = flow(Protocol::Dhcp, Udp, 67, &[(Client, &request)]);
+        assert_eq!((answers, sheet.host.is_empty()), (vec![Is], true));
     }
 }
