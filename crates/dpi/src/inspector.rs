@@ -287,6 +287,9 @@ impl Inspector {
                     self.flows.step(&mut pending.flow, key);
                 }
             }
+            for pending in pending.iter().flatten() {
+                self.expect(pending);
+            }
             let forgotten = self.subscribers.forgotten();
             for (pending, packet) in pending.iter_mut().flatten().zip(packets) {
                 if self.subscribers.forgotten() != forgotten {
@@ -342,6 +345,17 @@ impl Inspector {
             let key = Key::new(number, &pending.ends);
             pending.flow = self.flows.prepare(&key);
             pending.key = Some(key);
+        }
+    }
+
+    /// Asks for the examination of a flow that is looked into: with its line, that is where a packet's cost lies.
+    #[inline]
+    fn expect(&mut self, pending: &Pending) {
+        if let Some(key) = &pending.key
+            && let Some(line) = self.flows.confirm(pending.flow, key)
+            && let Standing::Open(number) = line.standing
+        {
+            self.examinations.prefetch(number);
         }
     }
 
@@ -457,6 +471,10 @@ impl Inspector {
         side: Side,
     ) {
         let Some(carrier) = transport.carrier else { return };
+        // Acknowledgements say nothing; a SYN says where a stream begins.
+        if transport.payload.is_empty() && !transport.is_syn {
+            return;
+        }
         let ip = packet.ip.key;
         let (source, destination) = ip.ports.map_or((0, 0), |it| (it.source, it.destination));
         let sender = End { address: ip.source, port: source };

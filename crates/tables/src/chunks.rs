@@ -11,7 +11,7 @@
 //! **Cost.** An access: two bounds checks, and one more line that is normally cached. Chunks are never given back before
 //! the whole is.
 
-use crate::prefetch::{prefetch, prefetch_end};
+use crate::prefetch::{prefetch, prefetch_end, prefetch_lines};
 use std::mem::MaybeUninit;
 
 /// Logarithm of the number of chunks of one size, which is that of the first chunk's length, too.
@@ -164,6 +164,14 @@ impl<T> Chunks<T> {
     pub fn prefetch(&self, index: u32) {
         if let Some(value) = self.get(index) {
             prefetch(value);
+        }
+    }
+
+    /// Asks for all lines of an element.
+    #[inline(always)]
+    pub fn prefetch_whole(&self, index: u32) {
+        if let Some(value) = self.get(index) {
+            prefetch_lines(std::slice::from_ref(value), usize::MAX);
         }
     }
 

@@ -170,6 +170,12 @@ impl<T> Slab<T> {
         self.slots.prefetch(index);
     }
 
+    /// Prefetches all lines of a record: where most of a large one will be read.
+    #[inline(always)]
+    pub fn prefetch_whole(&self, index: u32) {
+        self.slots.prefetch_whole(index);
+    }
+
     /// All records with their numbers, in order of number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> + '_ {
         self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {

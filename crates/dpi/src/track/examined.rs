@@ -58,6 +58,12 @@ impl Examinations {
         self.all.memory() + self.by_age.capacity() * size_of::<(u32, u32)>()
     }
 
+    /// Asks memory for all of it.
+    #[inline]
+    pub fn prefetch(&self, number: u32) {
+        self.all.prefetch_whole(number);
+    }
+
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Examined> {
         self.all.get_mut(number)
     }
