@@ -447,6 +447,7 @@ pub fn questions(session: &SessionFacts) -> Vec<Request> {
         api::Neighbours {}.into(),
         api::Gnbs {}.into(),
         api::Pools {}.into(),
+        api::Pfds::default().into(),
         api::Config {}.into(),
     ]
 }
