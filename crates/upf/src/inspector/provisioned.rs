@@ -7,7 +7,8 @@
 use datapath::inspect::Direction;
 use dpi::classify::Sheet;
 use packet::IpPacket;
-use regex_automata::meta::{Config, Regex};
+use regex_automata::meta::{Builder, Config, Regex};
+use regex_automata::util::syntax;
 use session::pfd::{NameProtocol, PfdRule, Pfds};
 use session::rules::Application;
 use session::sdf::Flow;
@@ -55,10 +56,7 @@ impl Draft {
         pattern: String,
         meant: (Application, Option<NameProtocol>),
     ) -> Result<(), &'static str> {
-        Regex::builder()
-            .configure(limited())
-            .build(&pattern)
-            .map_err(|_| "its expression can't be compiled, or is too large")?;
+        builder().build(&pattern).map_err(|_| "its expression can't be compiled, or is too large")?;
         self.patterns.push(pattern);
         self.meant.push(meant);
         Ok(())
@@ -68,16 +66,19 @@ impl Draft {
         if self.patterns.is_empty() {
             return Ok(Texts::default());
         }
-        let automaton = Regex::builder()
-            .configure(limited())
-            .build_many(&self.patterns)
-            .map_err(|_| "all expressions together are too large")?;
+        let automaton =
+            builder().build_many(&self.patterns).map_err(|_| "all expressions together are too large")?;
         Ok(Texts { automaton: Some(automaton), meant: self.meant })
     }
 }
 
-fn limited() -> Config {
-    Config::new().nfa_size_limit(Some(AUTOMATON)).hybrid_cache_capacity(1 << 20)
+/// Names and URLs are octets from a stranger, and case doesn't count in them.
+fn builder() -> Builder {
+    let limits =
+        Config::new().nfa_size_limit(Some(AUTOMATON)).hybrid_cache_capacity(1 << 20).utf8_empty(false);
+    let mut builder = Regex::builder();
+    builder.configure(limits).syntax(syntax::Config::new().utf8(false).unicode(false).case_insensitive(true));
+    builder
 }
 
 /// Whether a name is written plainly.
@@ -113,9 +114,9 @@ impl Provisioned {
                     PfdRule::Flow { .. } => Err("there are too many flow descriptions"),
                     PfdRule::Domain { name, protocol } => {
                         let pattern = if is_plain(name) {
-                            format!(r"(?i-u)(?:^|\.){}$", escaped(name.trim_matches('.')))
+                            format!(r"(?:^|\.){}$", escaped(name.trim_matches('.')))
                         } else {
-                            format!("(?i-u){name}")
+                            name.to_string()
                         };
                         names.add(pattern, (application, *protocol))
                     }
@@ -124,11 +125,7 @@ impl Provisioned {
                             rest.bytes()
                                 .all(|octet| octet.is_ascii_alphanumeric() || b".-_/~%:@".contains(&octet))
                         });
-                        let pattern = if is_plain {
-                            format!("(?i-u)^{}", escaped(url))
-                        } else {
-                            format!("(?i-u){url}")
-                        };
+                        let pattern = if is_plain { format!("^{}", escaped(url)) } else { url.to_string() };
                         urls.add(pattern, (application, None))
                     }
                     PfdRule::Custom(_) => Err("nobody has agreed on what its custom content means"),
