@@ -180,8 +180,9 @@ impl Inspector for Detector {
     type Room = Room;
 
     fn room(&self, seed: u64) -> Room {
-        let known = Arc::clone(&self.shared.known.lock().unwrap_or_else(PoisonError::into_inner));
+        // The version first: what is published in between is seen once more, and not missed.
         let version = self.shared.version.load(Ordering::Acquire);
+        let known = Arc::clone(&self.shared.known.lock().unwrap_or_else(PoisonError::into_inner));
         Room { version, known, surroundings: Surroundings::new(seed) }
     }
 
