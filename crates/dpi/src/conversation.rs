@@ -26,8 +26,8 @@ use crate::classify::transport::{Transport, carrier};
 use crate::classify::{
     Carrier, End, Evidence, Examination, Limits, Packet, Progress, Room, Sheet, Shown, Side, Verdict,
 };
-use crate::knowledge::Knowledge;
-use crate::protocols::{dns, ip};
+use crate::knowledge::{Knowledge, Likely};
+use crate::protocols::ip;
 use crate::signatures::ApplicationId;
 use crate::track::names::Askers;
 use std::net::IpAddr;
@@ -68,7 +68,7 @@ impl Surroundings {
 #[derive(Debug, Default)]
 pub struct Conversation {
     examination: Examination,
-    application: Option<(ApplicationId, Evidence)>,
+    application: Likely,
     /// Which side the subscriber is; not known before the first packet.
     subscriber: Option<Side>,
 }
@@ -111,7 +111,7 @@ impl Conversation {
         if is_first
             && let Some(application) = surroundings.askers.application(subscriber.address, peer.address)
         {
-            self.weigh(application, Evidence::Memory);
+            self.application.weigh(application, Evidence::Memory);
         }
         let side = if from_subscriber { own } else { own.other() };
         let (client, server) = if own == Side::Client { (subscriber, peer) } else { (peer, subscriber) };
@@ -120,21 +120,14 @@ impl Conversation {
         let room = &mut surroundings.room;
         let progress = self.examination.step(&knowledge.classifier, &LIMITS, room, &shown);
         if let Some((application, evidence)) = knowledge.of_sheet(&room.sheet) {
-            self.weigh(application, evidence);
+            self.application.weigh(application, evidence);
         }
         if !from_subscriber && carrier == Carrier::Udp && self.examination.found() == Some(Protocol::Dns) {
             learn(knowledge, surroundings, subscriber.address, transport.payload);
         }
         match progress {
-            Progress::Goes => Standing::SoFar(self.application.map(|it| it.0)),
+            Progress::Goes => Standing::SoFar(self.application.application()),
             Progress::Ends => Standing::Known(self.conclude(knowledge, surroundings, packet, server)),
-        }
-    }
-
-    /// Stronger evidence stands; of equal evidence the first.
-    fn weigh(&mut self, application: ApplicationId, evidence: Evidence) {
-        if self.application.is_none_or(|(_, former)| evidence < former) {
-            self.application = Some((application, evidence));
         }
     }
 
@@ -146,13 +139,9 @@ impl Conversation {
         server: End,
     ) -> Verdict {
         let Some(carrier) = carrier(packet.ip.key.protocol) else { return Verdict::UNKNOWN };
-        let mut verdict =
+        let verdict =
             self.examination.conclude(&knowledge.classifier, &mut surroundings.room, carrier, server.port);
-        let application = self.application.or_else(|| knowledge.of_server(carrier, server));
-        if let Some((application, evidence)) = application {
-            (verdict.application, verdict.evidence) = (Some(application), evidence);
-        }
-        verdict
+        self.application.complete(verdict, knowledge, carrier, server)
     }
 
     /// Nobody asks any more: what it holds of its surroundings goes back.
@@ -163,12 +152,8 @@ impl Conversation {
 
 /// Remembers whose the addresses of an answer are, for the subscriber who asked.
 fn learn(knowledge: &Knowledge, surroundings: &mut Surroundings, subscriber: IpAddr, answer: &[u8]) {
-    let application = knowledge.of_host(surroundings.room.sheet.host.bytes());
-    if let Some(application) = application
-        && let Some(message) = dns::Message::parse(answer)
-    {
-        for (address, _) in message.addresses() {
-            surroundings.askers.learn(subscriber, address, application);
-        }
+    let Surroundings { room, askers, .. } = surroundings;
+    for (address, application) in knowledge.of_answer(room.sheet.host.bytes(), answer) {
+        askers.learn(subscriber, address, application);
     }
 }

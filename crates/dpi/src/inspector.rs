@@ -25,7 +25,7 @@ use crate::classify::{
     Carrier, End, Evidence, Limits, Packet, Progress, Reason, Room, Sheet, Shown, Side, Step, Verdict,
 };
 use crate::knowledge::Knowledge;
-use crate::protocols::{dns, ip};
+use crate::protocols::ip;
 use crate::signatures::Bundle;
 use crate::track::examined::Examinations;
 use crate::track::flow::{Ends, Flow, Key, Line, Standing, Summary, Timeouts};
@@ -456,7 +456,7 @@ impl Inspector {
         if let Some(application) = application
             && let Some(examined) = self.examinations.get_mut(number)
         {
-            examined.weigh(application, Evidence::Memory);
+            examined.application.weigh(application, Evidence::Memory);
         }
     }
 
@@ -498,7 +498,7 @@ impl Inspector {
             &shown,
         );
         if let Some((application, evidence)) = self.knowledge.of_sheet(&self.room.sheet) {
-            examined.weigh(application, evidence);
+            examined.application.weigh(application, evidence);
         }
         // An answer says which addresses the subscriber is going to use.
         if side == Side::Server
@@ -520,14 +520,9 @@ impl Inspector {
 
     /// Remembers whose the addresses of an answer are.
     fn learn(&mut self, subscriber: u32, answer: &[u8]) {
-        let application = self.knowledge.of_host(self.room.sheet.host.bytes());
-        if let Some(application) = application
-            && let Some(message) = dns::Message::parse(answer)
-            && let Some(subscriber) = self.subscribers.get_mut(subscriber)
-        {
-            for (address, _) in message.addresses() {
-                subscriber.names.learn(address, application);
-            }
+        let Some(subscriber) = self.subscribers.get_mut(subscriber) else { return };
+        for (address, application) in self.knowledge.of_answer(self.room.sheet.host.bytes(), answer) {
+            subscriber.names.learn(address, application);
         }
     }
 
@@ -560,12 +555,8 @@ impl Inspector {
             End { address: ends.subscriber, port: ends.subscriber_port }
         };
         let Knowledge { classifier, .. } = &*self.knowledge;
-        let mut verdict = examined.examination.conclude(classifier, &mut self.room, carrier, server.port);
-        let application = examined.application.or_else(|| self.knowledge.of_server(carrier, server));
-        if let Some((application, evidence)) = application {
-            (verdict.application, verdict.evidence) = (Some(application), evidence);
-        }
-        Some(verdict)
+        let verdict = examined.examination.conclude(classifier, &mut self.room, carrier, server.port);
+        Some(examined.application.complete(verdict, &self.knowledge, carrier, server))
     }
 
     fn settle(&mut self, key: Key, verdict: Verdict) {
@@ -624,15 +615,5 @@ impl Inspector {
         let Some((key, line)) = self.flows.evict() else { return false };
         self.end(now, key, line, Cause::Flushed);
         true
-    }
-}
-
-impl Event {
-    /// What it says of the protocol, if it is a verdict.
-    pub fn protocol(&self) -> Option<Protocol> {
-        match self {
-            Self::Classified { verdict, .. } | Self::Ended { verdict, .. } => verdict.protocol,
-            Self::Found { .. } => None,
-        }
     }
 }

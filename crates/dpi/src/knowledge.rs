@@ -1,7 +1,9 @@
 //! What all workers know: recognisers and signatures.
 
-use crate::classify::{Carrier, Classifier, End, Evidence, Sheet};
+use crate::classify::{Carrier, Classifier, End, Evidence, Sheet, Verdict};
+use crate::protocols::dns;
 use crate::signatures::{ApplicationId, Bundle, Match};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Recognisers and signatures. Immutable, so that all workers share one; another one takes its place as a whole.
@@ -54,5 +56,45 @@ impl Knowledge {
         let by_address = self.bundle.address(server.address).map(|it| (it.application, Evidence::Address));
         by_address
             .or_else(|| self.bundle.port(carrier, server.port).map(|it| (it.application, Evidence::Port)))
+    }
+}
+
+impl Knowledge {
+    /// Whose the addresses are that a DNS server answers to the question for a host's name.
+    pub(crate) fn of_answer(
+        &self,
+        host: &[u8],
+        answer: &[u8],
+    ) -> impl Iterator<Item = (IpAddr, ApplicationId)> {
+        let known = self.of_host(host).zip(dns::Message::parse(answer));
+        known
+            .into_iter()
+            .flat_map(|(application, message)| message.addresses().map(move |(it, _)| (it, application)))
+    }
+}
+
+/// The application that a flow is taken for so far, and why.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Likely(Option<(ApplicationId, Evidence)>);
+
+impl Likely {
+    /// Stronger evidence stands; of equal evidence the first.
+    pub fn weigh(&mut self, application: ApplicationId, evidence: Evidence) {
+        if self.0.is_none_or(|(_, former)| evidence < former) {
+            self.0 = Some((application, evidence));
+        }
+    }
+
+    /// Which one.
+    pub fn application(self) -> Option<ApplicationId> {
+        self.0.map(|it| it.0)
+    }
+
+    /// A verdict with its application: this one, or else the one that is probably reached at the server.
+    pub fn complete(self, verdict: Verdict, knowledge: &Knowledge, carrier: Carrier, server: End) -> Verdict {
+        match self.0.or_else(|| knowledge.of_server(carrier, server)) {
+            Some((application, evidence)) => Verdict { application: Some(application), evidence, ..verdict },
+            None => verdict,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Flows that are looked into.
 
-use crate::classify::{Evidence, Examination};
-use crate::signatures::ApplicationId;
+use crate::classify::Examination;
+use crate::knowledge::Likely;
 use crate::track::flow::Key;
 use std::collections::VecDeque;
 use tables::{Full, Slab};
@@ -11,7 +11,7 @@ use tables::{Full, Slab};
 pub(crate) struct Examined {
     pub examination: Examination,
     /// The application so far, and why.
-    pub application: Option<(ApplicationId, Evidence)>,
+    pub application: Likely,
     /// Its flow's.
     pub key: Key,
 }
@@ -20,15 +20,6 @@ const _: () = assert!(
     size_of::<Examined>() + 120 <= 448,
     "with its flow's line, and a share of the assemblies, 512 bytes"
 );
-
-impl Examined {
-    /// Stronger evidence stands; of equal evidence the first.
-    pub fn weigh(&mut self, application: ApplicationId, evidence: Evidence) {
-        if self.application.is_none_or(|(_, former)| evidence < former) {
-            self.application = Some((application, evidence));
-        }
-    }
-}
 
 /// All of them, by number, and by age.
 #[derive(Debug)]
@@ -70,7 +61,7 @@ impl Examinations {
 
     /// One more.
     pub fn begin(&mut self, key: Key) -> Result<u32, Full> {
-        let examined = Examined { examination: Examination::default(), application: None, key };
+        let examined = Examined { examination: Examination::default(), application: Likely::default(), key };
         let number = self.all.insert(examined)?;
         if self.by_age.len() > 2 * self.all.len() + 64 {
             let all = &self.all;
