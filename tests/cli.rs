@@ -331,8 +331,9 @@ fn ctrl_c_ends_ctl_watch_and_leaves_the_terminal_as_it_was() {
         "trap : INT; echo settings $(stty -g); {program} ctl watch --socket {socket}; echo ended $?; \
          echo settings $(stty -g)"
     );
-    let mut terminal = Command::new("script")
-        .args(["--quiet", "--flush", "--command", &line, "/dev/null"])
+    // Where tests run in the background, the key's signal may be ignored; a shell can't change that for those whom it starts (POSIX, `trap`).
+    let mut terminal = Command::new("env")
+        .args(["--default-signal=INT", "script", "--quiet", "--flush", "--command", &line, "/dev/null"])
         .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
