@@ -258,7 +258,7 @@ fn protocols() {
     all.sort_by_key(|it| it.name().to_ascii_lowercase());
     for protocol in &all {
         let recognisers = || {
-            let all = dpi::protocols::FAMILIES.iter().flat_map(|family| family.iter());
+            let all = dpi::protocols::recognisers();
             all.filter(|it| it.protocol == *protocol)
         };
         let carriers = [(Carrier::Tcp, "TCP"), (Carrier::Udp, "UDP"), (Carrier::Sctp, "SCTP")];

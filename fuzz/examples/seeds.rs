@@ -5,6 +5,8 @@
 // Built with the targets' flags, whose instrumentation wants its runtime.
 use libfuzzer_sys as _;
 
+use dpi::classify::{self, Answer, Assembly, Carrier, End, History, Recogniser, Sheet, Side};
+use dpi::protocols::{FAMILIES, Family};
 use fuzz::frames::{self, Payload};
 use fuzz::requests::{self, FLOWS, GNB, GNB_IPV6, N3, N3_IPV6};
 use fuzz::{Input, messages as said};
@@ -126,13 +128,43 @@ fn conversations() -> Vec<Vec<u8>> {
 }
 
 /// Every message from either side, on a stream and as a datagram.
+/// Each message for the families of which somebody doesn't say no to it, whatever carries it.
 fn beginnings() -> Vec<Vec<u8>> {
-    let all = said::ALL.iter().enumerate();
-    all.map(|(number, message)| {
-        let (carrier, side) = ((number % 2) as u8, (number / 2 % 2) as u8);
-        [&[carrier, side, 1, 0x9c, 0x40, 0, number as u8, 1, 0, 0][..], message].concat()
-    })
-    .collect()
+    let mut seeds = Vec::new();
+    for said in said::ALL {
+        for (family, Family { name, recognisers }) in FAMILIES.iter().enumerate() {
+            let sides = [Side::Client, Side::Server].into_iter().enumerate();
+            let carriers = [Carrier::Tcp, Carrier::Udp, Carrier::Sctp].into_iter().enumerate();
+            for ((carrier, over), (side, by)) in carriers.flat_map(|it| sides.clone().map(move |by| (it, by)))
+            {
+                if recognisers.iter().any(|it| it.carriers.has(over) && answers(it, said, over, by)) {
+                    let choices = [family as u8, carrier as u8, side as u8, 1, 0x9c, 0x40, 0, 0, 1, 0];
+                    // Nothing before it; for QUIC, one choice more: it isn't to be sealed.
+                    let before: &[u8] = if *name == "quic" { &[0, 0] } else { &[0] };
+                    seeds.push([&choices, before, said].concat());
+                    break;
+                }
+            }
+        }
+    }
+    seeds
+}
+
+fn answers(recogniser: &Recogniser, bytes: &[u8], carrier: Carrier, side: Side) -> bool {
+    let end = |port| End { address: [192, 0, 2, 1].into(), port };
+    let (mut sheet, mut assembly) = (Sheet::default(), Assembly::default());
+    let mut message = classify::Message {
+        bytes,
+        begins: true,
+        carrier,
+        side,
+        client: end(40_000),
+        server: end(recogniser.ports.first().copied().unwrap_or(0)),
+        history: &History::default(),
+        sheet: &mut sheet,
+        assembly: &mut assembly,
+    };
+    (recogniser.probe)(&mut message) != Answer::No
 }
 
 fn signatures() -> Vec<Vec<u8>> {

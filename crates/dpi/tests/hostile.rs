@@ -3,7 +3,7 @@
 
 use dpi::classify::{Confidence, Limits, Reason, assembly};
 use dpi::protocols::http::two;
-use dpi::protocols::{FAMILIES, dns, quic, sip, stun, tls};
+use dpi::protocols::{dns, quic, recognisers, sip, stun, tls};
 use dpi::signatures::Bundle;
 use dpi::track::Flow;
 use dpi::{By, Cause, Event, Inspector, Knowledge, Options, Packet, Protocol, Verdict};
@@ -90,8 +90,7 @@ impl Chance {
 fn a_packet_causes_so_many_questions_at_most() {
     let mut inspector = inspector(small());
     inspector.explain();
-    let ports: Vec<u16> =
-        FAMILIES.iter().flat_map(|it| it.iter()).flat_map(|it| it.ports.iter().copied()).collect();
+    let ports: Vec<u16> = recognisers().flat_map(|it| it.ports.iter().copied()).collect();
     let (mut chance, mut most) = (Chance(7), 0);
     for flow in 0..4000_u64 {
         let server = ports[chance.next() as usize % ports.len()];

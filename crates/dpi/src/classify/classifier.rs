@@ -3,7 +3,7 @@
 use crate::Protocol;
 use crate::classify::message::Carrier;
 use crate::classify::recogniser::{Recogniser, Strength};
-use crate::protocols::FAMILIES;
+use crate::protocols::recognisers;
 
 /// Recognisers at most: a flow remembers those in question in a set of bits.
 pub const MOST: usize = 512;
@@ -103,7 +103,7 @@ impl Default for Classifier {
 impl Classifier {
     /// With all that are built in.
     pub fn new() -> Self {
-        Self::of(FAMILIES.iter().flat_map(|family| family.iter()).collect())
+        Self::of(recognisers().collect())
     }
 
     /// With these.
@@ -173,7 +173,7 @@ mod tests {
                     .filter_map(|it| classifier.recogniser(*it))
                     .collect();
                 assert!(asked.is_sorted_by_key(|it| it.strength));
-                let all = FAMILIES.iter().flat_map(|family| family.iter());
+                let all = recognisers();
                 let expected = all.filter(|it| it.carriers.has(carrier) && it.first.allows(octet)).count();
                 assert_eq!(asked.len(), expected);
             }

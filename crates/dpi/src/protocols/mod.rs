@@ -33,39 +33,59 @@ pub mod tunnels;
 
 use crate::classify::Recogniser;
 
-/// All recognisers.
-pub const FAMILIES: &[&[Recogniser]] = &[
-    tls::RECOGNISERS,
-    quic::RECOGNISERS,
-    http::RECOGNISERS,
-    dns::RECOGNISERS,
-    mail::RECOGNISERS,
-    stun::RECOGNISERS,
-    sip::RECOGNISERS,
-    rtp::RECOGNISERS,
-    telephony::RECOGNISERS,
-    proxies::RECOGNISERS,
-    terminals::RECOGNISERS,
-    databases::RECOGNISERS,
-    queues::RECOGNISERS,
-    management::RECOGNISERS,
-    directories::RECOGNISERS,
-    files::RECOGNISERS,
-    tunnels::RECOGNISERS,
-    discovery::RECOGNISERS,
-    industrial::RECOGNISERS,
-    things::RECOGNISERS,
-    routing::RECOGNISERS,
-    peer_to_peer::RECOGNISERS,
-    chat::RECOGNISERS,
-    games::RECOGNISERS,
-    services::RECOGNISERS,
+/// Recognisers whose file they share.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// The file's name.
+    pub name: &'static str,
+    /// A recogniser for each protocol and carrier.
+    pub recognisers: &'static [Recogniser],
+}
+
+macro_rules! families {
+    ($($name:ident),* $(,)?) => {
+        &[$(Family { name: stringify!($name), recognisers: $name::RECOGNISERS }),*]
+    };
+}
+
+/// All families.
+pub const FAMILIES: &[Family] = families![
+    tls,
+    quic,
+    http,
+    dns,
+    mail,
+    stun,
+    sip,
+    rtp,
+    telephony,
+    proxies,
+    terminals,
+    databases,
+    queues,
+    management,
+    directories,
+    files,
+    tunnels,
+    discovery,
+    industrial,
+    things,
+    routing,
+    peer_to_peer,
+    chat,
+    games,
+    services,
 ];
+
+/// All recognisers.
+pub fn recognisers() -> impl Iterator<Item = &'static Recogniser> {
+    FAMILIES.iter().flat_map(|family| family.recognisers)
+}
 
 /// Shows recognisers what tests make up.
 #[cfg(test)]
 pub(crate) mod show {
-    use super::FAMILIES;
+    use super::recognisers;
     use crate::Protocol;
     use crate::classify::{Answer, Assembly, Carrier, End, History, Message, Recogniser, Sheet, Side};
 
@@ -110,8 +130,7 @@ pub(crate) mod show {
     }
 
     fn of(protocol: Protocol, carrier: Carrier) -> &'static Recogniser {
-        let mut all = FAMILIES.iter().flat_map(|family| family.iter());
-        let found = all.find(|it| it.protocol == protocol && it.carriers.has(carrier));
+        let found = recognisers().find(|it| it.protocol == protocol && it.carriers.has(carrier));
         found.unwrap_or_else(|| panic!("no recogniser of {} on {carrier:?}", protocol.name()))
     }
 }
