@@ -4,7 +4,7 @@ use super::{attack, storm};
 use crate::exit::{Exit, Failure};
 use crate::{output, report};
 use clap::{Args as ClapArgs, Subcommand};
-use lab::{Driver, Habit, Lab, LabError, Options};
+use lab::{ApplicationRule, Driver, Habit, Lab, LabError, Options};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,6 +41,10 @@ struct LabArgs {
     /// Translate addresses on N6 (NAT44 and NPTv6).
     #[arg(long, global = true)]
     nat: bool,
+    /// What the UEs' sessions do with packets of an application (`millrace dpi signatures list` names them all): NAME=count, NAME=drop or
+    /// NAME=redirect:URL. May be given several times; the first that matches counts.
+    #[arg(long = "application", global = true, value_name = "NAME=DO")]
+    applications: Vec<ApplicationRule>,
     /// Write what passes on N3, N4 and N6, and the UPF's log, into this directory.
     #[arg(long, global = true, value_name = "DIR")]
     capture: Option<PathBuf>,
@@ -68,7 +72,7 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let exit = match error {
             LabError::NotRoot => Exit::Privilege,
-            LabError::Name(_) => Exit::Usage,
+            LabError::Name(_) | LabError::NoApplications(_) => Exit::Usage,
             LabError::Interrupted => Exit::Interrupted,
             _ => Exit::Failed,
         };
@@ -80,7 +84,7 @@ impl From<LabError> for Failure {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| Failure::new(Exit::Failed, format!("can't find the program itself: {error}")))?;
-    let LabArgs { name, driver, smf, workers, ues, nat, capture } = &args.lab;
+    let LabArgs { name, driver, smf, workers, ues, nat, applications, capture } = &args.lab;
     let options = Options {
         name: name.clone(),
         driver: *driver,
@@ -88,6 +92,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         workers: *workers,
         ues: *ues,
         nat: *nat,
+        applications: applications.clone(),
         capture: capture.clone(),
         binary,
     };

@@ -4,6 +4,7 @@
 //! machine lacks root or a tool, a test says so and passes; `./x test` installs the tools.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod applications;
 mod rig;
 mod siege;
 

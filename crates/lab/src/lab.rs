@@ -6,11 +6,12 @@ use crate::dn::DataNetwork;
 use crate::process::{code, send, watch};
 use crate::reaper::Reaper;
 use crate::signals::Signals;
-use crate::smf::SmfThread;
+use crate::smf::{self, SmfThread};
 use crate::topology::{MAX_UES, Namespaces, address, ue_name};
 use crate::ue::Ue;
 use crate::upf::Upf;
 use crate::{LabError, Tool};
+use loadgen::application_rule::ApplicationRule;
 use loadgen::facts::SessionFacts;
 use loadgen::habits::Habit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,6 +38,8 @@ pub struct Options {
     pub ues: u8,
     /// Whether the UPF translates addresses on N6.
     pub nat: bool,
+    /// What the sessions do with applications' packets; of [`Habit::Plain`] only.
+    pub applications: Vec<ApplicationRule>,
     /// Where to put captures of N3, N4 and N6 and the UPF's log.
     pub capture: Option<PathBuf>,
     /// The program `millrace`.
@@ -81,6 +84,9 @@ impl Lab {
 
     fn build(options: &Options, bridged: bool) -> Result<Self, LabError> {
         let namespaces = Namespaces::named(options.name.as_deref(), options.ues)?;
+        if !options.applications.is_empty() && options.smf != Habit::Plain {
+            return Err(LabError::NoApplications(options.smf));
+        }
         if !rustix::process::geteuid().is_root() {
             return Err(LabError::NotRoot);
         }
@@ -119,7 +125,7 @@ impl Lab {
             if interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
         };
         let count = options.ues.clamp(1, MAX_UES);
-        let (smf, facts) = SmfThread::start(&namespaces.upf, options.smf, count, check)?;
+        let (smf, facts) = SmfThread::start(&namespaces.upf, smf::config(options, count)?, count, check)?;
         namespaces.name_ues(&facts)?;
         let (ues, options) = (Vec::new(), options.clone());
         Ok(Self { smf, ues, upf, dn, captures, reaper, signals, options, namespaces, facts, directory })

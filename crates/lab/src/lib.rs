@@ -24,6 +24,7 @@
 //!     workers: 1,
 //!     ues: 1,
 //!     nat: false,
+//!     applications: vec!["youtube=redirect:http://dn/".parse()?],
 //!     capture: Some("/tmp/capture".into()),
 //!     binary: "/usr/local/bin/millrace".into(),
 //! };
@@ -31,7 +32,7 @@
 //! println!("{lab}");
 //! let code = lab.run(&["ping".into(), "-c1".into(), "dn".into()])?;
 //! lab.finish()?;
-//! # Ok::<(), lab::LabError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Cost
@@ -60,6 +61,7 @@ pub mod web;
 
 pub use config::Driver;
 pub use lab::{Lab, Options};
+pub use loadgen::application_rule::ApplicationRule;
 pub use loadgen::habits::Habit;
 pub use process::is_there as can_run;
 
@@ -74,6 +76,9 @@ pub enum LabError {
     /// The name can't be part of a namespace's name.
     #[error("`{0}` can't name a lab: use 1 to 32 letters, digits and hyphens")]
     Name(String),
+    /// Only one SMF has rules for applications.
+    #[error("an SMF with the manners of {} has no rules for applications: use --smf plain", .0.name())]
+    NoApplications(Habit),
     /// Somebody uses the namespace.
     #[error(
         "the network namespace `{0}` exists already: another lab may be running. Choose a name with --name, or remove it with `ip netns delete {0}`"

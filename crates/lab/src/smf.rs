@@ -1,9 +1,10 @@
 //! The SMF model on a thread of its own, next to the UPF.
 
 use crate::LabError;
+use crate::lab::Options;
 use crate::topology::{Namespaces, address};
 use loadgen::facts::{SessionFacts, SessionMix, UePools};
-use loadgen::habits::{Habit, Shape};
+use loadgen::habits::Shape;
 use loadgen::smf::{BatchReport, Smf, SmfConfig, SmfError};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,11 +30,10 @@ impl SmfThread {
     /// that still makes sense.
     pub fn start(
         namespace: &str,
-        habit: Habit,
+        config: SmfConfig,
         ues: u8,
         mut check: impl FnMut() -> Result<(), LabError>,
     ) -> Result<(Self, Vec<SessionFacts>), LabError> {
-        let config = config(habit, ues)?;
         let (tell, told) = sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let (namespace, stopping) = (namespace.to_owned(), Arc::clone(&stop));
@@ -61,9 +61,12 @@ impl Drop for SmfThread {
     }
 }
 
-fn config(habit: Habit, ues: u8) -> Result<SmfConfig, LabError> {
+/// The SMF of a lab with so many UEs.
+pub(crate) fn config(options: &Options, ues: u8) -> Result<SmfConfig, LabError> {
     let gnbs = (0..ues).map(|ue| address::gnb(ue).into()).collect();
-    Ok(SmfConfig { habit, ..config_of(address::SMF_N4, gnbs)? })
+    let config = config_of(address::SMF_N4, gnbs)?;
+    let shape = Shape { applications: options.applications.clone(), ..config.shape.clone() };
+    Ok(SmfConfig { habit: options.smf, shape, ..config })
 }
 
 /// Where UE addresses come from.

@@ -4,6 +4,7 @@
 //! The shapes were read from the public code of Open5GS, free5GC, OMEC (Aether), OpenAirInterface and pfcpsim; they are
 //! imitated with their oddities, because a UPF must live with those. [`Habit::Plain`] is what TS 29.244 says.
 
+use crate::application_rule::ApplicationRule;
 use crate::facts::{PduType, SessionFacts};
 use crate::smf::Operation;
 use crate::wire::{UeIp, Writer};
@@ -96,6 +97,8 @@ pub struct Shape {
     pub usage: bool,
     /// Pairs of PDRs with an SDF filter each, before the default pair; [`Habit::Plain`] only.
     pub filtered_pairs: u16,
+    /// Rules for applications, before all others; [`Habit::Plain`] only.
+    pub applications: Vec<ApplicationRule>,
     /// Let the UPF choose the UE's address (CHV4, CHV6), [`Habit::Plain`] only; OMEC does where the UPF can.
     pub choose_ue_ip: bool,
     /// Whether the gNB's tunnel is in the establishment already, [`Habit::Plain`] only. Else it comes by activation.
@@ -113,6 +116,7 @@ impl Default for Shape {
             period_s: None,
             usage: true,
             filtered_pairs: 0,
+            applications: Vec::new(),
             choose_ue_ip: false,
             gnb_at_once: false,
             n3_ipv6: false,

@@ -84,7 +84,7 @@
 //! # Contents
 //!
 //! - [`facts`]: sessions, address pools, gNBs and data network: what both ends know.
-//! - [`habits`], [`smf`]: the control side. [`mutate`], [`storm`]: the same gone mad.
+//! - [`habits`], [`application_rule`], [`smf`]: the control side. [`mutate`], [`storm`]: the same gone mad.
 //! - [`imix`], [`payload`], [`traffic`]: what is sent. [`verify`], [`latency`]: what came back.
 //! - [`applications`]: flows of applications as real bytes, for whoever looks into them.
 //! - [`station`], [`gnb`], [`dn`], [`link`], [`world`]: the world around the UPF.
@@ -92,6 +92,7 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+pub mod application_rule;
 pub mod applications;
 mod decode;
 pub mod dn;

@@ -1,5 +1,6 @@
 //! The rules that each SMF makes of a session at its establishment. See [`crate::habits`].
 
+use crate::application_rule::{ApplicationRule, Numbers};
 use crate::habits::*;
 use crate::imix::Family;
 use crate::wire::{S_NSSAI, USER_ID, UeIp, Writer};
@@ -9,6 +10,23 @@ use std::net::Ipv4Addr;
 
 /// Where Open5GS's SMF answers router solicitations, as it tells the UPF: TEID of its own tunnel endpoint.
 const OPEN5GS_CP_TEID: Teid = Teid(0x1000_0000);
+
+/// Which packets a pair of PDRs is for.
+#[derive(Clone, Copy)]
+enum Only<'r> {
+    All,
+    Filter(&'r str),
+    Application(&'r ApplicationRule, Numbers),
+}
+
+impl<'r> Only<'r> {
+    const fn rule(self) -> Option<(&'r ApplicationRule, Numbers)> {
+        match self {
+            Self::Application(rule, numbers) => Some((rule, numbers)),
+            Self::All | Self::Filter(_) => None,
+        }
+    }
+}
 
 impl Context<'_> {
     pub(crate) fn plain_rules(&self, w: &mut Writer<'_>) {
@@ -21,7 +39,9 @@ impl Context<'_> {
                 ..UeIp::default()
             };
         }
-        let pair = |w: &mut Writer<'_>, number: u16, precedence: u32, filter: Option<&str>| {
+        // All uplink PDRs share one tunnel.
+        let tunnel = (shape.filtered_pairs > 0 || !shape.applications.is_empty()).then_some(1);
+        let pair = |w: &mut Writer<'_>, number: u16, precedence: u32, only: Only<'_>| {
             for uplink in [true, false] {
                 w.group(ie::CREATE_PDR, |w| {
                     w.u16(ie::PDR_ID, number * 2 + if uplink { 1 } else { 2 });
@@ -29,14 +49,16 @@ impl Context<'_> {
                     w.group(ie::PDI, |w| {
                         w.u8(ie::SOURCE_INTERFACE, if uplink { ACCESS } else { CORE });
                         if uplink {
-                            // All uplink PDRs share one tunnel.
-                            let id = (shape.filtered_pairs > 0).then_some(1);
-                            w.choose_f_teid(!shape.n3_ipv6, shape.n3_ipv6, id);
+                            w.choose_f_teid(!shape.n3_ipv6, shape.n3_ipv6, tunnel);
                         }
                         self.network_instance(w);
                         w.ue_ip(UeIp { destination: !uplink, ..ue });
-                        if let Some(filter) = filter {
-                            w.flow_description(filter);
+                        match only {
+                            Only::All => {}
+                            Only::Filter(filter) => w.flow_description(filter),
+                            Only::Application(rule, _) => {
+                                w.bytes(ie::APPLICATION_ID, rule.application.as_bytes());
+                            }
                         }
                         if uplink {
                             w.qfi(self.facts.qfi);
@@ -45,20 +67,29 @@ impl Context<'_> {
                     if uplink {
                         w.u8(ie::OUTER_HEADER_REMOVAL, u8::from(shape.n3_ipv6));
                     }
-                    w.u32(ie::FAR_ID, if uplink { self.ids.ul_far.0 } else { self.ids.dl_far.0 });
+                    let far = if uplink { self.ids.ul_far } else { self.ids.dl_far };
+                    let own = only.rule().and_then(|(rule, numbers)| rule.far(numbers, uplink));
+                    w.u32(ie::FAR_ID, own.unwrap_or(far).0);
                     if shape.usage {
                         w.u32(ie::URR_ID, self.ids.urr.0);
+                    }
+                    if let Some((_, numbers)) = only.rule() {
+                        w.u32(ie::URR_ID, numbers.urr().0);
                     }
                     w.u32(ie::QER_ID, self.ids.qer.0);
                 });
             }
         };
+        let applications = || shape.applications.iter().zip((0..).map(Numbers::of));
+        for (rule, numbers) in applications() {
+            pair(w, numbers.pair(), numbers.precedence(), Only::Application(rule, numbers));
+        }
         for extra in 1..=shape.filtered_pairs {
             // Filters that our UDP traffic does not match: classification must look at them and go on.
             let filter = format!("permit out 6 from any {} to assigned", 10_000 + u32::from(extra) % 50_000);
-            pair(w, extra, u32::from(extra), Some(&filter));
+            pair(w, extra, u32::from(extra), Only::Filter(&filter));
         }
-        pair(w, 0, 65_535, None);
+        pair(w, 0, 65_535, Only::All);
         self.create_far(w, self.ids.ul_far, FORW, Some(CORE), false);
         if shape.gnb_at_once {
             self.create_far(w, self.ids.dl_far, FORW, Some(ACCESS), true);
@@ -67,6 +98,9 @@ impl Context<'_> {
         }
         if shape.usage {
             self.create_urr(w, self.ids.urr, None);
+        }
+        for (rule, numbers) in applications() {
+            rule.create(self, w, numbers);
         }
         create_qer(w, self.ids.qer, Some(self.facts.qfi), shape.mbr_kbps);
     }

@@ -113,6 +113,15 @@ impl<'a> Writer<'a> {
         });
     }
 
+    /// Redirect Information: where to, and of what type that is (§8.2.20).
+    pub(crate) fn redirect(&mut self, address_type: u8, address: &str) {
+        self.group(ie::REDIRECT_INFORMATION, |w| {
+            w.out.push(address_type);
+            w.out.extend((address.len() as u16).to_be_bytes());
+            w.out.extend(address.bytes());
+        });
+    }
+
     /// Outer Header Creation: GTP-U/UDP/IP (§8.2.56).
     pub(crate) fn outer_header_creation(&mut self, teid: Teid, address: IpAddr) {
         self.group(ie::OUTER_HEADER_CREATION, |w| {

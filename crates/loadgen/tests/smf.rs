@@ -511,6 +511,33 @@ fn plain_shapes_follow_their_description() {
     assert_eq!(all(body, &[ie::CREATE_URR, ie::REPORTING_TRIGGERS]), [[3, 0, 0]]);
 }
 
+/// Applications come first, each with rules of its own.
+#[test]
+fn plain_sessions_ask_for_applications() {
+    let upf = FakeUpf::start(Script::default());
+    let rules = ["youtube=redirect:http://dn/", "netflix=drop", "spotify=count"];
+    let shape = Shape { applications: rules.map(|it| it.parse().unwrap()).to_vec(), ..Shape::default() };
+    let mut smf = Smf::bind(SmfConfig { shape, ..config(upf.address, Habit::Plain) }).unwrap();
+    assert!(smf.establish(1).unwrap().is_clean());
+    let facts = smf.session(0).unwrap().clone();
+    let seen = upf.finish();
+    let (_, body, _) = &seen[&facts.up_seid.0].bodies[0];
+    let request = pfcp::message::SessionEstablishmentRequest::decode(body).unwrap();
+    let far = |id| request.create_fars.iter().find(|far| Some(far.id) == id).unwrap();
+    for (pair, application) in request.create_pdrs.chunks(2).zip(["youtube", "netflix", "spotify"]) {
+        for pdr in pair {
+            assert_eq!(pdr.pdi.application_id, Some(application.as_bytes()));
+            assert!(pdr.precedence < 65_535 && pdr.urrs.len() == 2);
+        }
+        let [up, down] = [&pair[0], &pair[1]].map(|pdr| far(pdr.far));
+        let url = up.forwarding.as_ref().and_then(|it| it.redirect.as_ref());
+        assert_eq!(url.is_some(), application == "youtube");
+        assert_eq!(up.id == down.id, application == "netflix");
+    }
+    assert_eq!(request.create_pdrs.len(), 8);
+    assert_eq!(request.create_pdrs[6].pdi.application_id, None);
+}
+
 #[test]
 fn a_restarted_upf_is_noticed() {
     let upf = FakeUpf::start(Script { restarted: true, ..Script::default() });
