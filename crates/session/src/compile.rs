@@ -208,8 +208,10 @@ fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked>
                 Some(Outer::Unsupported) => return Err(Unlinked::NotGtpu(far.id)),
             };
             match (destination, outer_header) {
-                // A bare packet can't be sent to a radio that isn't known yet, nor to an SMF.
-                (Destination::Access | Destination::CpFunction, None) => Action::ForwardUnresolved,
+                // A bare packet can't be sent to a radio that isn't known yet, nor to an SMF. But a redirection is turned back to ACCESS, where its
+                // packets came from, and nothing leaves (table 8.2.24-1, NOTE 4).
+                (Destination::Access, None) if far.redirect.is_none() => Action::ForwardUnresolved,
+                (Destination::CpFunction, None) => Action::ForwardUnresolved,
                 (destination, outer_header) => Action::Forward(Forward {
                     destination,
                     outer_header,

@@ -199,7 +199,7 @@ impl<F: Frame> Datapath<F> {
             {
                 return Err(Reason::SpoofedSource);
             }
-            Treatment::Redirect(to) => return self.redirect(cx, meta, rules, to, &frame),
+            Treatment::Redirect(to) => return self.redirect(cx, meta, (rules, pdr, to), place, &frame),
             Treatment::Tunnel(_) | Treatment::Plain(_) => {}
         }
         // The way out, and whether the packet may take it.
@@ -255,6 +255,33 @@ impl<F: Frame> Datapath<F> {
             let part = Meta { inner: 14, len: length, ..*meta };
             self.leave(cx, &exit, &part, fragment);
         }
+        Ok(())
+    }
+
+    /// Sends a packet of our own making the way that a treatment of this rule says. Nobody's account has it, and no rate or quota holds it back.
+    pub(crate) fn send_by<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        (place, far, treatment): ((u16, u32), u16, Treatment),
+        mut frame: F,
+    ) -> Result<(), Reason> {
+        let peer = self.session(place).map(|session| session.peer(far));
+        let (mut exit, room) = self.exit(meta, &frame, treatment, peer)?;
+        if meta.len > room {
+            return Err(Reason::PacketTooBig);
+        }
+        match &mut exit {
+            Exit::Tunnel { way, dscp_by_qfi } => {
+                way.tos = self.config.marking.outer(way.tos, *dscp_by_qfi, way.qfi(), Colour::Green);
+            }
+            Exit::Plain { choice, .. } => self.translate_out(cx, meta, (*choice, false), &mut frame)?,
+            Exit::Ue { choice } => self.translate_out(cx, meta, (*choice, true), &mut frame)?,
+        }
+        if self.is_mirrored(meta) {
+            self.mirror(cx, meta, meta.kind == Kind::Tunnel, packet_of(frame.bytes(), meta));
+        }
+        self.leave(cx, &exit, meta, frame);
         Ok(())
     }
 

@@ -57,12 +57,28 @@ pub(crate) fn treatment(rules: &Rules, pdr: &Pdr) -> Treatment {
         Some(Action::Drop) | None => return Treatment::Drop,
     };
     // Only a UE asks for pages.
-    if let Some(url) = forward.redirect.filter(|_| pdr.source.is_uplink()) {
-        return Treatment::Redirect(url);
+    match forward.redirect.filter(|_| pdr.source.is_uplink()) {
+        Some(url) => Treatment::Redirect(url),
+        None => onward(rules, pdr, &forward),
     }
+}
+
+/// Where the packets of a rule that redirects would go to whom they are for, as far as that is known: connections that were there before are.
+pub(crate) fn past_redirection(rules: &Rules, pdr: &Pdr) -> Treatment {
+    let far = rules.fars.get(usize::from(pdr.far));
+    let Some(Action::Forward(forward)) = far.map(|far| far.action) else { return Treatment::Drop };
+    match forward.destination {
+        // To the UE itself, which says nothing of where its packets went (TS 29.244 table 8.2.24-1, NOTE 4).
+        Destination::Access => Treatment::Plain(Choice::of(&forward)),
+        _ => onward(rules, pdr, &forward),
+    }
+}
+
+fn onward(rules: &Rules, pdr: &Pdr, forward: &Forward) -> Treatment {
     let to_smf = forward.destination == Destination::CpFunction;
-    let Forward { outer_header: Some(outer), destination, transport_marking, .. } = forward else {
-        return if to_smf { Treatment::Unresolved } else { Treatment::Plain(Choice::of(&forward)) };
+    let Forward { outer_header: Some(outer), destination, transport_marking, .. } = *forward else {
+        let is_known = matches!(forward.destination, Destination::Core | Destination::N6Lan);
+        return if is_known { Treatment::Plain(Choice::of(forward)) } else { Treatment::Unresolved };
     };
     let qers = || pdr.qers.iter().filter_map(|qer| rules.qers.get(usize::from(*qer)));
     let to_access = destination == Destination::Access;
