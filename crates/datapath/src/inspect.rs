@@ -10,6 +10,8 @@
 //! answer, the flow's rule changes between two packets, and from then on the flow is like any other. Flows whose rule doesn't depend on an
 //! application are never shown.
 //!
+//! What is found is a [`Lineage`]: the application, and all that it is a part of. A rule matches if its application is among these.
+//!
 //! An inspector has no sockets, clock or threads: it is given bytes and the time. What it remembers of a conversation is its
 //! [`Inspector::State`], one for each conversation under question. States are kept in a slab of the conversation's shard, which moves with it;
 //! so one conversation's packets are shown in the order in which the datapath judges them, on one worker at a time.
@@ -25,6 +27,7 @@
 use crate::state::permit::Places;
 use packet::{IpPacket, IpProtocol};
 use pfcp::{PdrId, Seid};
+use session::applications::Lineage;
 use session::rules::Application;
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -35,6 +38,7 @@ use tables::{Nanos, Slab};
 ///
 /// ```
 /// use datapath::inspect::{Direction, Inspector, Payload, Verdict};
+/// use session::applications::Lineage;
 /// use session::rules::Application;
 /// use tables::Nanos;
 ///
@@ -48,9 +52,9 @@ use tables::{Nanos, Slab};
 ///     fn room(&self, _: u64) {}
 ///     fn step(&self, (): &mut (), (): &mut (), payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
 ///         match payload.bytes().first() {
-///             Some(b'G') => Verdict::Is(Application(7)),
+///             Some(b'G') => Verdict::Is(Application(7).into()),
 ///             Some(_) => Verdict::None,
-///             None => Verdict::SoFar(None),
+///             None => Verdict::SoFar(Lineage::NONE),
 ///         }
 ///     }
 /// }
@@ -83,12 +87,12 @@ pub trait Inspector: Debug + Send + Sync + 'static {
 /// What an inspector says of a conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
-    /// It is this application's.
-    Is(Application),
+    /// It is the first one's, and so of all that this is a part of.
+    Is(Lineage),
     /// It is no application's that is known.
     None,
-    /// So far it is taken for this application's, or for none: more has to be seen.
-    SoFar(Option<Application>),
+    /// So far it is taken for this, or for none: more has to be seen.
+    SoFar(Lineage),
 }
 
 /// Where a packet goes.
@@ -141,7 +145,7 @@ pub struct Detection {
     pub seid: Seid,
     /// The rule for the application that its packets were found to match first.
     pub pdr: PdrId,
-    /// Which.
+    /// That of the rule: what was found may be a part of it.
     pub application: Application,
     /// The conversation: when its application was told, and a number. Another one of the session has another instance.
     pub instance: (Nanos, u32),

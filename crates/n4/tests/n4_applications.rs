@@ -81,6 +81,29 @@ fn a_rule_matches_the_application_that_it_names() {
     bench.assert_empty();
 }
 
+/// A rule for the whole takes what its parts are of; one for a part that comes first wins; and one for a part takes neither the whole nor another part.
+#[test]
+fn a_rule_for_an_application_matches_its_parts() {
+    let part = to_ue(4, b"upload/video");
+    let part = CreatePdr { precedence: 5, far: Some(FarId(4)), ..part };
+    let into = CreateFar { id: FarId(4), ..to_gnb(GNB, 44) };
+    let mut both = asking(to_ue(3, b"video"));
+    both.create_pdrs.push(part);
+    both.create_fars.push(into);
+    for (request, tunnels) in [
+        (asking(to_ue(3, b"video")), [("v", 33), ("u", 33), ("l", 33), ("c", 7)]),
+        (both, [("v", 33), ("u", 44), ("l", 33), ("c", 7)]),
+        (asking(to_ue(3, b"upload/video")), [("v", 7), ("u", 33), ("l", 7), ("c", 7)]),
+    ] {
+        let applications = &["chat", "video", "upload/video", "live/video"];
+        let mut bench = Bench::with(1, Limits { applications, ..Limits::default() });
+        let session = bench.establish(0, &request);
+        for (port, (word, tunnel)) in (1000..).zip(tunnels) {
+            assert_eq!(bench.tunnels(&session, port, &[word; 2]), [7, tunnel], "{word}");
+        }
+    }
+}
+
 #[test]
 fn a_filter_and_an_application_in_one_rule_must_both_match() {
     let mut bench = bench();
@@ -288,6 +311,23 @@ fn each_rule_is_told_of_what_it_asks_for() {
     let [report] = &begun[..] else { panic!("{begun:?}") };
     assert_eq!((report.trigger.0, report.application.as_ref()), (UsageReportTrigger::START, None));
     assert!(report.start.is_some() && report.volume.is_some());
+}
+
+/// The SMF hears of the application that its rule names, and knows no other.
+#[test]
+fn a_part_is_told_under_the_name_that_the_rule_has() {
+    let mut bench = Bench::with(1, Limits { applications: &["video", "upload/video"], ..Limits::default() });
+    let session = bench.establish(0, &watching(vec![urr(5, BOTH, threshold(1_000_000))]));
+    assert_eq!(bench.told(), []);
+    bench.tunnels(&session, 1000, &["u", "u", "u"]);
+    let begun = events(&bench.told());
+    let [(UsageReportTrigger::START, 0, detection)] = &begun[..] else { panic!("{begun:?}") };
+    assert_eq!(&*detection.application_id, b"video");
+    let instance = detection.instance.clone();
+    bench.pass(7 * SECOND);
+    let ended = events(&bench.told());
+    let [(UsageReportTrigger::STOPT, 1, detection)] = &ended[..] else { panic!("{ended:?}") };
+    assert_eq!((&*detection.application_id, &detection.instance), (&b"video"[..], &instance));
 }
 
 /// An SMF that doesn't keep up is told of as many as wait for it, and the others are counted.

@@ -8,8 +8,9 @@ use std::process::Command;
 
 /// What the next process doesn't know: the history, that this one was about to stop, how often a request was sent in vain, and conversations.
 /// Tests of these have one process.
-const OF_ONE_PROCESS: [&str; 8] = [
+const OF_ONE_PROCESS: [&str; 9] = [
     "n4_applications::a_flood_of_beginnings_does_not_flood_the_smf",
+    "n4_applications::a_part_is_told_under_the_name_that_the_rule_has",
     "n4_applications::each_rule_is_told_of_what_it_asks_for",
     "n4_applications::the_smf_is_told_where_an_application_begins_and_ends",
     "n4_history::",

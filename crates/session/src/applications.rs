@@ -9,6 +9,11 @@
 //! can be given to a new rule; a rule whose application isn't detected any more, or not yet again after a restart, stays and matches
 //! nothing.
 //!
+//! **Parts.** An application may be a part of another one, as uploads are of a service for films. A rule for the whole matches its parts, too: what packets
+//! were found to be of is a [`Lineage`], the application with all that it is a part of, and a rule looks for its own among these. So parts are
+//! whoever inspects' to know, as names are. Rules name one application each and say nothing of parts, so that other signatures, with other
+//! parts, need no rule compiled anew; and a verdict that was given keeps the lineage that it was given with.
+//!
 //! ```
 //! use session::applications::Applications;
 //!
@@ -28,6 +33,59 @@ use std::sync::Arc;
 
 /// The longest name, in octets.
 pub const LONGEST_NAME: usize = 255;
+
+/// What packets were found to be of: an application, and those that it is a part of, from within outwards.
+///
+/// ```
+/// use session::applications::Lineage;
+/// use session::rules::Application;
+///
+/// let [films, upload, chat] = [7, 8, 9].map(Application);
+/// let found = Lineage::of([upload, films]);
+/// assert_eq!(found.first(), Some(upload));
+/// assert!(found.has(films) && found.has(upload) && !found.has(chat));
+/// assert_eq!(Lineage::NONE.first(), None);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Lineage([Application; Self::LONGEST]);
+
+impl Lineage {
+    /// Applications in one, at most.
+    pub const LONGEST: usize = 5;
+    /// Of no application that is known.
+    pub const NONE: Self = Self([Application::NOBODYS; Self::LONGEST]);
+
+    /// Of these. What is nobody's is left out, and so are those beyond [`Self::LONGEST`].
+    pub fn of(all: impl IntoIterator<Item = Application>) -> Self {
+        let mut lineage = Self::NONE;
+        let known = all.into_iter().filter(|application| *application != Application::NOBODYS);
+        for (place, application) in lineage.0.iter_mut().zip(known) {
+            *place = application;
+        }
+        lineage
+    }
+
+    /// The application that was found; `None`: none.
+    pub fn first(&self) -> Option<Application> {
+        self.iter().next()
+    }
+
+    /// Whether it is this application's, or a part of it.
+    pub fn has(&self, application: Application) -> bool {
+        self.iter().any(|known| known == application)
+    }
+
+    /// From within outwards.
+    pub fn iter(&self) -> impl Iterator<Item = Application> + '_ {
+        self.0.iter().copied().take_while(|application| *application != Application::NOBODYS)
+    }
+}
+
+impl From<Application> for Lineage {
+    fn from(application: Application) -> Self {
+        Self::of([application])
+    }
+}
 
 /// All names that there ever were in this process; see the module's documentation.
 #[derive(Clone, Debug, Default)]
@@ -156,6 +214,16 @@ mod tests {
             (applications.known(b"video"), applications.name(video)),
             (Some(video), Some(&b"video"[..]))
         );
+    }
+
+    #[test]
+    fn nobodys_application_is_no_part_of_anything() {
+        let nobody = Application::NOBODYS;
+        let found = Lineage::of([nobody, Application(3), nobody, Application(1)]);
+        assert!(found.iter().eq([Application(3), Application(1)]));
+        assert!(!found.has(nobody) && !Lineage::NONE.has(nobody));
+        assert_eq!(Lineage::from(nobody), Lineage::NONE);
+        assert!(Lineage::of((0..9).map(Application)).iter().eq((0..5).map(Application)));
     }
 
     #[test]

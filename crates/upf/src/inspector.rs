@@ -6,16 +6,18 @@
 //! **What is shared.** What is known ([`Known`]) never changes: another one takes its place when SMFs send PFDs. Each shard's room holds the one that it
 //! has seen last, and looks at a number, which all of them share, whether there is another one; only then it takes the lock.
 
+mod kin;
 mod provisioned;
 
 use datapath::Places;
 use datapath::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
 use dpi::conversation::{Conversation, Standing, Surroundings};
-use dpi::signatures::{ApplicationId, Bundle, LoadError};
+use dpi::signatures::{Bundle, LoadError};
 use dpi::{Knowledge, Packet};
+use kin::Kin;
 use packet::IpProtocol;
 use provisioned::Provisioned;
-use session::applications::Applications;
+use session::applications::{Applications, Lineage};
 use session::pfd::Pfds;
 use session::rules::Application;
 use std::collections::HashSet;
@@ -42,6 +44,7 @@ struct Known {
     knowledge: Arc<Knowledge>,
     /// By the signatures' number of an application, the number that rules have for it.
     numbers: Arc<[Application]>,
+    kin: Kin,
     provisioned: Arc<Provisioned>,
     /// Applications that have PFDs: signatures don't count for them.
     overridden: Arc<HashSet<Application>>,
@@ -68,7 +71,7 @@ impl Detector {
         if !config.enabled {
             return Ok(None);
         }
-        let known = Known::new(bundle(&config.signatures)?, applications);
+        let known = Known::new(bundle(&config.signatures)?, applications, Arc::default());
         tracing::info!(
             signatures = known.knowledge.bundle.version(),
             applications = known.numbers.len(),
@@ -86,10 +89,10 @@ impl Detector {
         if bundle.version() == known.knowledge.bundle.version() {
             return Ok(false);
         }
-        let Known { provisioned, overridden, generation, .. } = &**known;
-        let (provisioned, overridden) = (Arc::clone(provisioned), Arc::clone(overridden));
-        let generation = generation + 1;
-        *known = Arc::new(Known { provisioned, overridden, generation, ..Known::new(bundle, applications) });
+        let provisioned = Arc::clone(&known.provisioned);
+        let generation = known.generation + 1;
+        let next = Known::new(bundle, applications, Arc::clone(&known.overridden));
+        *known = Arc::new(Known { provisioned, generation, ..next });
         tracing::info!(signatures = known.knowledge.bundle.version(), "other signatures are in force");
         self.shared.version.fetch_add(1, Ordering::Release);
         Ok(true)
@@ -110,11 +113,13 @@ impl Detector {
         for (application, why) in provisioned.left_out() {
             tracing::warn!(application, why, "a PFD finds nothing");
         }
+        let overridden: HashSet<_> = pfds.iter().map(|(_, described)| described.number).collect();
         let mut known = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Arc::new(Known {
             knowledge: Arc::clone(&known.knowledge),
             numbers: Arc::clone(&known.numbers),
-            overridden: Arc::new(pfds.iter().map(|(_, described)| described.number).collect()),
+            kin: Kin::new(&known.knowledge.bundle, &known.numbers, &overridden),
+            overridden: Arc::new(overridden),
             provisioned: Arc::new(provisioned),
             generation: known.generation,
         });
@@ -123,22 +128,38 @@ impl Detector {
 }
 
 impl Known {
-    /// Applications get their names.
-    fn new(bundle: Arc<Bundle>, applications: &mut Applications) -> Self {
+    /// Applications get their names. Those that are overridden have PFDs.
+    fn new(
+        bundle: Arc<Bundle>,
+        applications: &mut Applications,
+        overridden: Arc<HashSet<Application>>,
+    ) -> Self {
         let names = bundle.applications().map(|(_, application)| application.name.as_bytes());
+        let numbers: Arc<[Application]> = applications.inspects(names).into();
         Self {
-            numbers: applications.inspects(names).into(),
+            kin: Kin::new(&bundle, &numbers, &overridden),
+            numbers,
             knowledge: Arc::new(Knowledge::new(bundle)),
             provisioned: Arc::default(),
-            overridden: Arc::default(),
+            overridden,
             generation: 0,
         }
     }
 
-    /// The number that rules have for an application of the signatures, if these count for it.
-    fn application(&self, id: Option<ApplicationId>) -> Option<Application> {
-        let number = self.numbers.get(id?.index()).copied()?;
-        (!self.overridden.contains(&number)).then_some(number)
+    /// The verdict on what PFDs have found.
+    fn described(&self, application: Application) -> Verdict {
+        Verdict::Is(self.kin.described(application))
+    }
+
+    /// What signatures have found.
+    fn found(&self, standing: Standing) -> Verdict {
+        match standing {
+            Standing::SoFar(application) => Verdict::SoFar(self.kin.found(application)),
+            Standing::Known(verdict) => match self.kin.found(verdict.application) {
+                Lineage::NONE => Verdict::None,
+                lineage => Verdict::Is(lineage),
+            },
+        }
     }
 }
 
@@ -197,21 +218,16 @@ impl Inspector for Detector {
         room.refresh(&self.shared, question);
         let Room { known, surroundings, .. } = room;
         if let Some(application) = known.provisioned.of_flow(&payload.ip, direction) {
-            return Verdict::Is(application);
+            return known.described(application);
         }
         let packet = Packet { ip: payload.ip, bytes: payload.packet, tunnel: None };
         let is_uplink = direction == Direction::Uplink;
         let standing = question.conversation.step(&known.knowledge, surroundings, &packet, is_uplink);
         let is_stream = payload.ip.key.protocol == IpProtocol::TCP;
         if let Some(application) = known.provisioned.of_sheet(surroundings.sheet(), is_stream) {
-            return Verdict::Is(application);
+            return known.described(application);
         }
-        match standing {
-            Standing::Known(verdict) => {
-                known.application(verdict.application).map_or(Verdict::None, Verdict::Is)
-            }
-            Standing::SoFar(application) => Verdict::SoFar(known.application(application)),
-        }
+        known.found(standing)
     }
 
     fn end(&self, room: &mut Room, mut question: Question) {

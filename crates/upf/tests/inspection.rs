@@ -53,6 +53,20 @@ fn tunnel(rig: &mut Rig, packet: &PacketBuilder, payload: &[u8]) -> u32 {
     u32::from_be_bytes(out[0].bytes()[46..50].try_into().unwrap())
 }
 
+/// The SMF gives PFDs of an application.
+fn manage(rig: &mut Rig, application_id: &'static [u8], pfds: Vec<PfdContents<'static>>) -> Cause {
+    let request = PfdManagementRequest { applications: vec![ApplicationPfds { application_id, pfds }] };
+    let kind = MessageType::PFD_MANAGEMENT_REQUEST;
+    let token = rig.smf.ask(Nanos(0), kind, Seid(0), |out| request.encode(out));
+    rig.until("an answer", |rig| rig.smf.answers.contains_key(&token));
+    let (_, _, body) = rig.smf.answers.remove(&token).unwrap();
+    PfdManagementResponse::decode(&body).unwrap().cause
+}
+
+fn shop() -> PfdContents<'static> {
+    PfdContents { domain_names: vec![(b"shop.example", None)], ..PfdContents::default() }
+}
+
 fn from(source: Ipv4Addr, session: &Established) -> PacketBuilder {
     PacketBuilder::new().ethernet(N6_MAC, ROUTER).ipv4(source, session.ue)
 }
@@ -100,6 +114,30 @@ fn a_name_that_the_ue_asked_for_makes_the_first_packet_the_applications() {
 }
 
 #[test]
+fn a_rule_for_an_application_matches_its_services() {
+    let mut rig = Rig::start(1, None);
+    let whole = establish(&mut rig, b"youtube").unwrap();
+    let part = establish(&mut rig, b"youtube-upload").unwrap();
+    let above = establish(&mut rig, b"google").unwrap();
+    let mut port = 5_000;
+    let mut goes = |rig: &mut Rig, name: &str| {
+        port += 1;
+        [&whole, &part, &above]
+            .map(|session| tunnel(rig, &from(RESOLVER, session).udp(53, port), &answer(name)) == APART)
+    };
+    assert_eq!(goes(&mut rig, "www.youtube.com"), [true, false, true]);
+    assert_eq!(goes(&mut rig, "upload.youtube.com"), [true, true, true]);
+    assert_eq!(goes(&mut rig, "mail.google.com"), [false, false, true]);
+    // PFDs say all that the application is; what is said of its parts, and of what it is a part of, goes on.
+    assert_eq!(manage(&mut rig, b"youtube", vec![shop()]), Cause::ACCEPTED);
+    assert_eq!(goes(&mut rig, "www.youtube.com"), [false, false, true]);
+    assert_eq!(goes(&mut rig, "upload.youtube.com"), [false, true, true]);
+    assert_eq!(goes(&mut rig, "www.shop.example"), [true, false, true]);
+    assert_eq!(manage(&mut rig, b"youtube", vec![]), Cause::ACCEPTED);
+    assert_eq!(goes(&mut rig, "upload.youtube.com"), [true, true, true]);
+}
+
+#[test]
 fn what_nobody_knows_or_inspects_is_refused() {
     let mut rig = Rig::start(1, None);
     assert!(establish(&mut rig, b"no-such-application").is_err());
@@ -111,28 +149,18 @@ fn what_nobody_knows_or_inspects_is_refused() {
 #[test]
 fn an_smf_says_itself_how_an_application_is_told() {
     let mut rig = Rig::start(2, None);
-    let manage = |rig: &mut Rig, pfds: Vec<PfdContents<'static>>| {
-        let request =
-            PfdManagementRequest { applications: vec![ApplicationPfds { application_id: b"shop", pfds }] };
-        let kind = MessageType::PFD_MANAGEMENT_REQUEST;
-        let token = rig.smf.ask(Nanos(0), kind, Seid(0), |out| request.encode(out));
-        rig.until("an answer", |rig| rig.smf.answers.contains_key(&token));
-        let (_, _, body) = rig.smf.answers.remove(&token).unwrap();
-        PfdManagementResponse::decode(&body).unwrap().cause
-    };
-    let domain = PfdContents { domain_names: vec![(b"shop.example", None)], ..PfdContents::default() };
     let flow = PfdContents {
         flow_descriptions: vec![b"permit out tcp from 198.51.100.99 443 to assigned"],
         ..PfdContents::default()
     };
-    assert_eq!(manage(&mut rig, vec![domain]), Cause::ACCEPTED);
+    assert_eq!(manage(&mut rig, b"shop", vec![shop()]), Cause::ACCEPTED);
     let session = establish(&mut rig, b"shop").unwrap();
     let dns = |port| from(RESOLVER, &session).udp(53, port);
     assert_eq!(tunnel(&mut rig, &dns(5_000), &answer("www.shop.example")), APART);
     assert_eq!(tunnel(&mut rig, &dns(5_001), &answer("www.workshop.example")), 7);
     assert_eq!(tunnel(&mut rig, &syn_ack(&session, 40_000), b""), 7);
     // Others take their place, while the session goes on.
-    assert_eq!(manage(&mut rig, vec![flow]), Cause::ACCEPTED);
+    assert_eq!(manage(&mut rig, b"shop", vec![flow]), Cause::ACCEPTED);
     assert_eq!(tunnel(&mut rig, &syn_ack(&session, 40_001), b""), APART);
     assert_eq!(tunnel(&mut rig, &dns(5_002), &answer("www.shop.example")), 7);
 }
@@ -147,16 +175,26 @@ fn signatures_are_read_anew_while_sessions_go_on() {
         std::fs::write(&path, text).unwrap();
     };
     write("corp.example");
-    let file = format!("{FILE}[inspection]\nsignatures = [{path:?}]\n");
+    let wiki = place.0.join("wiki.toml");
+    let write_wiki = |of: &str| {
+        let text =
+            format!("[wiki]\nname = \"Wiki\"\ncategory = \"productivity\"\n{of}hosts = [\"wiki.example\"]\n");
+        std::fs::write(&wiki, text).unwrap();
+    };
+    write_wiki("parent = \"intranet\"\n");
+    let file = format!("{FILE}[inspection]\nsignatures = [{path:?}, {wiki:?}]\n");
     let mut rig = Rig::start_with(&file, 1, None);
     let session = establish(&mut rig, b"intranet").unwrap();
     let dns = |port| from(RESOLVER, &session).udp(53, port);
     assert_eq!(tunnel(&mut rig, &dns(5_000), &answer("wiki.corp.example")), APART);
+    assert_eq!(tunnel(&mut rig, &dns(5_010), &answer("wiki.example")), APART, "a part of it");
     write("office.example");
+    write_wiki("");
     let told = rig.backend.reload(config::parse("test", &file, &[], &[]).unwrap()).unwrap();
     assert_eq!(told.changed, ["inspection.signatures"]);
     assert_eq!(tunnel(&mut rig, &dns(5_001), &answer("wiki.corp.example")), 7);
     assert_eq!(tunnel(&mut rig, &dns(5_002), &answer("wiki.office.example")), APART);
+    assert_eq!(tunnel(&mut rig, &dns(5_012), &answer("wiki.example")), 7, "it is a part no longer");
     // A file that is wrong changes nothing.
     std::fs::write(&path, "[intranet\n").unwrap();
     assert!(rig.backend.reload(config::parse("test", &file, &[], &[]).unwrap()).is_err());

@@ -115,7 +115,7 @@ fn first_match<'r>(
         }
         if let Some(application) = pdr.application {
             *open |= known.open;
-            if known.application != Some(application) {
+            if !known.of.has(application) {
                 continue;
             }
         }

@@ -63,10 +63,9 @@ impl<F: Frame> Datapath<F> {
         let Some(conversations) = &mut shard.conversations else { return };
         conversations.forget_unused(conversation);
         let Some(((rules, pdr), lookup)) = rule.zip(lookup) else { return };
-        let Some(application) = conversations.untold(conversation).filter(|it| pdr.application == Some(*it))
-        else {
-            return;
-        };
+        // The SMF is told of the application that it has named, whichever part of it this is.
+        let named = pdr.application.filter(|it| conversations.is_untold(conversation, *it));
+        let Some(application) = named else { return };
         let counters = &mut self.counters.inspection;
         if !self.rates.applications.allow(now) {
             counters.untold += 1;

@@ -11,6 +11,7 @@ use crate::inspect::{Detection, Direction, Inspected, Inspection, Payload, Quest
 use crate::state::flow::{Flow, Key, QUESTION};
 use crate::state::permit::Permit;
 use pfcp::Seid;
+use session::applications::Lineage;
 use session::rules::Application;
 use std::collections::VecDeque;
 use tables::flow::FlowKey;
@@ -25,16 +26,16 @@ const MOST: u32 = (1 << NUMBER) - 1;
 /// What is known of a packet's application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Known {
-    pub application: Option<Application>,
+    pub of: Lineage,
     /// More may be known later.
     pub open: bool,
 }
 
 impl Known {
     /// It has none.
-    pub const NONE: Self = Self { application: None, open: false };
+    pub const NONE: Self = Self { of: Lineage::NONE, open: false };
     /// Nobody was asked yet.
-    pub const NOTHING: Self = Self { application: None, open: true };
+    pub const NOTHING: Self = Self { of: Lineage::NONE, open: true };
 }
 
 /// A conversation that a packet belongs to.
@@ -50,7 +51,7 @@ struct Conversation {
     ends: Key,
     seid: Seid,
     /// By the verdict, or so far.
-    application: Option<Application>,
+    of: Lineage,
     question: Option<Question>,
     /// Flows that count on it.
     flows: u32,
@@ -143,16 +144,16 @@ impl Conversations {
             let budget = &inspection.budget;
             let is_all = question.packets >= budget.packets || question.bytes >= budget.bytes;
             let counter = match self.questions.step(question.state, payload, direction, now) {
-                Verdict::Is(application) => {
-                    conversation.application = Some(application);
+                Verdict::Is(lineage) => {
+                    conversation.of = lineage;
                     Some(&mut counters.recognised)
                 }
                 Verdict::None => {
-                    conversation.application = None;
+                    conversation.of = Lineage::NONE;
                     Some(&mut counters.unknown)
                 }
-                Verdict::SoFar(application) => {
-                    conversation.application = application;
+                Verdict::SoFar(lineage) => {
+                    conversation.of = lineage;
                     is_all.then_some(&mut counters.exhausted)
                 }
             };
@@ -162,7 +163,7 @@ impl Conversations {
                 conversation.question = None;
             }
         }
-        let known = Known { application: conversation.application, open: conversation.question.is_some() };
+        let known = Known { of: conversation.of, open: conversation.question.is_some() };
         Some((number, known))
     }
 
@@ -185,7 +186,7 @@ impl Conversations {
         let state = self.questions.begin()?;
         let question = Some(Question { state, packets: 0, bytes: 0, _place: place });
         let conversation =
-            Conversation { ends: *ends, seid, application: None, question, flows: 0, told: None };
+            Conversation { ends: *ends, seid, of: Lineage::NONE, question, flows: 0, told: None };
         let Ok(number) = self.all.insert(conversation) else {
             self.questions.end(state);
             return None;
@@ -233,11 +234,12 @@ impl Conversations {
         }
     }
 
-    /// The application of a conversation that is known for good and has flows, unless its beginning was told.
-    pub fn untold(&self, number: u32) -> Option<Application> {
-        let conversation = self.all.get(number)?;
-        let is_settled = conversation.question.is_none() && conversation.flows > 0;
-        conversation.application.filter(|_| is_settled && conversation.told.is_none())
+    /// Whether a conversation is known for good to be of this application, and has flows, and its beginning was not told.
+    pub fn is_untold(&self, number: u32, application: Application) -> bool {
+        self.all.get(number).is_some_and(|conversation| {
+            let is_settled = conversation.question.is_none() && conversation.flows > 0;
+            is_settled && conversation.told.is_none() && conversation.of.has(application)
+        })
     }
 
     /// Tells where it begins, and will tell where it ends.

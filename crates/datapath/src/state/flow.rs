@@ -408,14 +408,16 @@ fn filters(rules: &Rules) -> impl Iterator<Item = &SdfFilter> {
     rules.pdrs.iter().flat_map(|pdr| &pdr.filters)
 }
 
-/// Whether packets are classified after a change as before: then the flows stay in force, whatever the rules now do.
+/// Whether packets are classified after a change as before: then the flows stay in force, whatever the rules now do. Where somebody wants to be
+/// told of a rule's application who did not before, they don't: it is classification that tells.
 pub fn same_classification(before: &Rules, after: &Rules) -> bool {
-    let looks_at = |pdr: &Pdr| {
+    let looks_at = |rules: &Rules, pdr: &Pdr| {
         let Pdr { id, source, tunnel, application, .. } = *pdr;
-        (id, source, tunnel, application)
+        (id, source, tunnel, application, rules.tells_of_application(pdr))
     };
-    let same =
-        |(a, b): (&Pdr, &Pdr)| looks_at(a) == looks_at(b) && a.qfis == b.qfis && a.filters == b.filters;
+    let same = |(a, b): (&Pdr, &Pdr)| {
+        looks_at(before, a) == looks_at(after, b) && a.qfis == b.qfis && a.filters == b.filters
+    };
     before.pdrs.len() == after.pdrs.len()
         && before.pdrs.iter().zip(&after.pdrs).all(same)
         && (before.ue_ipv4, before.ue_ipv6) == (after.ue_ipv4, after.ue_ipv6)

@@ -87,6 +87,16 @@ impl Bench {
                 13 => Action::ForwardUnresolved,
                 _ => Action::Buffer { notify: self.chance(70), packets: self.rng.random_range(0..8) },
             };
+            let action = if self.slow.world.inspected && self.chance(25) {
+                let (core, access) = (Destination::Core, Destination::Access);
+                let ways =
+                    [(core, None), (core, None), (core, Some(outer)), (access, None), (access, Some(outer))];
+                let (destination, outer) = self.pick(&ways);
+                let redirect = Some(self.rng.random_range(0..2));
+                Action::Forward(Forward { redirect, instance, ..Forward::to(destination, outer) })
+            } else {
+                action
+            };
             fars.push(Far { id: FarId(u32::from(id) * 3 + 1), action });
         }
         let mut qers = Vec::new();
@@ -128,6 +138,8 @@ impl Bench {
                 quota_generation: self.rng.random_range(0..3),
                 blocked: self.chance(2),
                 start_of_traffic: self.chance(30),
+                application_starts: self.chance(60),
+                application_stops: self.chance(60),
                 inactive: self.chance(10),
                 ..Urr::counting(UrrId(0))
             });
@@ -161,7 +173,9 @@ impl Bench {
                 far = fars.iter().position(|f| wanted(f.action)).map_or(far, |i| i as u16);
             }
             let asks = self.slow.world.inspected && !simple && self.chance(50);
-            let application = asks.then(|| Application(self.rng.random_range(0..3)));
+            // The half of them are for wholes.
+            let part = self.pick(&[0, 0, 10, 20]);
+            let application = asks.then(|| Application(part + self.rng.random_range(0..3)));
             pdrs.push(Pdr {
                 precedence: self.rng.random_range(0..4),
                 application,
@@ -213,6 +227,7 @@ impl Bench {
             classifier,
             qers: qers.into(),
             urrs: urrs.into(),
+            redirects: ["http://portal.example/".into(), "http://a.example/?more=1".into()].into(),
             ..Rules::of(ue.place, ue.ipv4, pdrs, fars)
         }
     }
@@ -273,6 +288,10 @@ impl Bench {
             to = packet::GTP_U_PORT;
         }
         match self.rng.random_range(0..3) {
+            0 if self.slow.world.inspected => {
+                let (header, text) = self.segment((source, destination, from, to));
+                return builder.tcp(header).build(text.unwrap_or(&payload));
+            }
             0 => builder.tcp(packet::tcp::TcpHeader {
                 source_port: from,
                 destination_port: to,
@@ -284,6 +303,32 @@ impl Bench {
             _ => builder.udp(from, to),
         }
         .build(&payload)
+    }
+
+    /// A segment as one may come while connections are redirected, and what it says if that matters.
+    fn segment(
+        &mut self,
+        connection: (IpAddr, IpAddr, u16, u16),
+    ) -> (packet::tcp::TcpHeader, Option<&'static [u8]>) {
+        let (_, _, source_port, destination_port) = connection;
+        let flags = self.pick(&[0, 0x02, 0x02, 0x10, 0x10, 0x10, 0x18, 0x18, 0x11, 0x12, 0x04, 0x14]);
+        let begun = self.slow.beginnings.get(&connection).copied();
+        let said = self.pick(&[0, 1, 1, 1, 2, 100, 120, 121, 122, 123, 124, 5_000]);
+        let acknowledgement = match begun {
+            Some(first) if self.chance(70) => first.wrapping_add(said),
+            _ => self.rng.random(),
+        };
+        let header = packet::tcp::TcpHeader {
+            source_port,
+            destination_port,
+            sequence: self.rng.random(),
+            acknowledgement,
+            flags: packet::tcp::TcpFlags(flags),
+            window: 1_000,
+        };
+        let texts: [Option<&[u8]>; 6] =
+            [None, Some(b""), Some(b""), Some(b"GET / HTTP/1.1\r\n\r\n"), Some(b"PUT"), Some(&[22, 3, 1, 0])];
+        (header, self.pick(&texts))
     }
 
     /// An address on one of a prefix's links.
@@ -390,7 +435,9 @@ impl Bench {
 
     /// A frame, and the port that it arrives at: often one that came before, as packets of a flow do.
     pub(super) fn frame(&mut self) -> (usize, Vec<u8>) {
-        if self.chance(60) && !self.recent.is_empty() {
+        // Conversations are found out about by a few packets of each.
+        let again = if self.slow.world.inspected { 80 } else { 60 };
+        if self.chance(again) && !self.recent.is_empty() {
             let again = self.rng.random_range(0..self.recent.len());
             return self.recent[again].clone();
         }

@@ -7,6 +7,7 @@ mod bytes;
 pub mod inspect;
 mod mouths;
 mod orders;
+mod redirect;
 
 use books::Measured;
 use bucket::{Maximum, Slice, TwoRate, burst};
@@ -102,6 +103,8 @@ struct Arrival {
     tunnel: Option<(Teid, Option<PduSession>)>,
     /// From where, for answers: interface (0: N3, 1: N6) and the whole frame; `None`: from a UE, or from ourselves.
     from: Option<Vec<u8>>,
+    /// Our own words: nobody looks into them, and nobody's account has them.
+    own: bool,
 }
 
 pub struct Reference {
@@ -119,6 +122,10 @@ pub struct Reference {
     arisen: VecDeque<Arrival>,
     mouths: Mouths,
     pub conversations: Conversations,
+    /// The conversation of the packet that was judged last, and its rule.
+    judged: Option<(Talk, Arc<Rules>, Pdr)>,
+    /// The numbers that connections begin with in which we are the server: of those that the other one has begun.
+    pub beginnings: HashMap<redirect::Connection, u32>,
 }
 
 enum Way {
@@ -150,6 +157,8 @@ impl Reference {
             slices,
             arisen: VecDeque::new(),
             conversations: Conversations::default(),
+            judged: None,
+            beginnings: HashMap::new(),
         }
     }
 
@@ -227,7 +236,13 @@ impl Reference {
             if !to_us && self.world.pools.iter().any(|pool| pool.contains(&source)) {
                 return self.drop(None, Reason::UeSourceOutside);
             }
-            return self.towards_ue(Arrival { packet, met: 0, tunnel: None, from: Some(frame.to_vec()) });
+            return self.towards_ue(Arrival {
+                packet,
+                met: 0,
+                tunnel: None,
+                from: Some(frame.to_vec()),
+                own: false,
+            });
         }
         if !self.world.own.contains(&destination) {
             return self.drop(None, Reason::NotN6);
@@ -273,6 +288,7 @@ impl Reference {
             met: tos(l3) & 3,
             tunnel: Some((teid, container)),
             from: Some(frame.to_vec()),
+            own: false,
         };
         self.user_packet(arrival, key, true);
     }
@@ -308,6 +324,9 @@ impl Reference {
 
     fn user_packet(&mut self, arrival: Arrival, key: Option<(usize, u32)>, notify: bool) {
         self.judge(arrival, key, notify);
+        if let Some((talk, rules, pdr)) = self.judged.take() {
+            self.conversations.judged(&talk, &rules, &pdr);
+        }
         self.conversations.forget();
     }
 
@@ -352,7 +371,7 @@ impl Reference {
         let container = arrival.tunnel.as_ref().and_then(|(_, c)| *c);
         let qfi = container.as_ref().map(PduSession::qfi);
         let possible: Vec<&Pdr> = possible.collect();
-        let looks = |application: Option<u16>| {
+        let looks = |of: &[u16]| {
             let mut passed_over = false;
             for pdr in &possible {
                 // Not read for the sake of a rule that is about the link.
@@ -369,26 +388,26 @@ impl Reference {
                     }
                 }
                 passed_over |= pdr.application.is_some();
-                if pdr.application.is_none_or(|wanted| Some(wanted.0) == application) {
+                if pdr.application.is_none_or(|wanted| of.contains(&wanted.0)) {
                     return (Ok(*pdr), passed_over);
                 }
             }
             (Err(Reason::NoRule), passed_over)
         };
-        let talk = if self.world.inspected && inspect::makes_flows(&possible) {
+        let talk = if self.world.inspected && !arrival.own && inspect::makes_flows(&possible) {
             Talk::of(&self.world, id, &rules, teid, qfi, packet)
         } else {
             None
         };
-        let (mut found, depends) = looks(None);
+        let (mut found, depends) = looks(&[]);
         if depends && let Some(talk) = &talk {
-            let (application, _) = self.conversations.show(talk);
-            (found, _) = looks(application);
+            (found, _) = looks(&self.conversations.show(talk));
         }
         let pdr = match found {
             Ok(pdr) => pdr,
             Err(reason) => return self.drop(key, reason),
         };
+        self.judged = talk.clone().filter(|_| depends).map(|talk| (talk, Arc::clone(&rules), pdr.clone()));
         // What its FAR says.
         let forward = match rules.fars[pdr.far as usize].action {
             Action::Drop => return self.drop(key, Reason::FarDrop),
@@ -413,17 +432,47 @@ impl Reference {
             }
             Action::Forward(forward) => forward,
         };
+        let to = forward.redirect.filter(|_| pdr.source == Source::Access);
+        let leads_nowhere = matches!(forward.destination, Destination::Access | Destination::CpFunction);
+        if to.is_none() && forward.outer_header.is_none() && leads_nowhere {
+            return self.drop(key, Reason::FarUnresolved);
+        }
+        if to.is_some() && (for_smf_only || unknown) {
+            return self.drop(key, Reason::SpoofedSource);
+        }
+        if let Some(url) = to {
+            return self.redirect(id, &rules, pdr, url, &arrival);
+        }
         if (for_smf_only && forward.destination != Destination::CpFunction)
             || (unknown && forward.outer_header.is_none())
         {
             return self.drop(key, Reason::SpoofedSource);
         }
+        let talk = talk.map(|talk| (talk, depends));
+        self.forward(&arrival, id, &rules, pdr, forward, talk.as_ref());
+    }
+
+    /// Sends a packet where a FAR says, as far as it may go there. `talk`: its conversation, and whether its rule depends on that.
+    fn forward(
+        &mut self,
+        arrival: &Arrival,
+        id: (usize, u32),
+        rules: &Rules,
+        pdr: &Pdr,
+        forward: Forward,
+        talk: Option<&(Talk, bool)>,
+    ) {
+        let key = Some(id).filter(|_| !arrival.own);
+        let packet = &arrival.packet;
+        let (source, destination) = addresses(packet);
+        let container = arrival.tunnel.as_ref().and_then(|(_, c)| *c);
+        let qfi = container.as_ref().map(PduSession::qfi);
         // The way.
         let qers: Vec<&Qer> = pdr.qers.iter().map(|q| &rules.qers[*q as usize]).collect();
         let way = match forward.outer_header {
             Some(outer) => {
                 let to_access = forward.destination == Destination::Access;
-                let marked = mark(&rules, pdr);
+                let marked = mark(rules, pdr);
                 let by_dscp = self.world.qfi_by_dscp.get(&(tos(packet) >> 2)).map(|qfi| Qfi::from_wire(*qfi));
                 let by_dscp = by_dscp.filter(|_| arrival.tunnel.is_none());
                 let put = if forward.destination == Destination::CpFunction {
@@ -449,9 +498,6 @@ impl Reference {
                 let by_qfi = by_qfi.filter(|_| forward.destination != Destination::CpFunction);
                 let said = forward.transport_marking.map(packet::Dscp::to_tos);
                 Way::Tunnel(outer, put, said.or(by_qfi).unwrap_or(0))
-            }
-            None if forward.destination == Destination::CpFunction => {
-                return self.drop(key, Reason::FarUnresolved);
             }
             None if self.world.own.contains(&destination) => return self.drop(key, Reason::OwnAddress),
             None if is_no_host(destination) || self.is_everybody(destination) => {
@@ -488,6 +534,7 @@ impl Reference {
             Way::Ue => usize::MAX,
         };
         let routed = match way {
+            _ if arrival.own => false,
             Way::Tunnel(..) => arrival.tunnel.is_none(),
             Way::Network => true,
             Way::Ue => false,
@@ -495,6 +542,7 @@ impl Reference {
         // A mark that the sender would not understand is a drop; every other one it gets to see.
         let mut ecn = tos(packet) & 3;
         match (arrival.met, ecn) {
+            _ if arrival.own => {}
             (3, 0) => return self.drop(key, Reason::CongestionNotEct),
             (3, _) => ecn = 3,
             (1, 2) => ecn = 1,
@@ -502,29 +550,31 @@ impl Reference {
         }
         if routed && ttl(packet) <= 1 {
             self.drop(key, Reason::TtlExpired);
-            return self.complain(&arrival, None);
+            return self.complain(arrival, None);
         }
         let may_cut = Ipv4View::parse(packet).is_ok_and(|ip| !ip.dont_fragment());
         if packet.len() > room && !may_cut {
             self.drop(key, Reason::PacketTooBig);
-            return self.complain(&arrival, Some(room));
+            return self.complain(arrival, Some(room));
         }
         // Enforcement.
-        let colour = match self.enforce(id, pdr, packet.len() as u64) {
+        let enforced =
+            if arrival.own { Ok(Colour::Green) } else { self.enforce(id, pdr, packet.len() as u64) };
+        let colour = match enforced {
             Ok(colour) => colour,
             Err(reason) => return self.drop(key, reason),
         };
-        if let Some(talk) = &talk {
-            self.conversations.passed(talk, depends);
+        if let Some((talk, depends)) = talk {
+            self.conversations.passed(talk, *depends);
         }
         let direction = if pdr.source == Source::Access { &mut self.uplink } else { &mut self.downlink };
-        direction.0 += 1;
-        direction.1 += packet.len() as u64;
+        direction.0 += u64::from(!arrival.own);
+        direction.1 += if arrival.own { 0 } else { packet.len() as u64 };
         self.yellow += u64::from(colour == Colour::Yellow);
         // Transformation.
         let mut packet = arrival.packet.clone();
         let mut octet = tos(&packet) & !3 | ecn;
-        if matches!(way, Way::Network) {
+        if matches!(way, Way::Network) && !arrival.own {
             let by_qfi = qfi.and_then(|qfi| self.world.dscp_by_qfi.get(&qfi.get()));
             octet = by_qfi.filter(|_| self.world.mark_inner).map_or(octet, |own| own | ecn);
             octet = if colour == Colour::Yellow { lesser(octet) } else { octet };
@@ -536,7 +586,13 @@ impl Reference {
         let parts = if packet.len() > room { cut(&packet, room) } else { vec![packet] };
         for part in parts {
             match &way {
-                Way::Ue => self.arisen.push_back(Arrival { packet: part, met: 0, tunnel: None, from: None }),
+                Way::Ue => self.arisen.push_back(Arrival {
+                    packet: part,
+                    met: 0,
+                    tunnel: None,
+                    from: None,
+                    own: false,
+                }),
                 Way::Network => {
                     let next = self.world.hosts.get(&destination).unwrap_or(&self.world.router);
                     self.emit(1, *next, &part);
@@ -605,7 +661,7 @@ impl Reference {
             return;
         }
         if to_ue {
-            self.arisen.push_back(Arrival { packet: answer, met: 0, tunnel: None, from: None });
+            self.arisen.push_back(Arrival { packet: answer, met: 0, tunnel: None, from: None, own: false });
         } else if let Some(frame) = &arrival.from {
             let back = EthernetView::parse(frame).unwrap().source();
             self.emit(1, back, &answer);

@@ -10,6 +10,7 @@ use io::mem::{FrameSize, MemFrame, MemPool};
 use packet::ipv4::Ipv4Header;
 use packet::{Ipv4View, MacAddr, PacketBuilder, Teid};
 use pfcp::{FarId, PdrId};
+use session::applications::Lineage;
 use session::rules::*;
 use session::{SessionRef, ShardId, TeidRef};
 use std::net::{IpAddr, Ipv4Addr};
@@ -112,7 +113,8 @@ impl Worker {
 }
 
 /// Says after three packets of a conversation what it is: the third octet of the payload, modulo four; 3 stands for nothing that is known. After
-/// two it has a first guess, and whoever has no third octet is asked again.
+/// two it has a first guess, and whoever has no third octet is asked again. The next two bits say that it is a part of that: the application
+/// that is ten more, or twenty more, or both in this order.
 #[derive(Debug)]
 pub struct ThirdOctet;
 
@@ -124,12 +126,16 @@ impl Inspector for ThirdOctet {
 
     fn step(&self, (): &mut (), packets: &mut u32, payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
         *packets += 1;
-        let guess = payload.bytes().get(2).map(|octet| u16::from(octet % 4));
+        let guess = payload.bytes().get(2).map(|octet| (u16::from(octet % 4), octet & 4 > 0, octet & 8 > 0));
+        let lineage = |(number, is_part, is_inner): (u16, bool, bool)| {
+            let parts = [is_inner.then_some(number + 20), is_part.then_some(number + 10), Some(number)];
+            Lineage::of(parts.into_iter().flatten().map(Application))
+        };
         match guess {
-            Some(3) if *packets >= 3 => Verdict::None,
-            Some(number) if *packets >= 3 => Verdict::Is(Application(number)),
-            Some(number) if *packets == 2 => Verdict::SoFar(Some(Application(number))),
-            _ => Verdict::SoFar(None),
+            Some((3, ..)) if *packets >= 3 => Verdict::None,
+            Some(guess) if *packets >= 3 => Verdict::Is(lineage(guess)),
+            Some(guess) if *packets == 2 => Verdict::SoFar(lineage(guess)),
+            _ => Verdict::SoFar(Lineage::NONE),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use datapath::Places;
 use datapath::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
-use session::applications::Applications;
+use session::applications::{Applications, Lineage};
 use session::pfd::{PfdRule, Pfds};
 use session::rules::Application;
 use std::sync::{Arc, Mutex};
@@ -12,17 +12,22 @@ use tables::Nanos;
 pub type Published = Arc<Mutex<Arc<Pfds>>>;
 
 /// Finds the application whose PFDs have a conversation's flow, at once; or else the one whose name begins with the first letter of its second
-/// packet.
+/// packet. What is called `upload/video` is a part of `video`.
 #[derive(Debug)]
 pub struct Letters {
-    letters: Vec<(u8, Application)>,
+    letters: Vec<(u8, Lineage)>,
     pfds: Published,
 }
 
 impl Letters {
     /// Who finds these, if anybody looks.
     pub fn inspection(applications: &Applications, pfds: Published) -> Option<Inspection> {
-        let letter = |number| Some((*applications.name(number)?.first()?, number));
+        let letter = |number| {
+            let name = applications.name(number)?;
+            let whole = name.iter().position(|octet| *octet == b'/').map(|at| &name[at + 1..]);
+            let whole = whole.and_then(|whole| applications.known(whole));
+            Some((*name.first()?, Lineage::of([Some(number), whole].into_iter().flatten())))
+        };
         let letters = (0..).map(Application).map_while(letter).collect();
         let budget = Budget { packets: 10, bytes: 10_000 };
         applications
@@ -57,12 +62,12 @@ impl Inspector for Letters {
         };
         let takes = |rule: &PfdRule| matches!(rule, PfdRule::Flow { flow, .. } if flow.takes(key.protocol.0, remote, local));
         if let Some((_, described)) = pfds.iter().find(|(_, described)| described.rules.iter().any(takes)) {
-            return Verdict::Is(described.number);
+            return Verdict::Is(described.number.into());
         }
         let first = payload.bytes().first();
         match self.letters.iter().find(|(letter, _)| Some(letter) == first) {
-            _ if *packets == 1 => Verdict::SoFar(None),
-            Some((_, application)) => Verdict::Is(*application),
+            _ if *packets == 1 => Verdict::SoFar(Lineage::NONE),
+            Some((_, lineage)) => Verdict::Is(*lineage),
             None => Verdict::None,
         }
     }
