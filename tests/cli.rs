@@ -227,7 +227,7 @@ impl Responder for Fake {
             Request::Routes(_) => {
                 let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
                 let line = RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None };
-                Told::new::<Routes>(&RouteList { routes: vec![line] })
+                Told::new::<Routes>(&RouteList { routes: vec![line], policies: Vec::new() })
             }
             Request::Neighbours(_) => {
                 let line = |host, state: &str| NeighbourLine {

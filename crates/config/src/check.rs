@@ -24,6 +24,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
     let neighbours = check.neighbours(file);
     let pools = check.pools(file);
     let mirrors = check.mirrors(file);
+    let forwarding_policies = check.forwarding_policies(file);
     let nat = check.nat(file);
     check.flow_log(&file.flow_log);
     check.inspection(&file.inspection);
@@ -52,6 +53,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         slices: file.slice.clone(),
         marking: file.marking.clone(),
         mirrors,
+        forwarding_policies,
         nat,
         flow_log: file.flow_log.clone(),
         inspection: file.inspection.clone(),

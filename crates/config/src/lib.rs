@@ -33,6 +33,7 @@ mod bond;
 mod check;
 mod findings;
 mod flow_log;
+mod forwarding;
 mod in_force;
 mod inspection;
 mod metrics;
@@ -54,6 +55,7 @@ pub mod units;
 
 pub use bond::{Bond, BondMode, BondSection, BondTimeout, BondTransmit};
 pub use flow_log::FlowLogSection;
+pub use forwarding::{ForwardingPolicy, ForwardingPolicySection};
 pub use inspection::InspectionSection;
 pub use metrics::MetricsSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};

@@ -3,8 +3,9 @@
 //! What a plan may not be is said in one place, [`datapath::nat::PlanError`]; here it is given a place in the file.
 
 use super::findings::{Check, way};
+use super::forwarding::leaves;
 use super::problem::{Step, Wrong};
-use super::sections::{File, InterfaceSection, Role};
+use super::sections::File;
 use super::units::{self, Text};
 use datapath::nat::{Choice, Filtering, Logging, Plan, PlanError, Protocol, Settings, Static, Timeouts};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Octets of a Forwarding Policy's identifier, at most (TS 29.244 §8.2.23).
-const MAX_POLICY: usize = 255;
+pub(super) const MAX_POLICY: usize = 255;
 
 /// A pool of public IPv4 addresses and the UEs that share it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -325,16 +326,11 @@ impl Check<'_> {
         for (index, section) in file.nat.iter().enumerate() {
             let long = |id: &String| !(1..=MAX_POLICY).contains(&id.len());
             if section.forwarding_policy.as_ref().is_some_and(long) {
-                self.wrong(&way!["nat", index, "forwarding-policy"], Wrong::NatPolicy);
+                self.wrong(&way!["nat", index, "forwarding-policy"], Wrong::PolicyId);
             }
             let Some(instance) = &section.network_instance else { continue };
-            let leaves = |interface: &InterfaceSection| {
-                let named =
-                    interface.network_instances.iter().any(|name| name.eq_ignore_ascii_case(instance));
-                named && interface.roles.contains(&Role::N6)
-            };
-            if !file.interface.iter().any(leaves) {
-                let wrong = Wrong::NatInstance { instance: instance.clone() };
+            if !leaves(file, instance) {
+                let wrong = Wrong::NotOnN6 { instance: instance.clone() };
                 self.wrong(&way!["nat", index, "network-instance"], wrong);
             }
         }

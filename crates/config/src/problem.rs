@@ -297,10 +297,19 @@ pub enum Wrong {
     NatStaticPort,
     /// A Forwarding Policy that no SMF can name.
     #[error("a forwarding policy has 1 to 255 octets")]
-    NatPolicy,
-    /// A pool for a Network Instance whose packets don't leave plain.
+    PolicyId,
+    /// A Forwarding Policy that is like none.
+    #[error("a forwarding policy that says neither `next-hop` nor `network-instance`")]
+    PolicyOfNothing,
+    /// A Forwarding Policy with two routers for the same packets.
+    #[error("{address} is a second next hop of one address family")]
+    SecondNextHop {
+        /// The router.
+        address: IpAddr,
+    },
+    /// A Network Instance whose packets don't leave plain.
     #[error("no interface with the role `n6` has the network instance `{instance}`")]
-    NatInstance {
+    NotOnN6 {
         /// Its name.
         instance: String,
     },
@@ -587,8 +596,10 @@ impl Wrong {
                 PlanError::Overlap(..) => "an address has one meaning: take one of the two away".to_owned(),
                 _ => "see docs/nat.md".to_owned(),
             },
-            Self::NatPolicy => "take what SMFs send in the Forwarding Policy of a FAR (TS 29.244 8.2.23)".to_owned(),
-            Self::NatInstance { .. } => {
+            Self::PolicyOfNothing => "say by which router its packets leave, or by which network instance".to_owned(),
+            Self::SecondNextHop { .. } => "keep one: packets of one family go one way".to_owned(),
+            Self::PolicyId => "take what SMFs send in the Forwarding Policy of a FAR (TS 29.244 8.2.23)".to_owned(),
+            Self::NotOnN6 { .. } => {
                 "packets of that instance leave through an interface that has it: add it to `network-instances` there".to_owned()
             }
             Self::NatStaticPort => "add both, or none of them for the whole address".to_owned(),

@@ -3,6 +3,7 @@
 
 use super::bond::BondSection;
 use super::flow_log::FlowLogSection;
+use super::forwarding::ForwardingPolicySection;
 use super::inspection::InspectionSection;
 use super::metrics::MetricsSection;
 use super::mirrors::MirrorSection;
@@ -48,6 +49,8 @@ pub struct File {
     pub marking: Vec<MarkingSection>,
     /// Where copies of chosen packets can be sent (docs/mirroring.md).
     pub mirror: Vec<MirrorSection>,
+    /// Ways out on N6 that SMFs may ask for by name.
+    pub forwarding_policy: Vec<ForwardingPolicySection>,
     /// Pools of public IPv4 addresses that UEs share on N6.
     pub nat: Vec<NatSection>,
     /// Public addresses and ports that always lead to the same UE.
@@ -612,6 +615,7 @@ impl Written {
         let (old, new) = (&mut *self.0, &*new.0);
         old.route.clone_from(&new.route);
         old.neighbour.clone_from(&new.neighbour);
+        old.forwarding_policy.clone_from(&new.forwarding_policy);
         old.nat.clone_from(&new.nat);
         old.nat_static.clone_from(&new.nat_static);
         old.nptv6.clone_from(&new.nptv6);

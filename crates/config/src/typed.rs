@@ -2,6 +2,7 @@
 
 use super::bond::Bond;
 use super::flow_log::FlowLogSection;
+use super::forwarding::ForwardingPolicy;
 use super::inspection::InspectionSection;
 use super::metrics::MetricsSection;
 use super::mirrors::Mirror;
@@ -46,6 +47,8 @@ pub struct Config {
     pub marking: Vec<MarkingSection>,
     /// Where copies of packets can be sent; names are unique.
     pub mirrors: Vec<Mirror>,
+    /// Ways out on N6 by name; names are unique, next hops lie in subnets of interfaces with the N6 role.
+    pub forwarding_policies: Vec<ForwardingPolicy>,
     /// What is translated on N6; [`Nat::plan`] succeeds.
     pub nat: Nat,
     /// What is told of single flows.

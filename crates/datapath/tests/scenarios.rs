@@ -12,6 +12,7 @@ mod held;
 mod inspected;
 mod limits;
 mod neighbours;
+mod policies;
 mod room;
 mod walls;
 

@@ -8,6 +8,7 @@ mod n4_cores;
 mod n4_history;
 mod n4_leaving;
 mod n4_peers;
+mod n4_policies;
 mod n4_redirect;
 mod n4_reports;
 mod portable;

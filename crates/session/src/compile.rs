@@ -6,7 +6,7 @@
 
 use crate::applications::Applications;
 use crate::classifier::Classifier;
-use crate::config::{Config, Limits};
+use crate::config::Config;
 use crate::ids::SessionRef;
 use crate::model::{Apply, Far, Model, Outer, Pdr, find, position};
 use crate::rules::{self, Action, Application, Destination, Forward, Prefix, Rules, Source};
@@ -71,7 +71,7 @@ pub fn compile(model: &Model, place: SessionRef, seid: Seid, config: &Config) ->
     let mut fars = Vec::with_capacity(model.fars.len());
     let mut redirects = Vec::new();
     for far in &model.fars {
-        let mut action = action(far, model, &config.limits)?;
+        let mut action = action(far, model, config)?;
         if let (Action::Forward(forward), Some(url)) = (&mut action, &far.redirect) {
             forward.redirect = Some(redirects.len() as u16);
             redirects.push(url.clone());
@@ -188,7 +188,7 @@ fn compile_pdr(
     })
 }
 
-fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked> {
+fn action(far: &Far, model: &Model, config: &Config) -> Result<Action, Unlinked> {
     let bar = match far.bar {
         Some(id) => Some(find(&model.bars, id).ok_or(Unlinked::Bar(far.id, id))?),
         None => None,
@@ -197,7 +197,7 @@ fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked>
         Apply::Drop => Action::Drop,
         Apply::Buffer { notify } => {
             let suggested = bar.and_then(|bar| bar.packets).unwrap_or(u16::MAX);
-            Action::Buffer { notify, packets: suggested.min(limits.buffered_packets) }
+            Action::Buffer { notify, packets: suggested.min(config.limits.buffered_packets) }
         }
         Apply::Forward => {
             let destination = far.destination.ok_or(Unlinked::NoForwardingParameters(far.id))?;
@@ -216,7 +216,7 @@ fn action(far: &Far, model: &Model, limits: &Limits) -> Result<Action, Unlinked>
                     destination,
                     outer_header,
                     transport_marking: far.marking,
-                    instance: far.instance,
+                    instance: config.instance_by(far.policy, far.instance),
                     policy: far.policy,
                     redirect: None,
                 }),

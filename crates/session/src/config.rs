@@ -82,6 +82,8 @@ pub struct Policy {
     pub id: Box<[u8]>,
     /// Whether new rules may name it.
     pub in_force: bool,
+    /// Network Instance that takes the place of a FAR's, by its number ([`Config::instance`]).
+    pub instance: Option<u16>,
 }
 
 /// A network slice (TS 23.501 §5.15), or what an operator treats as one.
@@ -131,6 +133,12 @@ impl Config {
         }
         let known = self.policies.iter().position(|policy| policy.in_force && *policy.id == *id)?;
         Some(known as u16 + 1)
+    }
+
+    /// The Network Instance that packets leave by whose FAR has this one, and a policy with this number.
+    pub fn instance_by(&self, policy: u16, of_far: u16) -> u16 {
+        let named = usize::from(policy).checked_sub(1).and_then(|at| self.policies.get(at));
+        named.and_then(|policy| policy.instance).unwrap_or(of_far)
     }
 
     /// The local addresses that packets of a PDR are sent to.

@@ -4,12 +4,18 @@
 use crate::common::*;
 use pfcp::ie::PolicyId;
 use pfcp::message::{SessionEstablishmentRequest, UpdateForwardingParameters};
-use session::config::{Config, Policy};
+use session::config::{Config, Instance, Policy};
+use session::network_instance::Name;
 use session::rules::{Action, Rules};
 use session::store::{PeerId, Store};
 
 fn policies(known: &[(&str, bool)]) -> Vec<Policy> {
-    known.iter().map(|(id, in_force)| Policy { id: id.as_bytes().into(), in_force: *in_force }).collect()
+    let policy = |(id, in_force): &(&str, bool)| Policy {
+        id: id.as_bytes().into(),
+        in_force: *in_force,
+        ..Policy::default()
+    };
+    known.iter().map(policy).collect()
 }
 
 fn knowing(known: &[(&str, bool)]) -> (Store, PeerId) {
@@ -54,6 +60,25 @@ fn a_far_has_the_policy_that_it_names_until_an_update_says_otherwise() {
     assert!(update(Some(b"nobody")).is_err());
     assert_eq!(update(None).unwrap(), 2);
     assert_eq!(update(Some(b"")).unwrap(), 0);
+}
+
+#[test]
+fn a_policys_network_instance_takes_the_place_of_the_fars() {
+    let instance = |name: &str| Instance { name: Name::new(name.as_bytes()), ..Instance::default() };
+    let policy = |id: &str, instance| Policy { id: id.as_bytes().into(), in_force: true, instance };
+    let mut config = config();
+    config.instances = vec![instance("internet"), instance("lan")];
+    config.policies = vec![policy("by lan", Some(2)), policy("by any", Some(0)), policy("as it says", None)];
+    let mut store = Store::new(config).unwrap();
+    let peer = store.attach();
+    for (id, by) in [(&b"by lan"[..], 2), (b"by any", 0), (b"as it says", 1), (b"", 1)] {
+        let mut request = naming(id);
+        let forwarding = request.create_fars[0].forwarding.as_mut().unwrap();
+        forwarding.network_instance = Some(b"internet");
+        let rules = store.establish(&request, peer).unwrap().rules;
+        let Action::Forward(forward) = rules.fars[0].action else { panic!() };
+        assert_eq!(forward.instance, by, "{}", String::from_utf8_lossy(id));
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ const SLICE: SNssai = SNssai { sst: 1, sd: Some(0x01_0203) };
 
 /// A node with something in every list that a header has.
 fn node(epoch: Epoch) -> Config {
-    let policy = Policy { id: b"direct"[..].into(), in_force: true };
+    let policy = Policy { id: b"direct"[..].into(), in_force: true, instance: None };
     let slice = Slice { s_nssai: Some(SLICE), names: vec![Name::new(b"internet")] };
     let mut applications = Applications::default();
     applications.inspects([&b"chat"[..], b"video"]);

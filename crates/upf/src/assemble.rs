@@ -2,8 +2,9 @@
 
 use super::cores::Cores;
 use super::options::{Options, UpfError};
-use config::{BitRate, CheckSource, Config, Limits, NodeId, Role, SliceSection};
+use config::{BitRate, CheckSource, Config, ForwardingPolicy, Limits, NodeId, Role, SliceSection};
 use datapath::nat::{Plan, PlanError};
+use datapath::rib::NextHops;
 use datapath::{Asked, Marking, Places, Slice};
 use datapath::{Fib, Interface, Rib, Roles};
 use engine::{EngineConfig, Scaling};
@@ -80,7 +81,9 @@ pub(super) fn rib(config: &Config, macs: &[MacAddr]) -> Result<Rib, UpfError> {
             }
         }
     }
-    let plan = plan(config, &policies(config, &[]), &Plan::default()).map_err(UpfError::Nat)?;
+    let policies = policies(config, &[]);
+    rib.steer(steering(config, &policies)).map_err(failed("forwarding-policy"))?;
+    let plan = plan(config, &policies, &Plan::default()).map_err(UpfError::Nat)?;
     rib.translate(Arc::new(plan));
     Ok(rib)
 }
@@ -96,18 +99,41 @@ pub(super) fn plan(config: &Config, policies: &[Policy], before: &Plan) -> Resul
     )
 }
 
-/// The Forwarding Policies that pools of public addresses have, and those that sessions may have from before, which keep their places.
+/// The Forwarding Policies that are configured, by themselves or as what pools of public addresses ask for, and those that sessions may have from
+/// before, which keep their places.
 pub(super) fn policies(config: &Config, before: &[Policy]) -> Vec<Policy> {
-    let named = config.nat.policies();
-    let is_named = |policy: &Policy| named.iter().any(|id| *id.as_bytes() == *policy.id);
-    let mut policies: Vec<Policy> =
-        before.iter().map(|policy| Policy { in_force: is_named(policy), ..policy.clone() }).collect();
-    for id in named {
-        if !before.iter().any(|policy| *policy.id == *id.as_bytes()) {
-            policies.push(Policy { id: id.as_bytes().into(), in_force: true });
+    let ways = config.forwarding_policies.iter().map(|policy| policy.id.as_str());
+    let named: Vec<&str> = ways.chain(config.nat.policies()).collect();
+    let instances = instances(config);
+    let policy = |id: &[u8]| Policy {
+        id: id.into(),
+        in_force: named.iter().any(|named| named.as_bytes() == id),
+        instance: way_out(config, id).and_then(|way| {
+            let name = Name::new(way.network_instance.as_ref()?.as_bytes());
+            instances.iter().position(|known| *known == name).map(|at| at as u16 + 1)
+        }),
+    };
+    let mut policies: Vec<Policy> = before.iter().map(|known| policy(&known.id)).collect();
+    for id in &named {
+        if !policies.iter().any(|known| *known.id == *id.as_bytes()) {
+            policies.push(policy(id.as_bytes()));
         }
     }
     policies
+}
+
+/// Where packets of these policies leave.
+pub(super) fn steering(config: &Config, policies: &[Policy]) -> Vec<NextHops> {
+    let next_hops = |policy: &Policy| {
+        let next_hops = way_out(config, &policy.id).map_or([None; 2], |way| way.next_hops);
+        next_hops.map(|next| next.map(|(interface, address)| (interface as u16, address)))
+    };
+    policies.iter().map(next_hops).collect()
+}
+
+/// The way out that is configured under this name.
+fn way_out<'c>(config: &'c Config, id: &[u8]) -> Option<&'c ForwardingPolicy> {
+    config.forwarding_policies.iter().find(|way| way.id.as_bytes() == id)
 }
 
 /// The Network Instances that interfaces have, in the order in which they are numbered (from 1).

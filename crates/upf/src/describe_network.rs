@@ -3,7 +3,7 @@
 use super::{Backend, Upf};
 use api::{
     Answers, CtlError, ErrorCode, GnbLine, GnbList, Gnbs, MAX_PAGE, NeighbourLine, NeighbourList, Neighbours,
-    PoolLine, PoolList, Pools, RouteLine, RouteList, Routes,
+    PolicyLine, PoolLine, PoolList, Pools, RouteLine, RouteList, Routes,
 };
 use datapath::fib::Hop;
 use datapath::{NeighbourSight, NeighbourState};
@@ -26,7 +26,7 @@ fn names(upf: &Upf) -> Vec<String> {
 
 impl Answers<Routes> for Backend {
     fn answer(&self, _: Routes) -> Result<RouteList, CtlError> {
-        self.ask(|upf| Ok(RouteList { routes: routes(upf) }))
+        self.ask(|upf| Ok(RouteList { routes: routes(upf), policies: policies(upf) }))
     }
 }
 
@@ -45,6 +45,25 @@ fn routes(upf: &Upf) -> Vec<RouteLine> {
     routes.sort_unstable();
     routes.dedup();
     routes.into_iter().map(line).collect()
+}
+
+/// What SMFs may name.
+fn policies(upf: &Upf) -> Vec<PolicyLine> {
+    let (ways, nat) = (&upf.config.forwarding_policies, &upf.config.nat);
+    let line = |id: &str| {
+        let way = ways.iter().find(|way| way.id == id);
+        let next_hops = way.map_or([None; 2], |way| way.next_hops);
+        let pools = nat.pools.iter().zip(&nat.rules);
+        let asking = pools.filter(|(_, rule)| rule.policy.as_deref() == Some(id));
+        PolicyLine {
+            policy: id.to_owned(),
+            next_hops: next_hops.into_iter().flatten().map(|(_, address)| address).collect(),
+            network_instance: way.and_then(|way| way.network_instance.clone()),
+            nat: asking.map(|(pool, _)| pool.name.clone()).collect(),
+        }
+    };
+    let only_nat = nat.policies().into_iter().filter(|id| ways.iter().all(|way| way.id != *id));
+    ways.iter().map(|way| way.id.as_str()).chain(only_nat).map(line).collect()
 }
 
 impl Answers<Neighbours> for Backend {

@@ -11,7 +11,10 @@ use dpi::signatures::LoadError;
 use std::sync::Arc;
 
 /// What workers are told of anew.
-const OF_WORKERS: [&str; 3] = ["route", "neighbour", "nat"];
+const OF_WORKERS: [&str; 4] = ["route", "neighbour", "nat", POLICIES];
+
+/// Ways out on N6 that SMFs may name.
+const POLICIES: &str = "forwarding-policy";
 
 /// What changes while packets flow, beside these. Of limits those that nothing was made by at the start; `limits.buffered-packets` up to what
 /// the ports' pools of packet buffers were made for.
@@ -68,7 +71,7 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
         config.limits.keep_buffered_packets(&old.limits);
     }
     let mut differ = differences(old, &config);
-    // Routes and neighbours name interfaces by their place in the list, and so do pools of public addresses Network Instances.
+    // Routes, neighbours and policies name interfaces by their place in the list, and so do pools of public addresses Network Instances.
     let same_interfaces = old.interfaces == config.interfaces;
     if same_interfaces {
         let there = differ.extract_if(.., |name| OF_WORKERS.contains(name));
@@ -94,8 +97,9 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
         let refused = |why| CtlError::new(ErrorCode::BadRequest, why);
         let mut rib = upf.rib.clone();
         exchange(&mut rib, old, &config).map_err(refused)?;
-        if told.changed.contains(&"nat") {
+        if told.changed.contains(&"nat") || told.changed.contains(&POLICIES) {
             let policies = assemble::policies(&config, &upf.n4.store().config().policies);
+            rib.steer(assemble::steering(&config, &policies)).map_err(|why| refused(why.to_string()))?;
             let before = rib.nat().cloned().unwrap_or_default();
             let plan = assemble::plan(&config, &policies, &before).map_err(|why| refused(why.to_string()))?;
             upf.n4.set_policies(policies);
@@ -105,7 +109,9 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
         let fib = upf.rib.fib();
         upf.engine.broadcast(|| Command::Fib(fib.clone()));
     }
-    let Config { n3, n4, log, limits, routes, neighbours, nat, inspection, written, .. } = config;
+    let Config {
+        n3, n4, log, limits, routes, neighbours, forwarding_policies, nat, inspection, written, ..
+    } = config;
     if upf.detector.is_some() {
         upf.config.inspection.signatures = inspection.signatures;
     }
@@ -117,6 +123,7 @@ fn reload(upf: &mut Upf, mut config: Config) -> Result<Reloaded, CtlError> {
     if same_interfaces {
         upf.config.written.reload(&written);
         (upf.config.routes, upf.config.neighbours) = (routes, neighbours);
+        upf.config.forwarding_policies = forwarding_policies;
         upf.config.nat = Nat { log: upf.config.nat.log.take(), ..nat };
     }
     // What is taken or made at the start stays what it was.
@@ -170,6 +177,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         slices,
         marking,
         mirrors,
+        forwarding_policies,
         nat: Nat { pools: nat_pools, rules, statics, prefixes, log: nat_log },
         flow_log,
         inspection,
@@ -207,6 +215,7 @@ fn differences(old: &Config, new: &Config) -> Vec<&'static str> {
         ("slice", *slices == new.slices),
         ("marking", *marking == new.marking),
         ("mirror", *mirrors == new.mirrors),
+        (POLICIES, *forwarding_policies == new.forwarding_policies),
         ("nat", (nat_pools, rules) == (&new.nat.pools, &new.nat.rules)),
         ("nat", (statics, prefixes) == (&new.nat.statics, &new.nat.prefixes)),
         ("nat-log.file", *nat_log == new.nat.log),

@@ -711,6 +711,38 @@ fn what_is_translated_changes_while_it_runs() {
     assert!(rig.end().0.is_ok());
 }
 
+#[test]
+fn a_policy_can_be_named_as_soon_as_the_file_has_it() {
+    let mut rig = Rig::start(1, None);
+    let naming = |rig: &mut Rig| {
+        let mut request = measured(1, vec![urr(1, 0, threshold(1 << 40))]);
+        let forwarding = request.create_fars[0].forwarding.as_mut().unwrap();
+        forwarding.forwarding_policy = Some(pfcp::ie::PolicyId(b"lan"));
+        let body = rig.ask_for(&request);
+        let response = SessionEstablishmentResponse::decode(&body).unwrap();
+        if response.cause == Cause::ACCEPTED { Ok(Established::new(&response)) } else { Err(response.cause) }
+    };
+    assert_eq!(naming(&mut rig).err(), Some(Cause::INVALID_FORWARDING_POLICY));
+    let file = format!("{FILE}[[forwarding-policy]]\nid = \"lan\"\nnext-hop = [\"203.0.113.253\"]\n");
+    let told = rig.reload(&file);
+    assert_eq!((told.changed, told.restart.len()), (vec!["forwarding-policy"], 0));
+    assert_eq!(rig.in_force().forwarding_policies, parse(&file).forwarding_policies);
+    let session = naming(&mut rig).unwrap();
+    assert_eq!(rig.up(&session), ROUTERS[1]);
+    let listed = rig.backend.answer(api::Routes {}).unwrap().policies;
+    let [line] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!(
+        (&*line.policy, &line.next_hops[..]),
+        ("lan", &["203.0.113.253".parse::<IpAddr>().unwrap()][..])
+    );
+    // Whoever has it goes on by routes when it is gone.
+    rig.reload(FILE);
+    assert_eq!(rig.up(&session), ROUTERS[0]);
+    assert_eq!(naming(&mut rig).err(), Some(Cause::INVALID_FORWARDING_POLICY));
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
+}
+
 /// Seconds since 1970, as the test turns it.
 static TIME: AtomicU64 = AtomicU64::new(1_000_000_000);
 

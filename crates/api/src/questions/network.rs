@@ -17,7 +17,9 @@ impl Question for Routes {
     type Answer = RouteList;
 
     fn show(&self, told: &RouteList) -> Page {
-        Page::table(&told.routes)
+        let mut page = Page::table(&told.routes);
+        page.part(&told.policies);
+        page
     }
 }
 
@@ -26,7 +28,30 @@ impl Question for Routes {
 pub struct RouteList {
     /// In order of destination.
     pub routes: Vec<RouteLine>,
+    /// Forwarding Policies that SMFs may name, in the order of the configuration.
+    #[serde(default)]
+    pub policies: Vec<PolicyLine>,
 }
+
+/// A Forwarding Policy: what packets do that a FAR sends out by it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyLine {
+    /// Its identifier.
+    pub policy: String,
+    /// Routers that they go to, whatever routes say; none of a family: as routes say.
+    pub next_hops: Vec<IpAddr>,
+    /// The Network Instance that takes the place of the FAR's; none: the FAR's.
+    pub network_instance: Option<String>,
+    /// Pools of public addresses that ask for it.
+    pub nat: Vec<String>,
+}
+
+columns!(PolicyLine, |line| {
+    "FORWARDING POLICY" Left line.policy,
+    "NEXT ROUTERS" Left line.next_hops.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    "NETWORK INSTANCE" Left line.network_instance,
+    "NAT" Left line.nat.join(", "),
+});
 
 /// Where packets without a tunnel go, and tunnels' packets to their far ends.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]

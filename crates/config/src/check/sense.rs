@@ -43,7 +43,11 @@ impl Check<'_> {
         let mirrors = file.mirror.iter().enumerate().filter_map(|(i, mirror)| {
             Some(("mirror's far end", mirror.destination?, way!["mirror", i, "destination"].to_vec()))
         });
-        for (what, address, path) in vias.chain(neighbours).chain(mirrors) {
+        let policies = file.forwarding_policy.iter().enumerate().flat_map(|(i, policy)| {
+            let at = move |p| way!["forwarding-policy", i, "next-hop", p].to_vec();
+            policy.next_hop.iter().enumerate().map(move |(p, address)| ("next hop", *address, at(p)))
+        });
+        for (what, address, path) in vias.chain(neighbours).chain(mirrors).chain(policies) {
             let own = file.interface.iter().enumerate().find_map(|(i, interface)| {
                 let at = interface.addresses.iter().position(|own| own.address() == address)?;
                 Some(way!["interface", i, "addresses", at])

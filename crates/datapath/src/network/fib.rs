@@ -59,6 +59,8 @@ pub(super) struct Compiled {
     pub(super) own: Box<[IpAddr]>,
     /// Whether an interface serves an instance: for each instance in turn, one for each interface.
     pub(super) serving: Box<[bool]>,
+    /// Next hops of Forwarding Policies, for IPv4 and IPv6, in the order of their numbers from 1.
+    pub(super) steering: Box<[[Option<HopId>; 2]]>,
     /// UE pools and public addresses.
     pub(super) ues: Box<[IpNet]>,
     pub(super) isolated: Box<[IpNet]>,
@@ -117,6 +119,27 @@ impl Fib {
             IpAddr::V4(address) => self.route4(address.into()),
             IpAddr::V6(address) => self.route6(address.into()),
         }
+    }
+
+    /// Where a packet goes that a route leads here, if its Forwarding Policy has a next hop of its own for such packets. What doesn't leave on N6
+    /// never does so by a policy: what is for us, for a UE, for nobody, or for tunnels' links.
+    #[inline(always)]
+    pub fn steered(&self, policy: u16, routed: HopId, v6: bool) -> Option<HopId> {
+        if policy == 0 { None } else { self.steer(policy, routed, v6) }
+    }
+
+    #[inline(never)]
+    fn steer(&self, policy: u16, routed: HopId, v6: bool) -> Option<HopId> {
+        let [of_v4, of_v6] = *self.compiled.steering.get(usize::from(policy.checked_sub(1)?))?;
+        let hop = if v6 { of_v6 } else { of_v4 }?;
+        let leaves = match self.hop(routed) {
+            Hop::Own | Hop::Ue | Hop::Martian => false,
+            Hop::Unreachable => true,
+            Hop::OnLink { interface } | Hop::Gateway { interface, .. } => {
+                self.interface(interface).is_some_and(|interface| interface.roles.n6)
+            }
+        };
+        leaves.then_some(hop)
     }
 
     /// Whether the address is our own (any interface's, or protected).

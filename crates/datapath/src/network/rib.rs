@@ -35,7 +35,7 @@ use tables::{Lpm4, Lpm6};
 
 /// Interfaces, at most. The worker's counters and caches have one entry for each.
 pub const MAX_INTERFACES: usize = 256;
-/// Next hops, at most (each route through a gateway, and each connected network, is one).
+/// Next hops, at most (each route through a gateway, and each connected network, is one; each Forwarding Policy two).
 pub const MAX_NEXT_HOPS: usize = 1 << 15;
 /// Neighbours of an interface that the control side remembers of those that workers learned, at most: the latest.
 pub const MAX_NEIGHBOURS: usize = 1 << 14;
@@ -89,10 +89,15 @@ pub struct Rib {
     /// Neighbours whose MAC address is configured.
     fixed: BTreeMap<(u16, IpAddr), MacAddr>,
     heard: Heard,
+    /// Next hops of Forwarding Policies.
+    steering: Vec<NextHops>,
     nat: Option<Arc<Plan>>,
     /// Built with the routes, and used again by FIBs that differ in neighbours only.
     compiled: Option<Arc<Compiled>>,
 }
+
+/// Routers on links for packets of IPv4 and of IPv6: interface, address.
+pub type NextHops = [Option<(u16, IpAddr)>; 2];
 
 /// Neighbours that workers learned of, the latest of each interface.
 #[derive(Clone, Debug, Default)]
@@ -170,7 +175,7 @@ impl Rib {
         if gateway.is_some_and(|g| g.is_ipv4() != destination.addr().is_ipv4()) {
             return Err(RibError::FamilyMismatch);
         }
-        if self.routes.len() + self.interfaces.len() + 8 >= MAX_NEXT_HOPS {
+        if self.routes.len() + self.interfaces.len() + 2 * self.steering.len() + 8 >= MAX_NEXT_HOPS {
             return Err(RibError::TooManyNextHops);
         }
         self.routes.insert(destination.trunc(), (interface, gateway));
@@ -207,6 +212,26 @@ impl Rib {
             self.changed();
         }
         place.is_some()
+    }
+
+    /// Where packets of Forwarding Policies go in place of where their routes lead, in the order of the policies' numbers, from 1.
+    pub fn steer(&mut self, policies: Vec<NextHops>) -> Result<(), RibError> {
+        let families = policies.iter().flat_map(|[v4, v6]| [(true, v4), (false, v6)]);
+        for (is_v4, next) in families {
+            let Some((interface, address)) = *next else { continue };
+            if usize::from(interface) >= self.interfaces.len() {
+                return Err(RibError::UnknownInterface);
+            }
+            if address.is_ipv4() != is_v4 {
+                return Err(RibError::FamilyMismatch);
+            }
+        }
+        if self.routes.len() + self.interfaces.len() + 2 * policies.len() + 8 >= MAX_NEXT_HOPS {
+            return Err(RibError::TooManyNextHops);
+        }
+        self.steering = policies;
+        self.changed();
+        Ok(())
     }
 
     /// What is translated on N6. Its public addresses are routed as UEs' are, so that UEs reach each other by them. A plan that workers have
@@ -300,6 +325,11 @@ impl Rib {
             hops.push(hop);
             HopId((hops.len() - 1) as u16)
         };
+        let mut by_policy = |next: &Option<(u16, IpAddr)>| {
+            next.map(|(interface, address)| id(Hop::Gateway { interface, address }))
+        };
+        let steering: Box<[_]> =
+            self.steering.iter().map(|[v4, v6]| [by_policy(v4), by_policy(v6)]).collect();
         // Later entries of the same prefix win: what is nobody's, connected networks, routes, pools, and own addresses above
         // all.
         let mut table: BTreeMap<IpNet, HopId> = BTreeMap::new();
@@ -355,6 +385,7 @@ impl Rib {
             routes4,
             routes6,
             own: own.into(),
+            steering,
             serving: serving.map(|(instance, interface)| serves(instance, interface)).collect(),
             ues: ues.into(),
             isolated: self.isolated.clone().into(),

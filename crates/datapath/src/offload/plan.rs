@@ -196,7 +196,10 @@ impl<F: Frame> Datapath<F> {
         if !record.has(flag::OUTER) {
             let destination = sighting.pattern.destination.filter(|_| tunnel.is_some());
             let destination = destination.ok_or(Ineligible::Complex)?;
-            let egress = match self.network.way(self.network.fib.route(destination)) {
+            let fib = &self.network.fib;
+            let (routed, v6) = (fib.route(destination), destination.is_ipv6());
+            let steered = fib.steered(record.choice().policy, routed, v6);
+            let egress = match self.network.way(steered.unwrap_or(routed)) {
                 Way::Via(egress) => Some(egress),
                 Way::OnLink(interface) if near::address(near::key(destination)).is_some() => {
                     self.network.neighbours.way(*interface, destination)
@@ -204,7 +207,7 @@ impl<F: Frame> Datapath<F> {
                 _ => None,
             };
             let egress = egress.ok_or(Ineligible::NoWay)?;
-            if !self.network.fib.serves(egress.interface, record.instance()) {
+            if steered.is_none() && !fib.serves(egress.interface, record.instance()) {
                 return Err(Ineligible::NoWay);
             }
             let headers = egress.header(sighting.pattern.v6);

@@ -296,7 +296,7 @@ impl<F: Frame> Datapath<F> {
         let way = match treatment {
             Treatment::Tunnel(way) => way,
             Treatment::Plain(choice) => {
-                return match self.route(frame.bytes(), meta, choice.instance)? {
+                return match self.route(frame.bytes(), meta, choice)? {
                     // A downlink rule that sends packets back to where they came from would do so for ever.
                     Routed::Ue if meta.kind == Kind::Plain => Err(Reason::NoRoute),
                     Routed::Ue if self.are_apart(frame.bytes(), meta) => Err(Reason::UeToUe),

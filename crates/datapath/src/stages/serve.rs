@@ -7,7 +7,7 @@ use crate::Reason;
 use crate::counters::Traffic;
 use crate::datapath::Datapath;
 use crate::meta::{Kind, Meta, NO_QFI, destination6, inner_destination, inner_source, packet_of};
-use crate::nat;
+use crate::nat::{self, Choice};
 use crate::network::egress::{Egress, Link};
 use crate::network::fib::{Fib, HopId};
 use crate::network::near;
@@ -295,13 +295,15 @@ impl<F: Frame> Datapath<F> {
             if meta.kind == Kind::Plain {
                 return None;
             }
-            let HopId(hop) = inner_route(fib, frame.bytes(), meta);
+            let routed = inner_route(fib, frame.bytes(), meta);
+            let steered = fib.steered(record.choice().policy, routed, meta.v6);
+            let HopId(hop) = steered.unwrap_or(routed);
             let egress = match ways.get(hop as usize)? {
                 Way::Via(egress) => egress,
                 Way::OnLink(interface) => neighbours.near(*interface, inner_key(frame.bytes(), meta))?,
                 _ => return None,
             };
-            if !fib.serves(egress.interface, record.instance())
+            if (steered.is_none() && !fib.serves(egress.interface, record.instance()))
                 || meta.len > egress.mtu
                 || !egress.resolved
                 || !ttl_allows(frame.bytes(), meta.inner, meta.v6)
@@ -387,18 +389,20 @@ impl<F: Frame> Datapath<F> {
         }
     }
 
-    /// The slow side of routing: what a route that isn't a resolved router leads to, for a packet of this network instance.
-    pub(crate) fn route(&self, frame: &[u8], meta: &Meta, instance: u16) -> Result<Routed, Reason> {
+    /// The slow side of routing: what a route that isn't a resolved router leads to, for a packet of a rule with this choice.
+    pub(crate) fn route(&self, frame: &[u8], meta: &Meta, choice: Choice) -> Result<Routed, Reason> {
         let destination = inner_destination(frame, meta);
         let fib = &self.network.fib;
-        match self.network.way(fib.route(destination)) {
+        let routed = fib.route(destination);
+        let steered = fib.steered(choice.policy, routed, meta.v6);
+        match self.network.way(steered.unwrap_or(routed)) {
             Way::Unreachable => Err(Reason::NoRoute),
             Way::Own => Err(Reason::OwnAddress),
             Way::Martian => Err(Reason::MartianDestination),
             Way::Ue => Ok(Routed::Ue),
             Way::Closed => Err(Reason::NotTowardsN6),
             Way::Via(Egress { interface, .. }) | Way::OnLink(interface)
-                if !fib.serves(*interface, instance) =>
+                if steered.is_none() && !fib.serves(*interface, choice.instance) =>
             {
                 Err(Reason::NotTowardsN6)
             }

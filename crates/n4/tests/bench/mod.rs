@@ -35,7 +35,7 @@ use pfcp::message_type::MessageType;
 use pfcp::node::{Bounds, NodeConfig, Role};
 use pfcp::{Cause, Seid};
 use session::applications::Applications;
-use session::config::{Ipv4Range, LocalAddresses, PoolConfig};
+use session::config::{Ipv4Range, LocalAddresses, Policy, PoolConfig};
 use session::network_instance::Name;
 use session::store::{DirectoryChange, Store};
 use session::{PrefixLength, SessionRef, ShardId};
@@ -74,6 +74,13 @@ pub struct Limits {
     pub heartbeat: u64,
     /// Applications that [`Letters`] finds; none: nobody inspects.
     pub applications: &'static [&'static str],
+    /// Forwarding Policies: each has a router of its own, [`router_of`].
+    pub policies: &'static [&'static str],
+}
+
+/// The MAC address of the router of the Forwarding Policy in this place.
+pub fn router_of(place: usize) -> [u8; 6] {
+    [2, 9, 0, 0, 1, place as u8]
 }
 
 impl Default for Limits {
@@ -86,6 +93,7 @@ impl Default for Limits {
             outstanding: 1_000,
             heartbeat: 0,
             applications: &[],
+            policies: &[],
         }
     }
 }
@@ -125,7 +133,12 @@ pub const RESTLESSLY: &str = "MILLRACE_TEST_RESTLESSLY";
 fn worker(sessions: &session::config::Config, far_ends: u16, pfds: &Published) -> Datapath<MemFrame> {
     let (teids, prefixes) = (sessions.teids, sessions.prefix_lengths());
     let inspection = Letters::inspection(&sessions.applications, pfds.clone());
-    let base = Config::new(rib().fib());
+    let mut rib = rib();
+    let router = |place| Ipv4Addr::new(203, 0, 113, 100 + place as u8).into();
+    let policies = 0..sessions.policies.len();
+    policies.clone().for_each(|place| rib.fix(1, router(place), MacAddr(router_of(place))));
+    rib.steer(policies.map(|place| [Some((1, router(place))), None]).collect()).unwrap();
+    let base = Config::new(rib.fib());
     let config = Config { peers: far_ends, teids, prefixes, inspection, flow_idle: 5, ..base };
     let mut worker = Datapath::new(config);
     for id in ShardId::all() {
@@ -179,8 +192,10 @@ impl Bench {
         if !limits.applications.is_empty() {
             applications.inspects(limits.applications.iter().map(|name| name.as_bytes()));
         }
+        let policy = |id: &&str| Policy { id: id.as_bytes().into(), in_force: true, instance: None };
         let config = session::config::Config {
             applications,
+            policies: limits.policies.iter().map(policy).collect(),
             n3: LocalAddresses { ipv4: Some(N3), ipv6: None },
             pools: vec![
                 PoolConfig {
