@@ -401,11 +401,15 @@ impl<F: Frame> Datapath<F> {
             ledger.counters.refused += 1;
             return;
         }
-        if self.room.lacks() > 0 && !self.make_room(now, ShardId::from_hash(meta.shard.into())) {
+        // What makes room may be the last other flow of the same conversation.
+        shard.hold(inquiry, true);
+        let has_room = self.room.lacks() == 0 || self.make_room(now, ShardId::from_hash(meta.shard.into()));
+        let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard)) else { return };
+        shard.hold(inquiry, false);
+        if !has_room {
             self.counters.flows.refused += 1;
             return;
         }
-        let Some(Some(shard)) = self.shards.get_mut(usize::from(meta.shard)) else { return };
         let (export, counters) = (&mut self.export, &mut self.counters.flows);
         let mut ledger = Ledger { now, export, counters, room: &mut self.room };
         shard.add_flow(lookup, flow, inquiry, &mut self.supply, &mut ledger);

@@ -263,6 +263,14 @@ impl Conversations {
         }
     }
 
+    /// It is remembered as if one more flow counted on it, or no longer: then it is forgotten where it is concluded, if it has none.
+    pub fn hold(&mut self, number: u32, holds: bool) {
+        if let Some(conversation) = self.all.get_mut(number) {
+            let flows = conversation.flows;
+            conversation.flows = if holds { flows + 1 } else { flows.saturating_sub(1) };
+        }
+    }
+
     /// A flow between these ends, of that session, that counted on its conversation does no longer. `rule`: what its line says.
     pub fn leave(&mut self, ends: &Key, seid: Option<Seid>, rule: u32) {
         let hung = self.number_of(rule).and_then(|number| self.hung.remove(number));

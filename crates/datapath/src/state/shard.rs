@@ -372,6 +372,13 @@ impl<F> Shard<F> {
         }
     }
 
+    /// A conversation is remembered as if one more flow counted on it, or no longer.
+    pub(crate) fn hold(&mut self, inquiry: Option<Inquiry>, holds: bool) {
+        if let (Some(Inquiry { conversation, .. }), Some(conversations)) = (inquiry, &mut self.conversations) {
+            conversations.hold(conversation, holds);
+        }
+    }
+
     /// Number of the record of the rule that a flow goes by.
     pub(crate) fn rule_of(&self, flow: &Flow) -> u32 {
         self.conversations.as_ref().map_or(flow.rule, |conversations| conversations.rule(flow.rule))
