@@ -5,6 +5,7 @@
 
 use api::{Each, Question, Request};
 use counters::Count;
+use datapath::carried::ApplicationCounters;
 use datapath::mirror::MirrorCounters;
 use datapath::nat::PoolCounters;
 use datapath::offload::OffloadCounters;
@@ -79,8 +80,10 @@ const METRICS: &str = "\
 of OpenMetrics 1.0, or in Prometheus' older one for whoever doesn't ask for that. [prometheus.yml](prometheus.yml) is an example of what a Prometheus is
 told. A metric's name is `millrace_`, its group, the counter's name and its unit; time is in seconds, and a counter ends in `_total`:
 `received` of worker 0 is `millrace_worker_received_packets_total{worker=\"0\"}`. Groups are `pfcp`, `n4`, `port`, `worker`, `worker_loop` (its time), `interface`, `queue`,
-`slice`, `nat`, `mirror`, `offload` and `flow` (its log). Labels are `worker`, `port`, `interface`, `class`, `slice`, `direction`, `pool`, `reason`, and of a mirror
-`to` (its target's name) and `slot` (0 to 63; a later mirror gets it again): none of them grows with subscribers. A mirror is told of while it is in force.
+`slice`, `nat`, `mirror`, `application`, `offload` and `flow` (its log). Labels are `worker`, `port`, `interface`, `class`, `slice`, `direction`, `pool`, `reason`, `application`,
+and of a mirror `to` (its target's name) and `slot` (0 to 63; a later mirror gets it again): none of them grows with subscribers. A mirror is told of while it is in force.
+At most 64 applications have a label of their own: who has one keeps it, and of new ones the largest come first. What was looked into and is no application's that is known has
+the label `(unknown)`, all others together `(others)`. What they have carried while they live is looked at every ten seconds; of a million flows every sixteen.
 
 `/healthz` answers 200 if all workers and N4 have published within two seconds, else 503 and who has not. Figures are those of the last publication, at most
 a tenth of a second old; asking takes no time from packets and N4.
@@ -109,6 +112,7 @@ fn counters() {
         ("Translation on N6, by pool", "`ctl nat`", counted(&PoolCounters::default())),
         ("Mirrors", "`ctl mirror`", counted(&MirrorCounters::default())),
         ("Flows in NICs", "`ctl offload`", counted(&OffloadCounters::default())),
+        ("Applications", "`ctl applications`", counted(&ApplicationCounters::default())),
     ];
     let mut text = String::from(
         "# What is counted\n\n\

@@ -158,6 +158,7 @@ impl Path {
                 scope: *scope,
                 uplink: Some(Box::default()),
                 downlink: Some(Box::default()),
+                applications: [].into(),
                 sample: case.sample,
                 truncate: u16::MAX,
                 target,

@@ -435,6 +435,7 @@ pub fn questions(session: &SessionFacts) -> Vec<Request> {
         api::N4::default().into(),
         api::N4Log::default().into(),
         api::Flows::default().into(),
+        api::Applications::default().into(),
         api::Slices {}.into(),
         api::Qos {}.into(),
         api::Scale::default().into(),

@@ -60,6 +60,7 @@ pub use inspection::InspectionSection;
 pub use metrics::MetricsSection;
 pub use mirrors::{Mirror, MirrorKind, MirrorSection, MirrorTarget};
 pub use n3::{CheckSource, N3Section};
+pub use nearest::nearest;
 pub use offload::{OffloadMode, OffloadSection};
 pub use problem::{Place, Step, Wrong};
 pub use qos::Qos;

@@ -17,16 +17,16 @@ pub(super) fn listed(names: &[String]) -> String {
 }
 
 /// The known name that `typed` is most likely a slip of.
-pub(super) fn nearest<'a>(typed: &str, known: &'a [String]) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The work grows with the product of both lengths, and no name is as long as that.
     let typed: String = typed.to_lowercase().replace('_', "-").chars().take(64).collect();
     let allowed = (typed.chars().count() / 3).clamp(1, 3);
     known
-        .iter()
+        .into_iter()
         .map(|name| (strsim::osa_distance(&typed, &name.to_lowercase()), name))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name.as_str())
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn slips_are_recognised() {
-        let known: Vec<String> = ["mtu", "queues", "network-instances"].map(str::to_owned).to_vec();
+        let known = ["mtu", "queues", "network-instances"];
+        let nearest = |typed: &str, known: &[&'static str; 3]| nearest(typed, known.iter().copied());
         // Neighbours that changed places are one slip: as many as a short word may have.
         assert_eq!(nearest("mut", &known), Some("mtu"));
         assert_eq!(nearest("queue", &known), Some("queues"));

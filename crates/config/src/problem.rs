@@ -504,16 +504,16 @@ impl Wrong {
     pub fn help(&self) -> Option<String> {
         let text = match self {
             Self::TooLarge { .. } => format!("a configuration has at most {} bytes", super::MAX_FILE_BYTES),
-            Self::UnknownKey { key, known, section } => match nearest(key, known) {
+            Self::UnknownKey { key, known, section } => match nearest(key, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if known.is_empty() => return None,
                 None => format!("{section} can hold {}", listed(known)),
             },
-            Self::UnknownWord { found, known, .. } => match nearest(found, known) {
+            Self::UnknownWord { found, known, .. } => match nearest(found, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the values are {}", listed(known)),
             },
-            Self::UnknownName { name, known, kind } => match nearest(name, known) {
+            Self::UnknownName { name, known, kind } => match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if known.is_empty() => format!("add a [[{kind}]] with name = \"{name}\""),
                 None => format!("the {kind}s are {}", listed(known)),

@@ -1,5 +1,8 @@
 //! What the control side tells a worker, and what a worker says back.
 
+use crate::counters::Traffic;
+use crate::inspect::{Finding, Inspected};
+use crate::state::carried::ApplicationSum;
 use packet::{MacAddr, Teid};
 use pfcp::Seid;
 use session::rules::Rules;
@@ -123,6 +126,9 @@ pub enum Command {
     Mirror(crate::mirror::Order),
     /// Sent to every worker: flows are told of when they have counted so much.
     FlowMarks(crate::state::export::Marks),
+    /// Sent to every worker: what flows of applications have carried until now is to be counted. Told by [`Event::Carried`], of which the first that
+    /// is later than this one is the answer.
+    CountCarried,
     /// Sent to every worker: what each stage of a burst costs is counted until then ([`crate::StageCosts`]).
     CountStages {
         /// Counts the ticks.
@@ -149,6 +155,7 @@ impl Command {
             | Self::Neighbours { .. }
             | Self::Mirror(_)
             | Self::FlowMarks(_)
+            | Self::CountCarried
             | Self::CountStages { .. } => None,
         }
     }
@@ -253,6 +260,15 @@ pub enum Event {
     Flows(Box<[crate::state::export::FlowRecord]>),
     /// Applications' traffic begins or ends, in the order in which it did in each session. Rate limited.
     Applications(Box<[crate::inspect::Detection]>),
+    /// What applications' traffic came to at this worker since its start: of flows that live, what they had carried by then.
+    Carried {
+        /// Then.
+        at: Nanos,
+        /// Conversations, and what is asked, now.
+        inspected: Inspected,
+        /// All of them.
+        sums: Box<[ApplicationSum]>,
+    },
     /// A device that forwards flows by itself has failed: software forwards them again, and the device is tried again later.
     OffloadFailed {
         /// The port.
@@ -316,4 +332,28 @@ pub struct SessionSnapshot {
     pub last_packet: tables::Nanos,
     /// When each URR last measured a packet, in the rules' order; 0: none so far.
     pub last_measured: Vec<(pfcp::UrrId, tables::Nanos)>,
+    /// Its flows that are looked into, by what is known of them.
+    pub applications: Vec<ApplicationFlows>,
+    /// These are all such flows; else its shard has too many to look at.
+    pub all_applications: bool,
+}
+
+/// Flows that live of a session, of which the same is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApplicationFlows {
+    /// What is known.
+    pub finding: Finding,
+    /// How many there are. A flow has one direction.
+    pub flows: u32,
+    /// What they have carried from the UE.
+    pub uplink: Traffic,
+    /// And to it.
+    pub downlink: Traffic,
+}
+
+impl ApplicationFlows {
+    /// None yet.
+    pub(crate) fn of(finding: Finding) -> Self {
+        Self { finding, flows: 0, uplink: Traffic::default(), downlink: Traffic::default() }
+    }
 }

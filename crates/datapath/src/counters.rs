@@ -284,6 +284,7 @@ mod tests {
         counters::conformance::check::<crate::SliceTraffic>();
         counters::conformance::check::<crate::StageCosts>();
         counters::conformance::check::<crate::offload::OffloadCounters>();
+        counters::conformance::check::<crate::carried::ApplicationCounters>();
     }
 
     #[test]

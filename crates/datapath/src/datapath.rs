@@ -14,6 +14,7 @@ use crate::network::{Context, Network};
 use crate::outbox::Outbox;
 use crate::stages::burst::Burst;
 use crate::stages::parse::{self, Arrival};
+use crate::state::carried::Carried;
 use crate::state::conversation::Conversations;
 use crate::state::directory::Directory;
 use crate::state::export::{Export, Ledger};
@@ -75,6 +76,8 @@ pub struct Datapath<F: Frame> {
     pub(crate) supply: Supply<Key, Flow>,
     /// What is told of flows.
     pub(crate) export: Export,
+    /// What applications' traffic came to.
+    pub(crate) carried: Carried,
     /// Its shares of slices, uplink and downlink of each in turn.
     pub(crate) slices: Vec<Share>,
     /// Shards whose flows are looked over next.
@@ -118,6 +121,7 @@ impl<F: Frame> Datapath<F> {
             room: Room::new(config.flows),
             supply: Supply::new(config.flow_supply),
             export: Export::new(config.export),
+            carried: Carried::default(),
             slices: Share::of(&config.slices),
             sweep: 0,
             scratch: Vec::with_capacity(2048),
@@ -598,6 +602,7 @@ impl<F: Frame> Datapath<F> {
                 let mut ledger = Ledger { now, export, counters, room: &mut self.room };
                 shard.sweep_flows(&mut ledger);
                 shard.purge_flows(&mut ledger);
+                shard.tell_carried(&mut self.carried);
                 if let Some(conversations) = &mut shard.conversations
                     && !conversations.detections.is_empty()
                 {
@@ -615,6 +620,7 @@ impl<F: Frame> Datapath<F> {
             self.sweep = (self.sweep + 1) % SHARDS;
         }
         self.look_back(now);
+        self.count_carried(now, &mut cx.out.events);
         self.export.flush(|records| cx.out.events.push(Event::Flows(records)));
         self.counters.flows.memory = self.supply.counters();
     }

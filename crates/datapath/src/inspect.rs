@@ -78,6 +78,12 @@ pub trait Inspector: Debug + Send + Sync + 'static {
         now: Nanos,
     ) -> Verdict;
 
+    /// What the last word on a conversation rests on.
+    fn why(&self, state: &Self::State) -> Why {
+        let _ = state;
+        Why::default()
+    }
+
     /// A conversation is under question no longer: what its state holds of the room goes back.
     fn end(&self, room: &mut Self::Room, state: Self::State) {
         let _ = (room, state);
@@ -93,6 +99,21 @@ pub enum Verdict {
     None,
     /// So far it is taken for this, or for none: more has to be seen.
     SoFar(Lineage),
+}
+
+/// What an inspector's word rests on, by a number of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Why(pub u8);
+
+/// What is known of a conversation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Finding {
+    /// Its application, or what it is taken for so far; `None`: none that is known.
+    pub application: Option<Application>,
+    /// It is under question.
+    pub open: bool,
+    /// What that rests on.
+    pub why: Why,
 }
 
 /// Where a packet goes.
@@ -206,6 +227,7 @@ pub(crate) trait Questions: Debug + Send {
     /// A number for one more conversation; `None`: there are too many.
     fn begin(&mut self) -> Option<u32>;
     fn step(&mut self, number: u32, payload: &Payload<'_>, direction: Direction, now: Nanos) -> Verdict;
+    fn why(&self, number: u32) -> Why;
     fn end(&mut self, number: u32);
     fn len(&self) -> usize;
 }
@@ -227,6 +249,10 @@ impl<I: Inspector> Questions for States<I> {
             Some(state) => self.inspector.step(&mut self.room, state, payload, direction, now),
             None => Verdict::None,
         }
+    }
+
+    fn why(&self, number: u32) -> Why {
+        self.states.get(number).map_or_else(Why::default, |state| self.inspector.why(state))
     }
 
     fn end(&mut self, number: u32) {

@@ -113,7 +113,7 @@ mod reason;
 mod stages;
 mod state;
 
-pub use command::{Command, Event, Refusal, SessionSnapshot, Token, Transition};
+pub use command::{ApplicationFlows, Command, Event, Refusal, SessionSnapshot, Token, Transition};
 pub use config::{CheckSource, Config};
 pub use costs::{Stage, StageCosts};
 pub use counters::{Counters, FlowCounters, InspectionCounters, InterfaceCounters, Traffic};
@@ -134,4 +134,4 @@ pub use state::marking::{self, Marking};
 pub use state::permit::Places;
 pub use state::shard::{Session, Shard};
 pub use state::slice::{self, Slice, SliceTraffic};
-pub use state::{account, export, record};
+pub use state::{account, carried, export, record};

@@ -444,6 +444,8 @@ impl Bench {
             .events
             .drain(..)
             .filter_map(|event| match event {
+                // What was counted of applications is told now and then.
+                Event::Carried { .. } => None,
                 Event::Usage { seid, usage } => Some(Said::Usage(seid, usage)),
                 Event::DownlinkData { seid, pdr, qfi, dscp } => {
                     Some(Said::DownlinkData(seid, pdr, qfi, dscp.get()))

@@ -4,10 +4,11 @@
 use crate::rig::*;
 use datapath::Rib;
 use datapath::command::{Command, Event, Token, Transition};
+use datapath::inspect::{Budget, Inspection};
 use datapath::mirror::{
     CaptureRx, MAX_MIRRORS, Mirror, MirrorCounters, NETWORK_MAC, Order, Scope, Target, UE_MAC, capture,
 };
-use datapath::{Config, Reason};
+use datapath::{Config, Places, Reason};
 use io::mem::{FrameSize, MemPool};
 use packet::erspan::{Direction, Erspan, Granularity};
 use packet::gtpu::MessageType;
@@ -112,6 +113,7 @@ fn mirror(number: u16, target: Target) -> Mirror {
         scope: of_ue(UE),
         uplink: Some(Box::default()),
         downlink: Some(Box::default()),
+        applications: [].into(),
         sample: 1,
         truncate: u16::MAX,
         target,
@@ -372,6 +374,39 @@ fn direction_and_filters_choose() {
     fragment[14 + 10..14 + 12].copy_from_slice(&sum.to_be_bytes());
     worker.process(1, &[fragment]);
     assert_eq!(worker.counted(2).copied.packets, 3);
+}
+
+/// Those of an application, from the packet on by which it is taken for it.
+#[test]
+fn applications_choose() {
+    let inspection = Some(Inspection::new(ThirdOctet, Budget { packets: 9, bytes: 9_000 }, Places::new(9)));
+    let mut worker = Worker::of(Config { inspection, ..Config::new(rib(true).fib()) }, 3, |_| true);
+    let mut asking = rules(UE, 1, false);
+    let first = Pdr { precedence: 1, application: Some(Application(2)), ..asking.pdrs[1].clone() };
+    asking.pdrs = [Pdr { id: PdrId(9), ..first }, asking.pdrs[0].clone(), asking.pdrs[1].clone()].into();
+    worker.establish(&asking);
+    worker.establish(&rules(UE2, 1, false));
+    let of = |numbers: &[u16]| numbers.iter().map(|number| Application(*number)).collect::<Box<[_]>>();
+    worker.add(Mirror { applications: of(&[1]), ..mirror(0, to_port()) });
+    worker.add(Mirror { applications: of(&[3, 2]), scope: Scope::All, ..mirror(1, to_port()) });
+    // What is known is not known of the first packet, and changes with the third.
+    let frame = |port, third| {
+        PacketBuilder::new().ethernet(N6, ROUTER).ipv4(HOST, UE).udp(port, 4000).build(&[9, 9, third])
+    };
+    let copied = |worker: &Worker| [0, 1].map(|number| worker.counted(number).copied.packets);
+    worker.process(1, &[1, 2, 1].map(|third| frame(443, third)));
+    assert_eq!(copied(&worker), [1, 1]);
+    worker.process(1, &[2, 2, 2].map(|third| frame(443, third)));
+    assert_eq!(copied(&worker), [4, 1], "its flow's, too");
+    // Uplink, nothing depends on an application: packets make no flows there, and whose they are isn't known.
+    let inner = PacketBuilder::new().ipv4(UE, HOST).udp(4000, 443).build(b"abc");
+    let outer = PacketBuilder::new().ethernet(N3, GNB).ipv4(GNB_IP, N3_IP).udp(3333, 2152);
+    worker.process(0, &[outer.gtpu_message(MessageType::G_PDU, teid(UE)).build(&inner)]);
+    assert_eq!(copied(&worker), [4, 1]);
+    worker.process(1, &[2; 4].map(|third| frame(444, third)));
+    worker.process(1, &[downlink(UE2, 53, 9)]);
+    assert_eq!(copied(&worker), [4, 4]);
+    assert_eq!([0, 1].map(|number| worker.counted(number).sampled_out), [0, 0]);
 }
 
 #[test]

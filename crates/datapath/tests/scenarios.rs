@@ -2,6 +2,7 @@
 //! hand-off between workers, and shards that move.
 #![allow(clippy::unwrap_used)]
 
+mod carried;
 mod costs;
 mod delegated;
 mod detected;

@@ -144,6 +144,11 @@ impl Conversation {
         self.application.complete(verdict, knowledge, carrier, server)
     }
 
+    /// What the application rests on that it is taken for so far.
+    pub fn evidence(&self) -> Evidence {
+        self.application.evidence()
+    }
+
     /// Nobody asks any more: what it holds of its surroundings goes back.
     pub fn end(&mut self, surroundings: &mut Surroundings) {
         self.examination.give_back(&mut surroundings.room);

@@ -85,6 +85,11 @@ impl Likely {
         }
     }
 
+    /// What that rests on.
+    pub fn evidence(self) -> Evidence {
+        self.0.map_or(Evidence::Nothing, |it| it.1)
+    }
+
     /// Which one.
     pub fn application(self) -> Option<ApplicationId> {
         self.0.map(|it| it.0)

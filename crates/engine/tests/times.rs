@@ -50,6 +50,7 @@ fn an_answer_is_later_than_what_it_answers() {
         scope: Scope::Session { place: rules.place, seid: rules.seid },
         uplink: all.clone(),
         downlink: all,
+        applications: [].into(),
         sample: 1,
         truncate: 64,
         target: Target::Capture,

@@ -378,6 +378,7 @@ impl N4 {
             | Event::MirrorsEnded { .. }
             | Event::Nat(_)
             | Event::Flows(_)
+            | Event::Carried { .. }
             | Event::OffloadFailed { .. }
             | Event::Exported { .. }
             | Event::Restored { .. } => {}

@@ -5,12 +5,13 @@
 
 use super::convert::{self, dropped, teid};
 use super::inspections::OfSession;
+use super::labels::{Label, Names};
 use super::{Backend, Upf};
 use api::{
-    Answers, CtlError, ErrorCode, FarLine, MAX_PAGE, PdrLine, QerLine, RuleCounts, SeidText, SessionDetail,
-    SessionLine, SessionPage, Sessions, TunnelEnd, UrrLine,
+    Answers, CtlError, ErrorCode, FarLine, MAX_PAGE, PdrLine, QerLine, RuleCounts, SeidText,
+    SessionApplication, SessionDetail, SessionLine, SessionPage, Sessions, TunnelEnd, UrrLine,
 };
-use datapath::SessionSnapshot;
+use datapath::{ApplicationFlows, SessionSnapshot};
 use pfcp::ie::NodeId;
 use pfcp::{PdrId, Seid, UrrId};
 use session::model::{self, Model, find};
@@ -18,6 +19,7 @@ use session::rules::{Action, Destination, Pdr, Prefix, Rules, SdfFilter, Source,
 use session::store::Session;
 use session::usage::Volume;
 use session::{SessionRef, ShardId};
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -215,6 +217,7 @@ struct Sight {
     identities: Vec<String>,
     /// PDRs that ask for applications which nobody detects.
     undetected: Vec<PdrId>,
+    names: Names,
     snapshot: OfSession,
 }
 
@@ -229,15 +232,19 @@ impl Sight {
         let waits = |pdr: &&Pdr| pdr.application.is_some_and(|it| !applications.is_detected(it));
         let undetected = rules.pdrs.iter().filter(waits).map(|pdr| pdr.id).collect();
         let snapshot = upf.inspections.of_session(&mut upf.engine, rules.place);
-        Ok(Self { rules, brief, model, identities, undetected, snapshot })
+        Ok(Self { rules, brief, model, identities, undetected, names: upf.names.clone(), snapshot })
     }
 
     /// With what the worker says: on the thread of whoever asks.
     fn detail(self) -> Result<SessionDetail, CtlError> {
         let silent = || CtlError::new(ErrorCode::Unavailable, "the session's worker does not answer");
-        let Self { rules, brief, model, identities, undetected, snapshot } = self;
+        let Self { rules, brief, model, identities, undetected, names, snapshot } = self;
         let snapshot = snapshot.wait().ok_or_else(silent)?;
-        Ok(detail(&rules, brief, (&model, &undetected), identities, &snapshot))
+        let mut applications: Vec<_> =
+            snapshot.applications.iter().map(|flows| application(flows, &names)).collect();
+        applications.sort_by_key(|line| Reverse(line.uplink_bytes + line.downlink_bytes));
+        let detail = detail(&rules, brief, (&model, &undetected), identities, &snapshot);
+        Ok(SessionDetail { applications, more_applications: !snapshot.all_applications, ..detail })
     }
 }
 
@@ -316,6 +323,24 @@ fn detail(
         urrs: urrs.collect(),
         drops: snapshot.drops.iter().copied().map(dropped).collect(),
         buffered: snapshot.buffered,
+        ..SessionDetail::default()
+    }
+}
+
+fn application(flows: &ApplicationFlows, names: &Names) -> SessionApplication {
+    let ApplicationFlows { finding, flows, uplink, downlink } = *flows;
+    let Label { application, open, by } = Label::of(finding, names);
+    let (by, confidence) = by.unzip();
+    SessionApplication {
+        application: application.map(Into::into),
+        under_question: open,
+        by: by.map(Into::into),
+        confidence: confidence.map(Into::into),
+        flows,
+        uplink_packets: uplink.packets,
+        uplink_bytes: uplink.bytes,
+        downlink_packets: downlink.packets,
+        downlink_bytes: downlink.bytes,
     }
 }
 

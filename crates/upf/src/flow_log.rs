@@ -1,6 +1,7 @@
 //! The log of flows: which ended, which go on, which have carried much, as lines of JSON in a [journal](super::journal).
 
 use super::journal::{Journal, Lines, line};
+use super::labels::{Label, Names};
 use super::view::View;
 use super::{Backend, Upf, convert};
 use api::{Answers, CtlError, ErrorCode, FlowCounterList, FlowMarks, Flows, SeidText};
@@ -61,13 +62,23 @@ struct Line {
     destination_port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     qfi: Option<u8>,
+    /// applicationName (IPFIX information element 96).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    application: Option<String>,
+    /// What is known, of flows that are looked into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
+    /// What that rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict_by: Option<&'static str>,
     packets: u64,
     bytes: u64,
     first: String,
     last: String,
 }
 
-/// The lines that records make. An entry has the system's clock beside it, as it was when control heard of the records.
+/// The lines that records make. An entry has the system's clock beside it, as it was when control heard of the records, and the names of
+/// applications.
 pub(super) struct FlowLines;
 
 /// See the module's documentation.
@@ -80,12 +91,18 @@ pub(super) fn open(path: &Path, max_bytes: u64) -> std::io::Result<FlowLog> {
 }
 
 impl FlowLines {
-    fn line(wall: WallClock, record: &FlowRecord) -> Line {
+    fn line(wall: WallClock, names: &Names, record: &FlowRecord) -> Line {
         let (event, reason, watermark, at) = match record.told {
             Told::Ended(end) => ("flow-ended", Some(end.label()), None, None),
             Told::Active => ("flow-active", Some("active-timeout"), None, None),
             Told::Bytes(at) => ("flow-watermark", None, Some("bytes"), Some(at)),
             Told::Packets(at) => ("flow-watermark", None, Some("packets"), Some(at.into())),
+        };
+        let label = record.finding.map(|finding| Label::of(finding, names));
+        let verdict = |label: Label<'_>| match label {
+            Label { open: true, .. } => "open",
+            Label { application: Some(_), .. } => "known",
+            Label { .. } => "unknown",
         };
         let when = |at: Nanos| utc_millis(wall.since_1970(at));
         let tuple = &record.tuple;
@@ -103,6 +120,9 @@ impl FlowLines {
             destination: tuple.destination,
             destination_port: tuple.ports.map(|(_, destination)| destination),
             qfi: tuple.qfi.map(packet::Qfi::get),
+            application: label.and_then(|label| label.application.map(Into::into)),
+            verdict: label.map(verdict),
+            verdict_by: label.and_then(|label| label.by.map(|(by, _)| by)),
             packets: record.packets,
             bytes: record.bytes,
             first: when(record.first),
@@ -112,15 +132,15 @@ impl FlowLines {
 }
 
 impl Lines for FlowLines {
-    type Entry = (WallClock, Box<[FlowRecord]>);
+    type Entry = (WallClock, Names, Box<[FlowRecord]>);
 
-    fn count((_, records): &Self::Entry) -> u64 {
+    fn count((_, _, records): &Self::Entry) -> u64 {
         records.len() as u64
     }
 
-    fn write(&self, time: SystemTime, (wall, records): &Self::Entry, text: &mut Vec<u8>) {
+    fn write(&self, time: SystemTime, (wall, names, records): &Self::Entry, text: &mut Vec<u8>) {
         for record in records {
-            line(time, Self::line(*wall, record), text);
+            line(time, Self::line(*wall, names, record), text);
         }
     }
 }
@@ -190,8 +210,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use datapath::export::{End, Tuple};
+    use datapath::inspect::{Finding, Why};
     use packet::{IpProtocol, Qfi};
     use pfcp::{PdrId, Seid};
+    use session::applications::Applications;
 
     fn record(told: Told) -> FlowRecord {
         let tuple = Tuple {
@@ -212,6 +234,7 @@ mod tests {
             bytes: 300,
             first,
             last,
+            finding: None,
         }
     }
 
@@ -220,13 +243,39 @@ mod tests {
         let wall = WallClock::new(Nanos(0), Duration::from_secs(1_000_000_000));
         let told = [Told::Ended(End::IdleTimeout), Told::Bytes(1 << 20)];
         let mut text = Vec::new();
-        FlowLines.write(SystemTime::UNIX_EPOCH, &(wall, told.map(record).into()), &mut text);
+        FlowLines.write(
+            SystemTime::UNIX_EPOCH,
+            &(wall, Names::default(), told.map(record).into()),
+            &mut text,
+        );
         let text = String::from_utf8(text).unwrap();
         let rest = r#""seid":"0x000000000000002a","pdr":7,"direction":"uplink","protocol":17,"source":"10.45.0.1","source_port":4000,"destination":"8.8.8.8","destination_port":53,"qfi":9,"packets":3,"bytes":300,"first":"2001-09-09T01:46:42.000Z","last":"2001-09-09T01:46:43.000Z"}"#;
         let ended = r#"{"time":"1970-01-01T00:00:00.000Z","event":"flow-ended","reason":"idle-timeout","#;
         let mark = r#"{"time":"1970-01-01T00:00:00.000Z","event":"flow-watermark","watermark":"bytes","at":1048576,"#;
         assert_eq!(text, format!("{ended}{rest}\n{mark}{rest}\n"));
-        assert_eq!(FlowLines::count(&(wall, told.map(record).into())), 2);
+        assert_eq!(FlowLines::count(&(wall, Names::default(), told.map(record).into())), 2);
+    }
+
+    #[test]
+    fn a_line_says_what_is_known_of_the_application() {
+        let wall = WallClock::new(Nanos(0), Duration::ZERO);
+        let (mut applications, mut names) = (Applications::default(), Names::default());
+        let video = applications.number(b"video");
+        names.learn(&applications);
+        let said = |finding| {
+            let record = FlowRecord { finding, ..record(Told::Active) };
+            let line = serde_json::to_value(FlowLines::line(wall, &names, &record)).unwrap();
+            ["application", "verdict", "verdict_by"]
+                .map(|key| line.get(key).and_then(|it| it.as_str()).map(str::to_owned))
+        };
+        let finding = |application, open| Some(Finding { application, open, why: Why(0) });
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(said(None), [None, None, None]);
+        assert_eq!(said(finding(None, true)), [None, text("open"), None]);
+        assert_eq!(said(finding(None, false)), [None, text("unknown"), None]);
+        let by = text("the name of the server in a message");
+        assert_eq!(said(finding(Some(video), true)), [text("video"), text("open"), by.clone()]);
+        assert_eq!(said(finding(Some(video), false)), [text("video"), text("known"), by]);
     }
 
     #[test]

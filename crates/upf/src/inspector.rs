@@ -10,7 +10,8 @@ mod kin;
 mod provisioned;
 
 use datapath::Places;
-use datapath::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
+use datapath::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict, Why};
+use dpi::classify::{Confidence, Evidence};
 use dpi::conversation::{Conversation, Standing, Surroundings};
 use dpi::signatures::{Bundle, LoadError};
 use dpi::{Knowledge, Packet};
@@ -168,6 +169,30 @@ impl Known {
 pub(super) struct Question {
     generation: u64,
     conversation: Conversation,
+    why: Why,
+}
+
+/// A PFD describes such flows.
+const BY_FLOW: Why = Why(u8::MAX);
+/// A PFD names such servers, or such URLs.
+const BY_NAME: Why = Why(u8::MAX - 1);
+
+/// What a verdict rests on that rests on this: evidence by its place.
+const fn by(evidence: Evidence) -> Why {
+    Why(evidence as u8)
+}
+
+/// What a verdict rests on, in words, and how sure that is.
+pub(super) fn words(why: Why) -> Option<(&'static str, &'static str)> {
+    let certain = Confidence::Certain.name();
+    match why {
+        BY_FLOW => Some(("a flow that an SMF has described (PFD)", certain)),
+        BY_NAME => Some(("a name or URL that an SMF has given (PFD)", certain)),
+        Why(place) => {
+            let evidence = Evidence::ALL.get(usize::from(place))?;
+            (*evidence != Evidence::Nothing).then(|| (evidence.text(), evidence.confidence().name()))
+        }
+    }
 }
 
 /// What a shard's conversations share.
@@ -218,6 +243,7 @@ impl Inspector for Detector {
         room.refresh(&self.shared, question);
         let Room { known, surroundings, .. } = room;
         if let Some(application) = known.provisioned.of_flow(&payload.ip, direction) {
+            question.why = BY_FLOW;
             return known.described(application);
         }
         let packet = Packet { ip: payload.ip, bytes: payload.packet, tunnel: None };
@@ -225,9 +251,18 @@ impl Inspector for Detector {
         let standing = question.conversation.step(&known.knowledge, surroundings, &packet, is_uplink);
         let is_stream = payload.ip.key.protocol == IpProtocol::TCP;
         if let Some(application) = known.provisioned.of_sheet(surroundings.sheet(), is_stream) {
+            question.why = BY_NAME;
             return known.described(application);
         }
+        question.why = by(match standing {
+            Standing::Known(verdict) => verdict.evidence,
+            Standing::SoFar(_) => question.conversation.evidence(),
+        });
         known.found(standing)
+    }
+
+    fn why(&self, question: &Question) -> Why {
+        question.why
     }
 
     fn end(&self, room: &mut Room, mut question: Question) {

@@ -7,6 +7,7 @@
 //! events in, orders and datagrams out; it sleeps when there is nothing to do.
 #![forbid(unsafe_code)]
 
+mod applications;
 mod assemble;
 mod backend;
 mod bindings;
@@ -23,6 +24,7 @@ mod inspections;
 mod inspector;
 mod journal;
 pub mod kernel;
+mod labels;
 mod leaving;
 mod metrics;
 mod mirrors;
@@ -56,6 +58,7 @@ use flow_log::FlowLog;
 use inspections::Inspections;
 use inspector::Detector;
 use io::Port;
+use labels::Names;
 use metrics::MetricsServer;
 use n4::{N4, Order};
 use n4_socket::Sockets;
@@ -103,6 +106,8 @@ pub struct Upf {
     /// The log of the translation on N6.
     bindings: Option<Bindings>,
     flow_log: Option<FlowLog>,
+    /// Of applications.
+    names: Names,
     inspections: Inspections,
     /// Who looks into packets.
     detector: Option<Detector>,
@@ -221,6 +226,7 @@ impl Upf {
             time_of_day,
             bindings,
             flow_log,
+            names: Names::default(),
             inspections: Inspections::default(),
             detector,
             turns: Turns::default(),
@@ -285,12 +291,12 @@ impl Upf {
             self.take_leave();
         }
         let (lost, wall) = (self.engine.lost(), self.n4.wall());
-        let (bindings, flow_log) = (self.bindings.take(), self.flow_log.take());
+        let (bindings, flow_log, names) = (self.bindings.take(), self.flow_log.take(), self.names.clone());
         let plan = self.rib.nat();
         let reports = self.engine.stop_with(|_, event| match (event, &bindings, &flow_log) {
             (Event::Nat(told), Some(bindings), _) => bindings.tell((plan.cloned().unwrap_or_default(), told)),
             // Nobody waits for control any more.
-            (Event::Flows(records), _, Some(log)) => log.tell_patiently((wall, records)),
+            (Event::Flows(records), _, Some(log)) => log.tell_patiently((wall, names.clone(), records)),
             _ => {}
         });
         self.mirrors.finish();
@@ -373,10 +379,15 @@ impl Upf {
         let mut events = 0;
         let mut learned = Vec::new();
         let mut ended = Vec::new();
+        if self.names.learn(&self.n4.store().config().applications) {
+            self.view.applications.learn(&self.names);
+        }
+        let names = &self.names;
+        let sums = &self.view.applications;
         let (n4, rib, inspections) = (&mut self.n4, &mut self.rib, &mut self.inspections);
         let dumping = &mut self.dumping;
         let (bindings, flow_log, wall) = (self.bindings.as_ref(), self.flow_log.as_ref(), n4.wall());
-        self.engine.drain(|_, event| {
+        self.engine.drain(|worker, event| {
             events += 1;
             match event {
                 Event::Neighbour { interface, address, mac, confirmed } => {
@@ -401,7 +412,7 @@ impl Upf {
                 }
                 Event::Flows(records) => {
                     if let Some(log) = flow_log {
-                        log.tell((wall, records));
+                        log.tell((wall, names.clone(), records));
                     }
                 }
                 Event::Snapshot { token, session } if Inspections::has(token) => {
@@ -409,6 +420,7 @@ impl Upf {
                 }
                 Event::Exported { token, sessions } => dumping.exported(n4, token, sessions),
                 Event::Neighbours { token, seen, next } => inspections.neighbours(token, seen, next),
+                Event::Carried { at, inspected, sums: told } => sums.tell(worker, at, inspected, told),
                 Event::OffloadFailed { port, failure } => {
                     tracing::warn!(port, failure, "the NIC lost its flows: software forwards them");
                 }

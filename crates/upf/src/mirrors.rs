@@ -9,7 +9,7 @@ use datapath::command::Command;
 use datapath::mirror::{CaptureTx, MAX_MIRRORS, Mirror, MirrorCounters, Order, Scope, Target, capture};
 use packet::MacAddr;
 use pfcp::Seid;
-use session::rules::SdfFilter;
+use session::rules::{Application, SdfFilter};
 use session::sdf::{Extras, Flow, SdfLimits};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -172,6 +172,7 @@ fn add(upf: &mut Upf, selection: &MirrorSelection) -> Result<MirrorLine, CtlErro
     };
     let scope = scope(upf, selection)?;
     let flows = flows(&selection.filters)?;
+    let applications = applications(upf, &selection.applications)?;
     let Some(number) = upf.mirrors.free_number() else {
         return Err(bad(format!("{MAX_MIRRORS} mirrors are in force already: remove one")));
     };
@@ -188,6 +189,7 @@ fn add(upf: &mut Upf, selection: &MirrorSelection) -> Result<MirrorLine, CtlErro
         scope,
         uplink: compiled(true, selection.direction != MirrorDirection::Down),
         downlink: compiled(false, selection.direction != MirrorDirection::Up),
+        applications,
         sample: place.sample,
         truncate: place.truncate,
         target: target(&place.target, &upf.config, &upf.mirrors.macs),
@@ -209,6 +211,7 @@ fn add(upf: &mut Upf, selection: &MirrorSelection) -> Result<MirrorLine, CtlErro
             Scope::All => None,
         },
         filters: selection.filters.clone(),
+        applications: selection.applications.clone(),
         direction: selection.direction,
         sample: place.sample,
         truncate: place.truncate,
@@ -253,6 +256,28 @@ fn flows(texts: &[String]) -> Result<Vec<Flow>, CtlError> {
         })
     };
     texts.iter().map(flow).collect()
+}
+
+/// The numbers of these applications.
+fn applications(upf: &Upf, names: &[String]) -> Result<Box<[Application]>, CtlError> {
+    if names.len() > MAX_FILTERS {
+        return Err(bad(format!("a mirror has at most {MAX_FILTERS} applications")));
+    }
+    let known = &upf.n4.store().config().applications;
+    let number = |name: &String| {
+        if !known.is_inspected() {
+            return Err(bad("nobody looks into packets ([inspection] enabled = false)"));
+        }
+        known.detected(name.as_bytes()).ok_or_else(|| {
+            let near = upf.names.like(name, |application| known.is_detected(application));
+            let hint =
+                if near.is_empty() { String::new() } else { format!("; there is {}", near.join(", ")) };
+            not_found(format!(
+                "no application is called `{name}`{hint} (docs/applications.md, and PFDs of SMFs)"
+            ))
+        })
+    };
+    names.iter().map(number).collect()
 }
 
 /// What workers are told of a place.

@@ -2,6 +2,7 @@
 //! configuration. Whoever looks, however often, takes no time from N4.
 
 use super::Upf;
+use super::applications::Sums;
 use super::bindings::Bindings;
 use super::flow_log::FlowLogCounters;
 use super::mirrors::Slot;
@@ -75,6 +76,8 @@ pub(super) struct View {
     control: Published,
     given: Arc<Mutex<Arc<Given>>>,
     ports: Weak<Ports>,
+    /// What applications' traffic came to.
+    pub applications: Sums,
     pub clock: Tsc,
     pub started: Instant,
 }
@@ -94,6 +97,7 @@ impl View {
             control: publisher.published(),
             given: given.clone(),
             ports: Arc::downgrade(ports),
+            applications: Sums::default(),
             clock,
             started: Instant::now(),
         };

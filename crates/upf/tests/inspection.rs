@@ -2,11 +2,13 @@
 
 use crate::bench::{Established, downlink, everyday, to_gnb};
 use crate::upf::{FILE, Rig};
-use api::{Answers, Session};
+use api::{Answers, Applications, ErrorCode, Mirror, MirrorSelection, Session, SumOf};
+use dpi::signatures::Bundle;
 use io::Frame;
 use io::mem::MemFrame;
+use loadgen::applications::{Application, Length, Mix, Traffic};
 use packet::tcp::{TcpFlags, TcpHeader};
-use packet::{MacAddr, PacketBuilder};
+use packet::{IpPacket, IpProtocol, MacAddr, PacketBuilder, PduSession};
 use pfcp::ie::PfdContents;
 use pfcp::message::{
     ApplicationPfds, CreateFar, CreatePdr, Pdi, PfdManagementRequest, PfdManagementResponse,
@@ -14,7 +16,9 @@ use pfcp::message::{
 };
 use pfcp::message_type::MessageType;
 use pfcp::{Cause, FarId, PdrId, Seid};
-use std::net::Ipv4Addr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use tables::Nanos;
 use testing::Directory;
 
@@ -199,4 +203,257 @@ fn signatures_are_read_anew_while_sessions_go_on() {
     std::fs::write(&path, "[intranet\n").unwrap();
     assert!(rig.backend.reload(config::parse("test", &file, &[], &[]).unwrap()).is_err());
     assert_eq!(tunnel(&mut rig, &dns(5_003), &answer("wiki.office.example")), APART);
+}
+
+const N3_MAC: MacAddr = MacAddr([2, 0, 0, 0, 3, 1]);
+const GNB_MAC: MacAddr = MacAddr([2, 9, 0, 0, 0, 1]);
+
+/// Flows of pages: in TLS, in QUIC and in clear, and questions for names.
+const PAGES: Mix = Mix::only(
+    "pages",
+    &[(Application::Tls, 3), (Application::Quic, 3), (Application::Http, 2), (Application::Dns, 2)],
+);
+/// UEs that they are of.
+const UES: usize = 4;
+
+/// A packet of [`Traffic`], between one of our UEs and a server.
+struct Generated {
+    /// The UE's number.
+    ue: usize,
+    uplink: bool,
+    /// The UE's port, and what the packet carries.
+    flow: (u16, IpProtocol),
+    packet: Vec<u8>,
+}
+
+impl Generated {
+    /// The packet of a frame, with our UE's address in place of the subscriber's.
+    fn of(frame: &[u8], ues: &[Established]) -> Self {
+        let (ethernet, packet) = frame.split_at(14);
+        let uplink = ethernet[11] == 1;
+        let mut packet = packet.to_vec();
+        let at = if uplink { 12..16 } else { 16..20 };
+        // 10.60.0.1 and those behind it.
+        let ue = usize::from(packet[at.end - 1]) - 1;
+        packet[at].copy_from_slice(&ues[ue].ue.octets());
+        packet[10..12].fill(0);
+        let sum = packet::checksum::ipv4_header(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        let key = IpPacket::parse(&packet).unwrap().key;
+        let ports = key.ports.unwrap();
+        let port = if uplink { ports.source } else { ports.destination };
+        Self { ue, uplink, flow: (port, key.protocol), packet }
+    }
+
+    /// As it arrives here.
+    fn frame(&self, ues: &[Established]) -> MemFrame {
+        let frame = if self.uplink {
+            let outer = PacketBuilder::new().ethernet(N3_MAC, GNB_MAC);
+            let outer = outer.ipv4([192, 0, 2, 10].into(), [192, 0, 2, 1].into()).udp(2152, 2152);
+            let container = PduSession::Uplink(crate::bench::UPLINK);
+            outer.gtpu(ues[self.ue].teid).pdu_session(&container).build(&self.packet)
+        } else {
+            [&N6_MAC.0[..], &ROUTER.0, &[8, 0], &self.packet].concat()
+        };
+        MemFrame::copy_of(&frame).unwrap()
+    }
+}
+
+/// Sends packets, in their order, and waits until all have left.
+fn send(rig: &mut Rig, packets: &[Generated], ues: &[Established]) {
+    // What goes one way is sent together, so that nothing overtakes an answer.
+    for together in packets.chunk_by(|a, b| a.uplink == b.uplink) {
+        let mut frames: Vec<_> = together.iter().map(|packet| packet.frame(ues)).collect();
+        let uplink = together[0].uplink;
+        if uplink {
+            rig.n3.offer(&mut frames)
+        } else {
+            rig.n6.offer(&mut frames)
+        };
+        let mut out = Vec::new();
+        rig.until("all packets", |rig| {
+            if uplink {
+                rig.n6.collect(&mut out, 64)
+            } else {
+                rig.n3.collect(&mut out, 64)
+            };
+            out.len() == together.len()
+        });
+    }
+}
+
+/// Packets and bytes: uplink, downlink.
+type Carried = [(u64, u64); 2];
+
+fn add(sum: &mut Carried, uplink: bool, bytes: usize) {
+    let one = &mut sum[usize::from(!uplink)];
+    *one = (one.0 + 1, one.1 + bytes as u64);
+}
+
+/// The lines of a flow log.
+fn lines(path: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Sums, sessions, flow log and metrics say of all flows what the sender knows of them.
+#[test]
+fn all_flows_have_labels_where_somebody_wants_to_know() {
+    let place = Directory::new("labels");
+    let log = place.0.join("flows.json");
+    let settings = format!(
+        "[inspection]\nalways = true\n[limits]\nflow-idle-seconds = 5\n[flow-log]\nfile = {log:?}\n\
+         [metrics]\nlisten = \"127.0.0.1:0\"\n"
+    );
+    let mut rig = Rig::start_with(&format!("{FILE}{settings}"), 2, None);
+    let ues: Vec<_> = (1..=UES as u64).map(|cp| rig.establish(cp)).collect();
+    let traffic = Traffic::new(PAGES, Length::Whole, 600, 8, 11);
+    let packets: Vec<_> = traffic.frames().map(|frame| Generated::of(frame, &ues)).collect();
+    // What each flow is of, by who knows its name.
+    let bundle = Bundle::built_in();
+    let mut of_flow = BTreeMap::new();
+    for flow in traffic.flows() {
+        let IpAddr::V4(client) = flow.ends.client.ip() else { panic!() };
+        let protocol = if flow.application.is_stream() { IpProtocol::TCP } else { IpProtocol::UDP };
+        let found = flow.name.as_ref().and_then(|name| bundle.host(name.as_bytes()));
+        let name = found.map(|found| bundle.application(found.application).name.to_string());
+        let key = (usize::from(client.octets()[3]) - 1, (flow.ends.client.port(), protocol.0));
+        assert_eq!(of_flow.insert(key, name), None, "another seed: two flows have the same port");
+    }
+    let label = |ue: usize, (port, protocol): (u16, IpProtocol)| &of_flow[&(ue, (port, protocol.0))];
+    let mut naive = BTreeMap::<Option<String>, Carried>::new();
+    for Generated { ue, uplink, flow, packet } in &packets {
+        add(naive.entry(label(*ue, *flow).clone()).or_default(), *uplink, packet.len());
+    }
+    assert!(naive.len() > 5 && naive.contains_key(&None), "{naive:?}");
+    send(&mut rig, &packets, &ues);
+    // Both workers had some.
+    let inspected: Vec<_> =
+        rig.backend.reports().unwrap().iter().map(|report| report.counters.inspection.shown).collect();
+    assert!(inspected.iter().all(|shown| *shown > 0), "{inspected:?}");
+
+    // While flows live, sessions say what theirs are.
+    let mut seen = BTreeSet::new();
+    for (number, ue) in ues.iter().enumerate() {
+        let named = Session { seid: Some(api::SeidText(ue.seid.0)), ..Session::default() };
+        let detail = rig.backend.answer(named).unwrap();
+        assert!(!detail.more_applications);
+        for line in detail.applications {
+            let is_its = |(of, _): &(usize, _)| *of == number;
+            let known =
+                of_flow.iter().filter(|(key, _)| is_its(key)).any(|(_, name)| *name == line.application);
+            assert!(known, "UE {number} has no flow of {line:?}");
+            assert!(line.flows > 0 && line.uplink_bytes + line.downlink_bytes > 0);
+            if let Some(name) = line.application {
+                assert_eq!(line.confidence.as_deref(), Some("certain"), "{name}: {:?}", line.by);
+                seen.insert(name);
+            }
+        }
+    }
+    assert!(!seen.is_empty());
+
+    // At the end all that was sent is in one sum each.
+    let mut told = rig.backend.answer(Applications::default()).unwrap();
+    assert!(told.applications.iter().any(|line| line.live > 0), "{told:?}");
+    rig.until("the end of all flows", |rig| {
+        told = rig.backend.answer(Applications::default()).unwrap();
+        told.under_question == 0 && told.applications.iter().all(|line| line.live == 0)
+    });
+    let sums = told.applications.iter().map(|line| {
+        assert_eq!(line.application.is_none(), line.of == SumOf::Unknown);
+        let carried =
+            [(line.uplink_packets, line.uplink_bytes), (line.downlink_packets, line.downlink_bytes)];
+        (line.application.clone(), carried)
+    });
+    assert_eq!(sums.collect::<BTreeMap<_, _>>(), naive);
+    assert_eq!(told.applications.iter().map(|line| line.conversations).sum::<u64>(), of_flow.len() as u64);
+    let all = packets.iter().map(|packet| packet.packet.len() as u64).sum::<u64>();
+    assert_eq!((told.forwarded_packets, told.forwarded_bytes), (packets.len() as u64, all));
+    let mut bytes: Vec<_> = told.applications.iter().map(api::ApplicationLine::bytes).collect();
+    assert!(bytes.is_sorted_by(|a, b| a >= b), "{bytes:?}");
+    let top = rig.backend.answer(Applications { top: Some(2) }).unwrap().applications;
+    assert_eq!((top.len(), &top[..2], top[2].of), (3, &told.applications[..2], SumOf::Others));
+    assert_eq!(top[2].bytes(), bytes.drain(2..).sum::<u64>());
+
+    // The log says the same.
+    let mut logged = BTreeMap::<Option<String>, Carried>::new();
+    rig.until("all lines", |_| lines(&log).len() == 2 * of_flow.len());
+    for line in lines(&log) {
+        let uplink = line["direction"] == "uplink";
+        let number = |key: &str| line[key].as_u64().unwrap();
+        let (port, address) =
+            if uplink { ("source_port", "source") } else { ("destination_port", "destination") };
+        let ue = ues.iter().position(|ue| line[address] == ue.ue.to_string()).unwrap();
+        let expected = label(ue, (number(port) as u16, IpProtocol(number("protocol") as u8)));
+        assert_eq!(line["application"].as_str().map(str::to_owned), *expected, "{line}");
+        let sum = &mut logged.entry(expected.clone()).or_default()[usize::from(!uplink)];
+        *sum = (sum.0 + number("packets"), sum.1 + number("bytes"));
+    }
+    assert_eq!(logged, naive);
+
+    // And so do metrics.
+    let (_, text) = crate::metrics::get(rig.metrics.unwrap(), "/metrics", "*/*");
+    for (name, [(packets, _), (_, bytes)]) in &naive {
+        let name = name.as_deref().unwrap_or("(unknown)");
+        for line in [
+            format!("millrace_application_uplink_packets_total{{application=\"{name}\"}} {packets}\n"),
+            format!("millrace_application_downlink_bytes_total{{application=\"{name}\"}} {bytes}\n"),
+        ] {
+            assert!(text.contains(&line), "{line} is not in\n{text}");
+        }
+    }
+}
+
+/// Without `always`, packets of sessions that ask for no application are shown to nobody, make no flows, and leave no trace.
+#[test]
+fn who_asks_for_nothing_is_not_looked_at() {
+    let mut rig = Rig::start(2, None);
+    let ues: Vec<_> = (1..=UES as u64).map(|cp| rig.establish(cp)).collect();
+    let traffic = Traffic::new(PAGES, Length::Opening, 100, 8, 12);
+    let packets: Vec<_> = traffic.frames().map(|frame| Generated::of(frame, &ues)).collect();
+    send(&mut rig, &packets, &ues);
+    for report in rig.backend.reports().unwrap() {
+        let counters = &report.counters;
+        assert_eq!(counters.inspection, datapath::InspectionCounters::default());
+        assert_eq!((counters.flows.learned, counters.flows.served), (0, 0));
+    }
+    let told = rig.backend.answer(Applications::default()).unwrap();
+    assert_eq!((told.applications.len(), told.under_question), (0, 0));
+    assert_eq!(told.forwarded_packets, packets.len() as u64);
+    let named = Session { seid: Some(api::SeidText(ues[0].seid.0)), ..Session::default() };
+    assert_eq!(rig.backend.answer(named).unwrap().applications, []);
+}
+
+#[test]
+fn packets_of_an_application_are_copied() {
+    let probe = "[[mirror]]\nname = \"probe\"\nto = \"gre\"\ndestination = \"198.51.100.7\"\n";
+    let mut rig = Rig::start_with(&format!("{FILE}{probe}"), 2, None);
+    let session = establish(&mut rig, b"youtube").unwrap();
+    let of = |names: &[&str]| MirrorSelection {
+        to: "probe".into(),
+        all: true,
+        applications: names.iter().map(ToString::to_string).collect(),
+        ..MirrorSelection::default()
+    };
+    let refused = rig.backend.answer(Mirror::Add(of(&["netflix", "youtub"]))).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotFound);
+    let near = "no application is called `youtub`; there is youtube";
+    assert!(refused.message.starts_with(near), "{}", refused.message);
+    let many = of(&["youtube"; 17]);
+    assert_eq!(rig.backend.answer(Mirror::Add(many)).unwrap_err().code, ErrorCode::BadRequest);
+    let added = rig.backend.answer(Mirror::Add(of(&["netflix", "youtube"]))).unwrap().mirrors.remove(0);
+    assert_eq!(added.applications, ["netflix", "youtube"]);
+    let dns = |port| from(RESOLVER, &session).udp(53, port);
+    assert_eq!(tunnel(&mut rig, &dns(5_000), &answer("www.example.org")), 7);
+    assert_eq!(tunnel(&mut rig, &dns(5_001), &answer("www.youtube.com")), APART);
+    let mut copies = Vec::new();
+    rig.until("a copy", |rig| rig.n6.collect(&mut copies, 8) > 0);
+    assert_eq!(copies.len(), 1);
+    let name = b"www\x07youtube";
+    assert!(copies[0].bytes().windows(name.len()).any(|part| part == name));
+    assert_eq!(rig.backend.answer(Mirror::List).unwrap().mirrors[0].applications.len(), 2);
+    let file = format!("{FILE}{probe}[inspection]\nenabled = false\n");
+    let rig = Rig::start_with(&file, 1, None);
+    let refused = rig.backend.answer(Mirror::Add(of(&["youtube"]))).unwrap_err();
+    assert!(refused.message.starts_with("nobody looks into packets"), "{}", refused.message);
 }

@@ -38,7 +38,7 @@ fn answer(mut stream: TcpStream) -> (String, String) {
     (head.to_ascii_lowercase(), body.to_owned())
 }
 
-fn get(address: SocketAddr, path: &str, accept: &str) -> (String, String) {
+pub fn get(address: SocketAddr, path: &str, accept: &str) -> (String, String) {
     let mut stream = connect(address);
     write!(stream, "GET {path} HTTP/1.1\r\nHost: upf\r\nAccept: {accept}\r\n\r\n").unwrap();
     answer(stream)

@@ -95,6 +95,10 @@ pub struct MirrorSelection {
     #[serde(default)]
     #[cfg_attr(feature = "clap", arg(long = "filter", value_name = "FLOW"))]
     pub filters: Vec<String>,
+    /// Only packets of this application, as far as flows are looked into. Any of several is enough.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long = "application", value_name = "NAME"))]
+    pub applications: Vec<String>,
     /// Only packets from the UE, or to it.
     #[serde(default)]
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t = MirrorDirection::Both))]
@@ -147,6 +151,9 @@ pub struct MirrorLine {
     /// As given.
     pub filters: Vec<String>,
     /// As given.
+    #[serde(default)]
+    pub applications: Vec<String>,
+    /// As given.
     pub direction: MirrorDirection,
     /// One in this many packets.
     pub sample: u32,
@@ -185,8 +192,13 @@ columns!(MirrorLine, |line| {
 
 fn whose(line: &MirrorLine) -> String {
     let whose = line.seid.map_or_else(|| "all".to_owned(), |seid| seid.to_string());
+    let applications = match line.applications.as_slice() {
+        [] => String::new(),
+        [one] => format!(", {one}"),
+        [first, others @ ..] => format!(", {first} and {} more", others.len()),
+    };
     let filters = if line.filters.is_empty() { "" } else { ", filtered" };
-    format!("{whose}{filters}")
+    format!("{whose}{applications}{filters}")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! the page in `docs/questions.md`. The list below makes of all of them what is sent, what dispatches it, and the commands of
 //! `millrace ctl`. To ask for something new takes such a type, a line in the list, and an answer in `upf` ([`Answers`]).
 
+mod applications;
 mod drops;
 mod dump;
 mod flows;
@@ -22,6 +23,7 @@ mod sessions;
 mod slices;
 mod workers;
 
+pub use applications::*;
 pub use drops::*;
 pub use dump::*;
 pub use flows::*;
@@ -164,6 +166,7 @@ questions! {
     Pfds: Pfds,
     N4: N4Command,
     Flows: FlowsCommand,
+    Applications: Applications,
     Slices: Slices,
     Qos: Qos,
     Scale: Scale,

@@ -60,6 +60,10 @@ impl Question for Session {
         page.part(&told.fars);
         page.part(&told.qers);
         page.part(&told.urrs);
+        page.part(&told.applications);
+        if told.more_applications {
+            page.say("There may be more: this shard has too many flows to look at all of them.\n");
+        }
         page.part(&told.drops);
         page
     }
@@ -88,7 +92,51 @@ pub struct SessionDetail {
     pub drops: Vec<DropLine>,
     /// Packets that wait for the UE.
     pub buffered: u32,
+    /// Flows that live and are looked into, by what is known of them, those with the most bytes first.
+    #[serde(default)]
+    pub applications: Vec<SessionApplication>,
+    /// There may be more of these: there are too many flows to look at all of them.
+    #[serde(default)]
+    pub more_applications: bool,
 }
+
+/// Flows that live of a session, of which the same is known.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SessionApplication {
+    /// The application, or what they are taken for so far; none: none that is known.
+    pub application: Option<String>,
+    /// They are under question: it may be another one.
+    pub under_question: bool,
+    /// What that rests on.
+    pub by: Option<String>,
+    /// How sure it is: `certain`, `likely`, `guess`.
+    pub confidence: Option<String>,
+    /// How many there are. A flow has one direction: a connection is two.
+    pub flows: u32,
+    /// Packets from the UE. A flow counts anew where its rule becomes another one.
+    pub uplink_packets: u64,
+    /// Their bytes.
+    pub uplink_bytes: u64,
+    /// Packets to the UE.
+    pub downlink_packets: u64,
+    /// Their bytes.
+    pub downlink_bytes: u64,
+}
+
+columns!(SessionApplication, |line| {
+    "APPLICATION" Left format!(
+        "{}{}",
+        line.application.as_deref().unwrap_or("(unknown)"),
+        if line.under_question { " (so far)" } else { "" }
+    ),
+    "FLOWS" Right line.flows,
+    "UL PACKETS" Right line.uplink_packets,
+    "UL BYTES" Right line.uplink_bytes,
+    "DL PACKETS" Right line.downlink_packets,
+    "DL BYTES" Right line.downlink_bytes,
+    "CONFIDENCE" Left line.confidence,
+    "BY" Left line.by,
+});
 
 /// A PDR.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -379,6 +427,21 @@ mod tests {
                 packets: 4,
             }],
             buffered: 3,
+            applications: vec![
+                SessionApplication {
+                    application: Some("youtube".into()),
+                    by: Some("the name of the server in a message".into()),
+                    confidence: Some("certain".into()),
+                    flows: 2,
+                    uplink_packets: 7,
+                    uplink_bytes: 700,
+                    downlink_packets: 20,
+                    downlink_bytes: 25_000,
+                    ..SessionApplication::default()
+                },
+                SessionApplication { under_question: true, flows: 1, ..SessionApplication::default() },
+            ],
+            more_applications: true,
         };
         insta::assert_snapshot!(Session::default().show(&detail));
     }

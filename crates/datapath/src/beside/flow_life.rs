@@ -1,6 +1,7 @@
 //! A flow's life beside the packets: it is entered and counted, told of, looked for, and ends.
 
 use crate::command::Event;
+use crate::counters::Traffic;
 use crate::datapath::Datapath;
 use crate::state::conversation::Inquiry;
 use crate::state::export::{End, Ledger, Marks, Owner, Told, WAITING};
@@ -19,7 +20,7 @@ const VISITED: u32 = 1024;
 const PURGED: (u32, u32) = (2048, 128);
 
 impl<F> Shard<F> {
-    fn owner(&self, key: &Key, flow: &Flow) -> Option<Owner> {
+    pub(super) fn owner(&self, key: &Key, flow: &Flow) -> Option<Owner> {
         if let Some(session) = self.session_of(key)
             && session.versions.1 == flow.version
             && let Some(at) = self.rule_of(flow).checked_sub(session.rule_records.start())
@@ -34,16 +35,24 @@ impl<F> Shard<F> {
         Some(Owner { seid: former.seid, pdr, uplink, prefix: former.prefix, in_force: false })
     }
 
+    /// Tells of a flow, if anything is told of flows.
+    fn tell(&self, told: Told, key: &Key, flow: &Flow, owner: Option<Owner>, ledger: &mut Ledger<'_>) {
+        if ledger.export.policy.is_some() {
+            ledger.tell(told, key, flow, (owner, self.finding(key, flow)));
+        }
+    }
+
     /// A flow has left the table: it is told of, and its session has one less.
     pub(crate) fn flow_ended(&mut self, key: &Key, flow: &Flow, end: End, ledger: &mut Ledger<'_>) {
         let owner = self.owner(key, flow);
         let silence = end == End::IdleTimeout && owner.is_some_and(|owner| !owner.in_force);
         let end = if silence { End::ForcedEnd } else { end };
-        ledger.tell(Told::Ended(end), key, flow, owner);
+        self.tell(Told::Ended(end), key, flow, owner, ledger);
         ledger.room.left(self.id());
         let seid = self.inspected_for(key, flow);
+        let uplink = owner.map_or(key.place().1, |owner| owner.uplink);
         self.discount(key, flow);
-        self.leave_conversation(key, flow, seid);
+        self.leave_conversation(key, flow, seid, uplink);
     }
 
     /// Ends flows of sessions that are gone, some at a time, as long as there are any.
@@ -126,7 +135,7 @@ impl<F> Shard<F> {
             let same = |a: &Owner, b: &Owner| (a.seid, a.pdr) == (b.seid, b.pdr);
             let goes_on = owner.zip(next).is_some_and(|(owner, next)| same(&owner, &next));
             if !goes_on {
-                ledger.tell(Told::Ended(End::ForcedEnd), key, &before, owner);
+                self.tell(Told::Ended(End::ForcedEnd), key, &before, owner, ledger);
             }
             goes_on
         };
@@ -141,8 +150,10 @@ impl<F> Shard<F> {
         next.set_inspected(false);
         // It joins before it leaves, lest its conversation be forgotten between.
         let seid = self.inspected_for(key, &before);
+        let uplink = (before.is_inspected() || inquiry.is_some()) && self.is_uplink(key, &before);
         if let (Some(inquiry), Some(conversations)) = (inquiry, &mut self.conversations) {
-            conversations.join(&mut next, inquiry);
+            let carried = if goes_on { before.carried() } else { Traffic::default() };
+            conversations.join(&mut next, inquiry, uplink, carried);
         }
         if before.version != found.version {
             self.discount(key, &before);
@@ -151,7 +162,7 @@ impl<F> Shard<F> {
                 session.current += 1;
             }
         }
-        self.leave_conversation(key, &before, seid);
+        self.leave_conversation(key, &before, seid, uplink);
         let Some(known) = self.flows.get_mut(key) else { return false };
         *known = next;
         let is_due = next.is_due(&marks);
@@ -176,17 +187,22 @@ impl<F> Shard<F> {
         if bytes_due {
             ledger.counters.marked += 1;
             ledger.counters.marked_late += u64::from(then.bytes() - bytes.min(then.bytes()) >= marks.bytes);
-            ledger.tell(Told::Bytes(marks.bytes), key, &then, owner);
+            self.tell(Told::Bytes(marks.bytes), key, &then, owner, ledger);
         }
         if packets_due {
             ledger.counters.marked += 1;
             let late = then.packets() - packets.min(then.packets()) >= marks.packets;
             ledger.counters.marked_late += u64::from(late);
-            ledger.tell(Told::Packets(marks.packets), key, &then, owner);
+            self.tell(Told::Packets(marks.packets), key, &then, owner, ledger);
         }
         if full {
             ledger.counters.full += 1;
-            ledger.tell(Told::Ended(End::LackOfResources), key, &then, owner);
+            self.tell(Told::Ended(End::LackOfResources), key, &then, owner, ledger);
+            let uplink = owner.map_or(key.place().1, |owner| owner.uplink);
+            let seid = self.inspected_for(key, &then);
+            if let Some(conversations) = self.conversations.as_mut().filter(|_| then.is_inspected()) {
+                conversations.begin_anew(&key.ends(), seid, &then, uplink);
+            }
         }
     }
 
@@ -243,13 +259,13 @@ impl<F> Shard<F> {
         }
         for (key, flow) in visited.drain(..) {
             ledger.counters.interim += 1;
-            ledger.tell(Told::Active, &key, &flow, self.owner(&key, &flow));
+            self.tell(Told::Active, &key, &flow, self.owner(&key, &flow), ledger);
         }
         ledger.export.visited = visited;
     }
 
     /// Shows the flows below a number, at most so many of them; returns the number below which others are left.
-    fn visit_below(&mut self, below: u32, most: u32, mut visit: impl FnMut(&Key, &Flow)) -> u32 {
+    pub(super) fn visit_below(&self, below: u32, most: u32, mut visit: impl FnMut(&Key, &Flow)) -> u32 {
         // Downwards: the flow that fills a gap comes from the end, where all have been seen.
         let below = below.min(self.flows.len() as u32);
         let from = below.saturating_sub(most);
@@ -328,7 +344,7 @@ impl<F: Frame> Datapath<F> {
                 for (key, flow) in visited.drain(..) {
                     ledger.counters.closed += 1;
                     let owner = shard.owner(&key, &flow);
-                    ledger.tell(Told::Ended(End::ForcedEnd), &key, &flow, owner);
+                    shard.tell(Told::Ended(End::ForcedEnd), &key, &flow, owner, &mut ledger);
                 }
                 self.export.visited = visited;
             }

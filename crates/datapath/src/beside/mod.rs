@@ -1,5 +1,6 @@
 //! What a worker does beside its bursts: control's orders, answers to the links and to far ends, regular work.
 
+mod carried;
 pub(crate) mod flow_life;
 pub(crate) mod gtpu_control;
 pub(crate) mod held;

@@ -122,6 +122,7 @@ impl<F: Frame> Datapath<F> {
             Command::Limits(config) => self.change_limits(&config),
             Command::Mirror(order) => self.change_mirrors(&mut cx, order),
             Command::FlowMarks(marks) => self.set_marks(marks),
+            Command::CountCarried => self.carried.ask(),
             Command::CountStages { clock, until } => self.count_stages(now, clock, until),
             Command::Neighbour { interface, address, mac, confirmed } => {
                 let word = Word::Shared { confirmed };
@@ -234,6 +235,7 @@ impl<F: Frame> Datapath<F> {
         let session = shard.session(place.slot)?;
         let pdrs = session.rules.pdrs.iter().zip(&session.books.pdrs);
         let (last_packet, last_measured) = session.books.activity(&session.rules);
+        let (applications, all_applications) = shard.applications_of(session.rules.seid);
         Some(SessionSnapshot {
             seid: session.rules.seid,
             shard: id,
@@ -245,6 +247,8 @@ impl<F: Frame> Datapath<F> {
             heard: shard.heard(session),
             last_packet,
             last_measured,
+            applications,
+            all_applications,
         })
     }
 }

@@ -8,6 +8,7 @@ use crate::network::egress::Egress;
 use crate::network::{Context, transmit};
 use crate::stages::classify::selects;
 use crate::stages::serve::{self, Encapsulation};
+use crate::state::flow::Lookup;
 use io::{Frame, FramePool};
 use packet::erspan::{self, Direction, Erspan, Granularity};
 use packet::ipv4::{self, Ipv4Header};
@@ -24,6 +25,9 @@ struct Packet<'a> {
     bytes: &'a [u8],
     v6: bool,
     uplink: bool,
+    /// Its own, and its flow, if that was looked for.
+    meta: &'a Meta,
+    lookup: Option<&'a Lookup>,
 }
 
 /// Why there is no copy.
@@ -40,7 +44,7 @@ impl<F: Frame> Datapath<F> {
     pub(crate) fn mirror<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
-        meta: &Meta,
+        (meta, lookup): (&Meta, Option<&Lookup>),
         uplink: bool,
         bytes: &[u8],
     ) {
@@ -50,7 +54,8 @@ impl<F: Frame> Datapath<F> {
             .session_slot(meta)
             .and_then(|(shard, slot)| self.shards.get(shard as usize)?.as_deref()?.session(slot));
         taps.choose(session.map_or(&[], |session| session.mirrors.as_slice()));
-        let packet = Packet { bytes, v6: bytes.first().is_some_and(|first| first >> 4 == 6), uplink };
+        let v6 = bytes.first().is_some_and(|first| first >> 4 == 6);
+        let packet = Packet { bytes, v6, uplink, meta, lookup };
         // Copies have identifications of their own: users' packets are the same with and without mirrors.
         std::mem::swap(&mut self.identification, &mut taps.identification);
         self.copy_to(cx, &mut taps, packet);
@@ -67,6 +72,7 @@ impl<F: Frame> Datapath<F> {
         let chosen = std::mem::take(&mut taps.chosen);
         // Read only if a filter asks for it; `Some(None)`: it can't be read.
         let mut parsed: Option<Option<IpPacket>> = None;
+        let mut lineage = None;
         for number in &chosen {
             let Some(tap) = taps.get_mut(*number) else { continue };
             let filters = if packet.uplink { &tap.mirror.uplink } else { &tap.mirror.downlink };
@@ -74,6 +80,12 @@ impl<F: Frame> Datapath<F> {
             if !filters.is_empty() {
                 let ip = parsed.get_or_insert_with(|| IpPacket::parse(packet.bytes).ok());
                 if !ip.is_some_and(|ip| selects(filters, &ip, packet.bytes)) {
+                    continue;
+                }
+            }
+            if !tap.mirror.applications.is_empty() {
+                let known = lineage.get_or_insert_with(|| self.lineage_of(packet.meta, packet.lookup));
+                if !known.is_some_and(|known| tap.mirror.applications.iter().any(|it| known.has(*it))) {
                     continue;
                 }
             }

@@ -3,10 +3,12 @@
 //! **Problem.** Whoever looks for a fault in a subscriber's traffic wants to see it: all of it or a sample, whole or only
 //! the headers, on a probe or in a file. It must not change what is forwarded, nor cost those who aren't looked at.
 //!
-//! **Model.** A [`Mirror`] says whose packets ([`Scope`]), which of them (a direction, filters), how many and how much of
+//! **Model.** A [`Mirror`] says whose packets ([`Scope`]), which of them (a direction, filters, applications), how many and how much of
 //! each, and where to ([`Target`]). Every worker is told of every mirror ([`Order`]), so that a session's mirrors stay when
 //! its shard moves. The session keeps the numbers of its mirrors, through all changes of its rules, and its records
 //! carry [`MIRRORED`](crate::state::record::flag::MIRRORED).
+//!
+//! A mirror of applications takes packets of conversations that are looked into ([`crate::inspect`]); it makes nobody look.
 //!
 //! What is copied is the UE's own packet as it leaves, without tunnel headers: after classification, gates, meters and
 //! quotas, with its TTL decremented, before it is cut into fragments. Packets that are dropped or wait in a buffer
@@ -35,7 +37,7 @@ use crate::counters::Traffic;
 use packet::{MacAddr, Teid};
 use pfcp::Seid;
 use session::SessionRef;
-use session::rules::SdfFilter;
+use session::rules::{Application, SdfFilter};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -128,6 +130,9 @@ pub struct Mirror {
     pub uplink: Option<Box<[SdfFilter]>>,
     /// Which downlink packets, likewise.
     pub downlink: Option<Box<[SdfFilter]>>,
+    /// Only packets of conversations that are found to be of one of these applications or of a part of it, or are taken for it so far. Empty: whatever
+    /// they are.
+    pub applications: Box<[Application]>,
     /// One in so many of a worker's packets that match, from the first on; 0 counts as 1.
     pub sample: u32,
     /// Octets of each, at most.

@@ -293,6 +293,7 @@ impl Offload {
             Command::Directory { .. }
             | Command::FlowMarks(_)
             | Command::CountStages { .. }
+            | Command::CountCarried
             | Command::Limits(_)
             | Command::Neighbour { .. }
             | Command::Neighbours { .. } => {}

@@ -239,7 +239,8 @@ impl<F: Frame> Datapath<F> {
             serve::decrement_ttl(frame.bytes_mut(), meta.inner, meta.v6);
         }
         if self.is_mirrored(meta) {
-            self.mirror(cx, meta, pdr.source.is_uplink(), packet_of(frame.bytes(), meta));
+            let whose = (meta, lookup.as_ref());
+            self.mirror(cx, whose, pdr.source.is_uplink(), packet_of(frame.bytes(), meta));
         }
         if !too_big {
             self.leave(cx, &exit, meta, frame);
@@ -279,7 +280,7 @@ impl<F: Frame> Datapath<F> {
             Exit::Ue { choice } => self.translate_out(cx, meta, (*choice, true), &mut frame)?,
         }
         if self.is_mirrored(meta) {
-            self.mirror(cx, meta, meta.kind == Kind::Tunnel, packet_of(frame.bytes(), meta));
+            self.mirror(cx, (meta, None), meta.kind == Kind::Tunnel, packet_of(frame.bytes(), meta));
         }
         self.leave(cx, &exit, meta, frame);
         Ok(())

@@ -203,7 +203,7 @@ impl<F: Frame> Datapath<F> {
         if self.is_mirrored(meta) {
             // The UE's packet is the frame's end; which way it went, its counter says.
             let packet = frame.bytes().get(frame.len() - meta.len as usize..).unwrap_or_default();
-            self.mirror(cx, meta, self.counters.uplink.packets != uplink, packet);
+            self.mirror(cx, (meta, lookup), self.counters.uplink.packets != uplink, packet);
         }
         transmit(cx.out, &mut self.counters, link.interface, link.port, frame);
         Ok(())

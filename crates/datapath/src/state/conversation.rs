@@ -4,10 +4,14 @@
 //! in the flow's line where the number of its rule's record would be ([`QUESTION`]). No record has such a number, so that the packets of a flow
 //! under question fall off the fast path by the bounds check that is there anyhow, and those of other flows pay nothing.
 //!
-//! Nothing here waits for a clock: a conversation goes when the last flow that counts on it has ended, and its question with it.
+//! Nothing here waits for a clock: a conversation goes when the last flow that counts on it has ended, and its question with it. What its flows
+//! have carried is counted for its application ([`crate::state::carried`]).
 
-use crate::counters::InspectionCounters;
-use crate::inspect::{Detection, Direction, Inspected, Inspection, Payload, Questions, Verdict};
+use crate::counters::{InspectionCounters, Traffic};
+use crate::inspect::{
+    Detection, Direction, Finding, Inspected, Inspection, Payload, Questions, Verdict, Why,
+};
+use crate::state::carried::{ApplicationCounters, ApplicationSum, Rest};
 use crate::state::flow::{Flow, Key, QUESTION};
 use crate::state::permit::Permit;
 use pfcp::Seid;
@@ -52,11 +56,35 @@ struct Conversation {
     seid: Seid,
     /// By the verdict, or so far.
     of: Lineage,
+    /// What that rests on.
+    why: Why,
     question: Option<Question>,
     /// Flows that count on it.
     flows: u32,
     /// What was told of its beginning: its end is to be told, too.
     told: Option<Box<Detection>>,
+    /// What is to be counted for its application, uplink and downlink.
+    rests: [Rest; 2],
+    /// It was counted among its application's conversations.
+    is_counted: bool,
+}
+
+impl Conversation {
+    const fn rest(&mut self, uplink: bool) -> &mut Rest {
+        let [up, down] = &mut self.rests;
+        if uplink { up } else { down }
+    }
+
+    /// What is counted now for its application. `over`: it ends.
+    fn sum(&mut self, uplink: Traffic, downlink: Traffic, over: bool) -> Option<ApplicationSum> {
+        if !self.is_counted && uplink.packets + downlink.packets == 0 {
+            return None;
+        }
+        let begins = !std::mem::replace(&mut self.is_counted, true);
+        let counters =
+            ApplicationCounters { conversations: begins.into(), over: over.into(), uplink, downlink };
+        Some(ApplicationSum { application: self.of.first(), counters })
+    }
 }
 
 #[derive(Debug)]
@@ -92,6 +120,8 @@ pub(crate) struct Conversations {
     pub of_all: bool,
     /// To be told.
     pub detections: Vec<Detection>,
+    /// To be added to the worker's sums.
+    pub carried: Vec<ApplicationSum>,
 }
 
 impl Conversations {
@@ -105,7 +135,13 @@ impl Conversations {
             seed,
             of_all: inspection.of_all,
             detections: Vec::new(),
+            carried: Vec::new(),
         }
+    }
+
+    /// Whether none is remembered.
+    pub const fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// What there is.
@@ -143,7 +179,9 @@ impl Conversations {
             question.bytes = question.bytes.saturating_add(payload.packet.len() as u32);
             let budget = &inspection.budget;
             let is_all = question.packets >= budget.packets || question.bytes >= budget.bytes;
-            let counter = match self.questions.step(question.state, payload, direction, now) {
+            let verdict = self.questions.step(question.state, payload, direction, now);
+            conversation.why = self.questions.why(question.state);
+            let counter = match verdict {
                 Verdict::Is(lineage) => {
                     conversation.of = lineage;
                     Some(&mut counters.recognised)
@@ -185,8 +223,17 @@ impl Conversations {
         })?;
         let state = self.questions.begin()?;
         let question = Some(Question { state, packets: 0, bytes: 0, _place: place });
-        let conversation =
-            Conversation { ends: *ends, seid, of: Lineage::NONE, question, flows: 0, told: None };
+        let conversation = Conversation {
+            ends: *ends,
+            seid,
+            of: Lineage::NONE,
+            why: Why::default(),
+            question,
+            flows: 0,
+            told: None,
+            rests: [Rest::default(); 2],
+            is_counted: false,
+        };
         let Ok(number) = self.all.insert(conversation) else {
             self.questions.end(state);
             return None;
@@ -222,8 +269,10 @@ impl Conversations {
     /// A conversation that no flow counts on is forgotten.
     pub fn forget_unused(&mut self, number: u32) {
         if self.all.get(number).is_some_and(|it| it.flows == 0)
-            && let Some(conversation) = self.all.remove(number)
+            && let Some(mut conversation) = self.all.remove(number)
         {
+            let [up, down] = conversation.rests.each_mut().map(|rest| rest.take(Traffic::default()));
+            self.carried.extend(conversation.sum(up, down, true));
             self.index.remove(&self.hash(&conversation.ends, conversation.seid));
             if let Some(question) = conversation.question {
                 self.questions.end(question.state);
@@ -250,11 +299,13 @@ impl Conversations {
         }
     }
 
-    /// A flow counts on a conversation from now on. Its line says its rule; while that may change, a handle takes the rule's place.
-    pub fn join(&mut self, flow: &mut Flow, inquiry: Inquiry) {
+    /// A flow counts on a conversation from now on. Its line says its rule; while that may change, a handle takes the rule's place. `before`: what it
+    /// has carried that is not the conversation's.
+    pub fn join(&mut self, flow: &mut Flow, inquiry: Inquiry, uplink: bool, before: Traffic) {
         let Inquiry { conversation, open } = inquiry;
         if let Some(joined) = self.all.get_mut(conversation) {
             joined.flows += 1;
+            joined.rest(uplink).subtract(before);
             flow.set_inspected(true);
             // If too many are under question, this one keeps the rule that it has.
             if open && let Ok(number) = self.hung.insert(Hung { conversation, rule: flow.rule }) {
@@ -271,16 +322,56 @@ impl Conversations {
         }
     }
 
-    /// A flow between these ends, of that session, that counted on its conversation does no longer. `rule`: what its line says.
-    pub fn leave(&mut self, ends: &Key, seid: Option<Seid>, rule: u32) {
-        let hung = self.number_of(rule).and_then(|number| self.hung.remove(number));
-        let found = hung.map(|hung| hung.conversation).or_else(|| self.find(ends, seid?));
+    /// A flow between these ends, of that session, that counted on its conversation does no longer.
+    pub fn leave(&mut self, ends: &Key, seid: Option<Seid>, flow: &Flow, uplink: bool) {
+        let found = self.conversation_of(ends, seid, flow.rule);
+        self.number_of(flow.rule).and_then(|number| self.hung.remove(number));
         if let Some(number) = found
             && let Some(conversation) = self.all.get_mut(number)
         {
+            conversation.rest(uplink).add(flow.carried());
             conversation.flows = conversation.flows.saturating_sub(1);
             self.forget_unused(number);
         }
+    }
+
+    /// A flow goes on that counts on its conversation, and its own counts begin anew.
+    pub fn begin_anew(&mut self, ends: &Key, seid: Option<Seid>, flow: &Flow, uplink: bool) {
+        let found = self.conversation_of(ends, seid, flow.rule);
+        if let Some(conversation) = found.and_then(|number| self.all.get_mut(number)) {
+            conversation.rest(uplink).add(flow.carried());
+        }
+    }
+
+    /// A flow goes on: what it has carried is counted for its conversation's application, unless that is under question.
+    pub fn count_live(&mut self, ends: &Key, seid: Option<Seid>, flow: &Flow, uplink: bool) {
+        let found = self.conversation_of(ends, seid, flow.rule);
+        let conversation = found.and_then(|number| self.all.get_mut(number));
+        if let Some(conversation) = conversation.filter(|it| it.question.is_none()) {
+            let (counted, none) = (conversation.rest(uplink).take(flow.carried()), Traffic::default());
+            if counted != none {
+                let (up, down) = if uplink { (counted, none) } else { (none, counted) };
+                self.carried.extend(conversation.sum(up, down, false));
+            }
+        }
+    }
+
+    /// What the conversation between these ends is, or is taken for so far.
+    pub fn lineage(&self, ends: &Key, seid: Seid) -> Option<Lineage> {
+        Some(self.all.get(self.find(ends, seid)?)?.of)
+    }
+
+    /// What is known of the conversation that a flow between these ends, of that session, counts on. `rule`: what its line says.
+    pub fn finding(&self, ends: &Key, seid: Seid, rule: u32) -> Option<Finding> {
+        let conversation = self.all.get(self.conversation_of(ends, Some(seid), rule)?)?;
+        let Conversation { of, why, question, .. } = conversation;
+        Some(Finding { application: of.first(), open: question.is_some(), why: *why })
+    }
+
+    /// The conversation that a flow counts on, if it counts on one.
+    fn conversation_of(&self, ends: &Key, seid: Option<Seid>, rule: u32) -> Option<u32> {
+        let hung = self.number_of(rule).and_then(|number| self.hung.get(number));
+        hung.map(|hung| hung.conversation).or_else(|| self.find(ends, seid?))
     }
 
     /// The number of the record of the rule that a flow goes by, whose line says `rule`.

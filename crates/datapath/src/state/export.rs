@@ -5,7 +5,7 @@
 //! at a flood's million it must cost records, not packets.
 //!
 //! **Model.** Where a flow leaves the table it is made a [`FlowRecord`] of: its packets' addresses and ports, session and rule,
-//! what it counted, when it began and ended, and the [`End`], as IPFIX names it. Records wait in a list of limited length for the next
+//! what it counted, when it began and ended, what is known of its application, and the [`End`], as IPFIX names it. Records wait in a list of limited length for the next
 //! tick, which sends them to control as a batch. What exceeds the list, the rate that was configured, or the room
 //! in the ring to control is counted and forgotten.
 //!
@@ -22,9 +22,10 @@
 //! beyond it are told of at once.
 //!
 //! **Cost.** Per packet two compares within the flow's line. Per end a look at the flow's session, which the table's accounts need
-//! anyhow, and 120 bytes copied. The walk for interim records reads each line once per active timeout.
+//! anyhow, and 128 bytes copied. The walk for interim records reads each line once per active timeout.
 
 use crate::counters::FlowCounters;
+use crate::inspect::Finding;
 use crate::state::flow::{Flow, Key};
 use crate::state::room::Room;
 use pfcp::{PdrId, Seid};
@@ -100,6 +101,8 @@ pub struct FlowRecord {
     pub first: Nanos,
     /// When the last one passed.
     pub last: Nanos,
+    /// What is known of its conversation, if that is looked into.
+    pub finding: Option<Finding>,
 }
 
 /// What is to be told.
@@ -171,7 +174,13 @@ impl Export {
 }
 
 impl Ledger<'_> {
-    pub fn tell(&mut self, told: Told, key: &Key, flow: &Flow, owner: Option<Owner>) {
+    pub fn tell(
+        &mut self,
+        told: Told,
+        key: &Key,
+        flow: &Flow,
+        (owner, finding): (Option<Owner>, Option<Finding>),
+    ) {
         let Some(policy) = self.export.policy else { return };
         let is_mark = matches!(told, Told::Bytes(_) | Told::Packets(_));
         if !is_mark && !policy.takes(key) {
@@ -187,7 +196,8 @@ impl Ledger<'_> {
         };
         let ((first, last), packets) = (flow.times(), u64::from(flow.packets()));
         let tuple = key.tuple(prefix);
-        let record = FlowRecord { told, tuple, seid, pdr, uplink, packets, bytes: flow.bytes(), first, last };
+        let bytes = flow.bytes();
+        let record = FlowRecord { told, tuple, seid, pdr, uplink, packets, bytes, first, last, finding };
         self.export.waiting.push(record);
         self.counters.exported += 1;
     }

@@ -6,6 +6,7 @@
 //! record, so that a FAR, QER or URR may change without touching a flow. If the rules' filters change, the session gets a
 //! new version, and a flow of an older one is classified again by its next packet.
 
+use crate::counters::Traffic;
 use crate::meta::{Kind, Meta, NO_QFI};
 use crate::state::police::{guarantees, limited_qers};
 use crate::state::record::{MAX_SESSIONS, coarse, from_coarse};
@@ -345,6 +346,11 @@ impl Flow {
     #[inline(always)]
     pub const fn bytes(&self) -> u64 {
         self.sums() & BYTES
+    }
+
+    /// Packets forwarded, and their bytes.
+    pub const fn carried(&self) -> Traffic {
+        Traffic { packets: self.packets as u64, bytes: self.bytes() }
     }
 
     /// When the first packet passed, and the last one.

@@ -1,6 +1,7 @@
 //! What a worker knows of subscribers: shards, sessions, records, flows, and what bounds them.
 
 pub mod account;
+pub mod carried;
 pub(crate) mod compile;
 pub(crate) mod conversation;
 pub(crate) mod directory;

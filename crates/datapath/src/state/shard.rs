@@ -2,6 +2,7 @@
 
 use crate::Reason;
 use crate::config::CheckSource;
+use crate::counters::Traffic;
 use crate::meta::{Kind, Meta};
 use crate::network::peer::{Luggage, NO_PEER};
 use crate::state::account::{self, Books};
@@ -353,12 +354,14 @@ impl<F> Shard<F> {
         session.current += 1;
         let seid = session.rules.seid;
         if let (Some(inquiry), Some(conversations)) = (inquiry, &mut self.conversations) {
-            conversations.join(&mut flow, inquiry);
+            // It has carried nothing before, so that its direction doesn't matter.
+            conversations.join(&mut flow, inquiry, true, Traffic::default());
         }
         let Ok(evicted) = self.flows.enter_from(supply, lookup.probe, key, flow) else {
             ledger.counters.refused += 1;
+            let uplink = self.is_uplink(&key, &flow);
             self.discount(&key, &flow);
-            self.leave_conversation(&key, &flow, Some(seid));
+            self.leave_conversation(&key, &flow, Some(seid), uplink);
             return;
         };
         ledger.counters.learned += 1;
@@ -374,7 +377,8 @@ impl<F> Shard<F> {
 
     /// A conversation is remembered as if one more flow counted on it, or no longer.
     pub(crate) fn hold(&mut self, inquiry: Option<Inquiry>, holds: bool) {
-        if let (Some(Inquiry { conversation, .. }), Some(conversations)) = (inquiry, &mut self.conversations) {
+        if let (Some(Inquiry { conversation, .. }), Some(conversations)) = (inquiry, &mut self.conversations)
+        {
             conversations.hold(conversation, holds);
         }
     }
@@ -394,11 +398,11 @@ impl<F> Shard<F> {
     }
 
     /// A flow, of that session, counts on its conversation no longer, if it did.
-    pub(crate) fn leave_conversation(&mut self, key: &Key, flow: &Flow, seid: Option<Seid>) {
+    pub(crate) fn leave_conversation(&mut self, key: &Key, flow: &Flow, seid: Option<Seid>, uplink: bool) {
         if flow.is_inspected()
             && let Some(conversations) = &mut self.conversations
         {
-            conversations.leave(&key.ends(), seid, flow.rule);
+            conversations.leave(&key.ends(), seid, flow, uplink);
         }
     }
 

@@ -20,6 +20,7 @@ fn a_mirror_sees_every_packet_from_its_beginning_on() {
         scope: Scope::Session { place: place(1), seid: place(1).seid(1) },
         uplink: Some(Box::default()),
         downlink: Some(Box::default()),
+        applications: [].into(),
         sample: 1,
         truncate: u16::MAX,
         target: Target::Erspan { destination: HOST.into(), session: 7 },

@@ -3,7 +3,8 @@
 //! **The problem.** Who watches many machines asks each of them for everything, every few seconds, and in a format of his own.
 //!
 //! **The model.** `/metrics` tells what [`View`] sees: what workers and control have published, as [`text`]. What there is comes from `counters!`:
-//! a new counter needs nothing here. No label grows with subscribers: workers, ports, interfaces, classes, slices, pools and reasons have some. Mirrors, which may be of
+//! a new counter needs nothing here. No label grows with subscribers: workers, ports, interfaces, classes, slices, pools and reasons have some, and so
+//! have the 64 applications that were largest when they were first seen; all others have one together. Mirrors, which may be of
 //! subscribers, have the name of their target and one of 64 slots, which a later one gets again.
 //! `/healthz` says 200 if all workers and N4 have published lately, else 503 and why. [`server`] is a thread beside all others.
 //!
@@ -127,6 +128,9 @@ fn metrics(view: &View, format: Format) -> String {
     for mirror in &given.mirrors {
         let slot = mirror.number.to_string();
         text.add("mirror", &[("to", &mirror.to), ("slot", &slot)], &sums::mirror(&reports, mirror).lines());
+    }
+    for (application, counters) in view.applications.charted() {
+        text.add("application", &[("application", &application)], &counters.lines());
     }
     if let Some(counters) = sums::offload(&reports) {
         text.add("offload", &[], &counters.lines());
