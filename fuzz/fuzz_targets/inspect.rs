@@ -68,6 +68,9 @@ impl World {
             subscribers: input.pick(&[3, 1, 8]),
             by: input.pick(&[By::Address, By::Tunnel]),
             tells_names: input.flag(),
+            decodes: true,
+            measures: true,
+            watched: 8,
             ..Options::default()
         };
         let most = options.most_memory();
@@ -228,6 +231,7 @@ impl World {
         while let Some(event) = self.inspector.poll() {
             match event {
                 Event::Found { sheet, .. } => assert!(!sheet.is_empty()),
+                Event::Decoded { .. } | Event::Measured { .. } => {}
                 Event::Classified { flow, verdict } => {
                     assert!(self.known.insert(flow, verdict).is_none(), "classified twice: {flow:?}");
                     self.classified += 1;

@@ -24,12 +24,16 @@ use crate::classify::transport::{Transport, carrier};
 use crate::classify::{
     Carrier, End, Evidence, Limits, Packet, Progress, Reason, Room, Sheet, Shown, Side, Step, Verdict,
 };
+use crate::decode::{Decoded, Mask};
 use crate::knowledge::Knowledge;
+use crate::kpi::flow::Measures;
+use crate::kpi::rate::Rate;
 use crate::protocols::ip;
-use crate::signatures::Bundle;
-use crate::track::examined::Examinations;
+use crate::signatures::{ApplicationId, Bundle};
+use crate::track::examined::{Examinations, Examined};
 use crate::track::flow::{Ends, Flow, Key, Line, Standing, Summary, Timeouts};
 use crate::track::subscriber::{Identity, Prefix, Subscribers, is_of_source, private};
+use crate::track::watched::{Watch, Watching};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -64,6 +68,14 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// Whether what messages say is told ([`Event::Found`]).
     pub tells_names: bool,
+    /// Whether messages are decoded ([`Event::Decoded`]).
+    pub decodes: bool,
+    /// Whether flows are measured ([`Event::Measured`]).
+    pub measures: bool,
+    /// Flows that are decoded or measured at a time; beyond, the one that is idle for longest is not any more.
+    pub watched: u32,
+    /// Hides parties in what is told of messages.
+    pub mask: Option<Mask>,
 }
 
 impl Default for Options {
@@ -77,6 +89,10 @@ impl Default for Options {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             tells_names: false,
+            decodes: false,
+            measures: false,
+            watched: 1 << 16,
+            mask: None,
         }
     }
 }
@@ -85,12 +101,20 @@ impl Options {
     /// Bytes of memory that an inspector takes with these, at most: what [`Inspector::memory`] never goes beyond.
     pub const fn most_memory(&self) -> usize {
         let found = if self.tells_names { size_of::<Sheet>() } else { 0 };
-        SMALL
+        let decoded = if self.decodes { DECODED } else { 0 };
+        let watched = if self.decodes || self.measures {
+            Watching::most_memory(self.watched, self.subscribers)
+        } else {
+            0
+        };
+        let result = if decoded > found { decoded } else { found };
+        watched
+            + SMALL
             + self.flows as usize * FLOW
             + Examinations::most_memory(self.examinations)
             + Subscribers::most_memory(self.subscribers)
             + (self.assemblies() + 1) * assembly::LARGEST
-            + RESULTS * (size_of::<Event>() + found)
+            + RESULTS * (size_of::<Event>() + result)
     }
 
     /// Flows of which a message may be put together at a time.
@@ -123,12 +147,30 @@ pub enum Event {
         /// What.
         sheet: Box<Sheet>,
     },
+    /// A message was decoded ([`Options::decodes`]).
+    Decoded {
+        /// Of this flow.
+        flow: Flow,
+        /// When its last packet came.
+        at: Nanos,
+        /// What it says.
+        decoded: Box<Decoded>,
+    },
     /// A flow has its verdict. Once a flow.
     Classified {
         /// This flow.
         flow: Flow,
         /// What it is.
         verdict: Verdict,
+    },
+    /// A flow that was measured ends, or others needed its place ([`Options::measures`]). At most once a flow, before [`Self::Ended`].
+    Measured {
+        /// This flow.
+        flow: Flow,
+        /// How it fared.
+        measures: Box<Measures>,
+        /// The best second of all its subscriber's flows so far, in octets.
+        subscriber_best: u64,
     },
     /// A flow is forgotten. Once a flow, after its verdict.
     Ended {
@@ -172,8 +214,15 @@ const FLOWS_AN_ASSEMBLY: usize = 128;
 const LEAST_ASSEMBLIES: usize = 16;
 /// Bytes that a flow takes in its table at most, the index and what is reserved ahead included.
 const FLOW: usize = 136;
+/// Bytes that a decoded message takes at most.
+const DECODED: usize = 24 * 1024;
 /// What tables take before there is much in them.
 const SMALL: usize = 64 * 1024;
+
+/// When the second that is going on is over: for those who ask at the end.
+const fn later(now: Nanos) -> Nanos {
+    now.plus(Nanos::SECOND)
+}
 
 /// Inspects packets: one for each worker, made in its thread so that its memory lies beside it.
 #[derive(Debug)]
@@ -186,6 +235,8 @@ pub struct Inspector {
     room: Room,
     results: VecDeque<Event>,
     counters: Counters,
+    /// What is decoded and measured, if anything is.
+    watching: Option<Box<Watching>>,
 }
 
 /// A packet on its way through the phases of look-ups.
@@ -207,7 +258,11 @@ impl Inspector {
 
     /// With knowledge that others share.
     pub fn with(options: Options, knowledge: Arc<Knowledge>, seed: u64, now: Nanos) -> Self {
+        let Options { decodes, measures, watched, .. } = options;
+        let watching =
+            || Box::new(Watching::new(watched, seed, decodes, measures, options.mask.clone(), now));
         Self {
+            watching: (decodes || measures).then(watching),
             flows: FlowTable::new(seed, options.flows, now),
             subscribers: Subscribers::new(seed, options.subscribers),
             examinations: Examinations::new(options.examinations),
@@ -236,13 +291,20 @@ impl Inspector {
 
     /// Bytes of memory: under [`Options::most_memory`], whatever comes. Knowledge, which all workers share, is not counted.
     pub fn memory(&self) -> usize {
-        let found = self.results.iter().filter(|it| matches!(it, Event::Found { .. })).count();
-        self.flows.memory()
+        let boxed = self.results.iter().map(|it| match it {
+            Event::Found { .. } => size_of::<Sheet>(),
+            Event::Decoded { .. } => DECODED,
+            Event::Measured { .. } => size_of::<Measures>(),
+            Event::Classified { .. } | Event::Ended { .. } => 0,
+        });
+        let watching = self.watching.as_ref().map_or(0, |it| it.memory());
+        boxed.sum::<usize>()
+            + watching
+            + self.flows.memory()
             + self.subscribers.memory()
             + self.examinations.memory()
             + self.room.memory()
             + self.results.capacity() * size_of::<Event>()
-            + found * size_of::<Sheet>()
     }
 
     /// Messages that are being put together.
@@ -380,6 +442,9 @@ impl Inspector {
                 if let Standing::Open(number) = standing {
                     self.look(now, number, key, packet, &transport, side);
                 }
+                if self.watching.is_some() {
+                    self.watch(now, key, packet, &transport, side, false);
+                }
                 return;
             }
             // The same ends are used once more.
@@ -399,6 +464,11 @@ impl Inspector {
             self.counters.untracked += 1;
             return;
         };
+        if known.is_none()
+            && let Some(watching) = &mut self.watching
+        {
+            watching.rates.forget(subscriber);
+        }
         let key = Key::new(subscriber, &pending.ends);
         let subscriber_is_client =
             pending.from_subscriber == transport.comes_from_client(packet, &self.knowledge.classifier);
@@ -433,6 +503,84 @@ impl Inspector {
                 self.settle(key, Verdict { protocol, reason, ..Verdict::UNKNOWN });
             }
         }
+        if self.watching.is_some() {
+            self.watch(now, key, packet, transport, side, true);
+        }
+    }
+
+    /// Decodes and measures a packet.
+    fn watch(
+        &mut self,
+        now: Nanos,
+        key: Key,
+        packet: &Packet<'_>,
+        transport: &Transport<'_>,
+        side: Side,
+        is_first: bool,
+    ) {
+        let Some(mut watching) = self.watching.take() else { return };
+        let known = self.flows.get(&key).map(|line| (line.standing, line.verdict()));
+        let protocol = match known {
+            Some((Standing::Open(number), _)) => {
+                self.examinations.get_mut(number).and_then(|it| it.examination.found())
+            }
+            Some((_, verdict)) => verdict.and_then(|it| it.protocol),
+            None => None,
+        };
+        let ports = packet.ip.key.ports.map_or((0, 0), |it| (it.source, it.destination));
+        let watch = Watch {
+            packet,
+            transport,
+            side,
+            server_port: if side == Side::Client { ports.1 } else { ports.0 },
+            protocol,
+            is_known: known.is_some_and(|it| it.1.is_some()),
+            application: known.and_then(|it| it.1).and_then(|it| it.application),
+            is_first,
+        };
+        let evicted = watching.see(now, key, &watch);
+        while let Some(decoded) = watching.poll() {
+            if let Some(flow) = self.flow(key) {
+                self.tell(Event::Decoded { flow, at: now, decoded: Box::new(decoded) });
+            }
+        }
+        if let Some((key, watched)) = evicted {
+            let application = self.flows.get(&key).and_then(Line::verdict).and_then(|it| it.application);
+            let measures = watching.part(now, watched, application);
+            self.tell_measures(now, key, measures, &watching);
+        }
+        self.watching = Some(watching);
+    }
+
+    fn tell_measures(&mut self, now: Nanos, key: Key, measures: Option<Box<Measures>>, watching: &Watching) {
+        if let (Some(measures), Some(flow)) = (measures, self.flow(key)) {
+            let subscriber_best = watching.rates.subscriber(key.subscriber).best(later(now));
+            self.tell(Event::Measured { flow, measures, subscriber_best });
+        }
+    }
+
+    /// Flows that go on: what is known of each so far. For those who show what happens now.
+    pub fn going_on(&self) -> impl Iterator<Item = (Flow, Verdict, Summary, Option<&Measures>)> {
+        self.flows.iter().filter_map(|(key, line)| {
+            let measures = self.watching.as_ref().and_then(|it| it.measures(key));
+            let verdict = match line.standing {
+                Standing::Open(number) => self.examinations.get(number).map(Self::so_far),
+                Standing::Known { .. } => line.verdict(),
+            };
+            Some((self.flow(*key)?, verdict?, line.summary(), measures))
+        })
+    }
+
+    /// What is known of a flow that is looked into.
+    fn so_far(examined: &Examined) -> Verdict {
+        let protocol = examined.examination.found();
+        let reason = if protocol.is_some() { Reason::Parser } else { Reason::Silent };
+        Verdict { protocol, reason, application: examined.application.application(), ..Verdict::UNKNOWN }
+    }
+
+    /// Throughput of an application, or of flows without one, if flows are measured.
+    pub fn rate_of(&self, application: Option<ApplicationId>) -> Rate {
+        self.watching.as_ref().map(|it| it.rates.application(application)).unwrap_or_default()
     }
 
     /// A place for a flow that is looked into. If there is none, the one that has taken longest gets the verdict that it has so far.
@@ -508,7 +656,10 @@ impl Inspector {
             self.learn(key.subscriber, transport.payload);
         }
         if self.options.tells_names && !self.room.sheet.is_empty() {
-            let sheet = Box::new(self.room.sheet);
+            let mut sheet = Box::new(self.room.sheet);
+            if let Some(mask) = &self.options.mask {
+                mask.hide_found(&mut sheet);
+            }
             if let Some(flow) = self.flow(key) {
                 self.tell(Event::Found { flow, sheet });
             }
@@ -586,6 +737,11 @@ impl Inspector {
                 verdict
             }
         };
+        if let Some(mut watching) = self.watching.take() {
+            let measures = watching.end(now, &key, verdict.and_then(|it| it.application));
+            self.tell_measures(now, key, measures, &watching);
+            self.watching = Some(watching);
+        }
         self.subscribers.leave(now, key.subscriber);
         if let (Some(flow), Some(verdict)) = (flow, verdict) {
             self.tell(Event::Ended { flow, verdict, summary: line.summary(), cause });

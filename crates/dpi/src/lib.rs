@@ -14,6 +14,7 @@
 //! | [`prepare`] | what is inside this frame |
 //! | [`reorder`] | what does a stream carry, in order |
 //! | [`classify`] | which protocol does a flow speak, of which application is it, and why |
+//! | [`decode`] | what do messages say: requests, answers, hellos, names, calls |
 //! | [`track`] | whose flow is a packet of |
 //! | [`knowledge`] | what all workers share |
 //! | [`conversation`] | classification alone, for those who track flows themselves |
@@ -30,6 +31,7 @@ pub mod behaviour;
 pub mod category;
 pub mod classify;
 pub mod conversation;
+pub mod decode;
 pub mod inspector;
 pub mod knowledge;
 pub mod kpi;

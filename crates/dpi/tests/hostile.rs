@@ -273,7 +273,7 @@ fn half_open_flows_stay_within_what_the_options_say() {
                     causes.insert(cause);
                     ended += 1;
                 }
-                Event::Found { .. } => {}
+                Event::Found { .. } | Event::Decoded { .. } | Event::Measured { .. } => {}
             }
         }
         (classified, ended)
@@ -378,6 +378,35 @@ fn results_that_nobody_polls_are_counted() {
     // Found, classified, ended: of every flow, except that those that are left have not ended, nor all a verdict.
     let due = counters.flows + (counters.flows - flows.1 as u64) + counters.evicted;
     assert!(due.abs_diff(told + lost) <= flows.1 as u64, "{due} due, {told} told, {lost} lost");
+}
+
+#[test]
+fn what_is_decoded_and_measured_stays_within_what_the_options_say() {
+    let options = Options { decodes: true, measures: true, watched: 64, flows: 4096, ..small() };
+    let most = options.most_memory();
+    let mut inspector = inspector(options);
+    // Headers that never end, holes that are never filled, and questions; nobody polls.
+    let header = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 1000]].concat();
+    for round in 0..4_u32 {
+        for port in 0..2000 {
+            let sequence = 1 + round * 1020;
+            push(&mut inspector, round.into(), &tcp((port, 80), true, sequence, TcpFlags::ACK, &header));
+            push(&mut inspector, round.into(), &tcp((port, 80), false, sequence * 2, TcpFlags::ACK, &header));
+            let question = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03org\0\0\x01\0\x01";
+            push(&mut inspector, round.into(), &udp(UE, port, SERVER, 53, question));
+        }
+        let memory = inspector.memory();
+        assert!(memory <= most, "{memory} of {most}");
+    }
+    let told: Vec<_> = std::iter::from_fn(|| inspector.poll()).collect();
+    assert!(told.iter().any(|it| matches!(it, Event::Decoded { .. })));
+    assert!(told.iter().any(|it| matches!(it, Event::Measured { .. })), "those who had to go are told");
+    let mut measured = 0;
+    while inspector.flush_one(Nanos(9)) {
+        measured +=
+            std::iter::from_fn(|| inspector.poll()).filter(|it| matches!(it, Event::Measured { .. })).count();
+    }
+    assert_eq!(measured, 64, "each that is left, once");
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl Survey {
                     }
                 }
             }
-            Event::Classified { .. } => {}
+            Event::Classified { .. } | Event::Decoded { .. } | Event::Measured { .. } => {}
             Event::Ended { flow, verdict, summary, .. } => self.add(&flow, &verdict, &summary),
         }
     }

@@ -131,7 +131,7 @@ fn inspect(path: &Path) -> HashMap<Tuple, Vec<Mine>> {
                 hosts.entry(of(&flow.ends)).or_insert_with(host);
             }
         }
-        Event::Classified { .. } => {}
+        Event::Classified { .. } | Event::Decoded { .. } | Event::Measured { .. } => {}
         Event::Ended { flow, verdict, summary, .. } => {
             let host = hosts.remove(&of(&flow.ends)).unwrap_or_default();
             let mine = Mine { verdict, host, packets: summary.packets.iter().sum() };

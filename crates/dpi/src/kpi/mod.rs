@@ -13,11 +13,13 @@
 //! | [`rtp::Rtp`] | loss, disorder and jitter of a media stream, and which codec it has |
 //! | [`voice`] | what a call with such loss and delay sounds like: R and MOS |
 //! | [`video::Video`] | bit rate and likely resolution of a film that comes in chunks |
+//! | [`flow::Measures`] | all of these, as far as they fit a flow: what [`Options::measures`](crate::Options) asks for |
 //!
 //! **Cost.** A few nanoseconds and 16 to 128 octets each.
 //!
 //! **When not to use it.** To bill or to punish: these are observations from one place of a path; what happened beyond it is inferred.
 
+pub mod flow;
 pub mod rate;
 pub mod rtp;
 pub mod tcp;

@@ -36,8 +36,8 @@ impl Rate {
     }
 
     const fn turn(&mut self, now: Nanos) {
-        let second = now.0 / Nanos::SECOND;
-        // The first one has none before it, and time that goes back is none.
+        // From one on: a clock may begin at nothing. The first second has none before it, and time that goes back is none.
+        let second = now.0 / Nanos::SECOND + 1;
         let past = if self.second == 0 { 0 } else { second.saturating_sub(self.second) };
         if past > 0 {
             if self.octets > self.best {
@@ -77,6 +77,14 @@ mod tests {
         assert_eq!((rate.best(at(2)), rate.smoothed(at(2))), (1600, 800 / 4 * 3 / 4 + 1600 / 4));
         assert_eq!(rate.smoothed(at(3)), 550 - 137 + 25);
         assert_eq!((rate.best(at(3)), rate.smoothed(at(1000))), (1600, 0));
+    }
+
+    #[test]
+    fn a_clock_may_begin_at_nothing() {
+        let mut rate = Rate::default();
+        rate.push(100, Nanos(0));
+        rate.push(300, Nanos(Nanos::SECOND));
+        assert_eq!((rate.best(Nanos(Nanos::SECOND)), rate.best(Nanos(2 * Nanos::SECOND))), (100, 300));
     }
 
     #[test]

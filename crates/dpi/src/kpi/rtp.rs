@@ -1,5 +1,6 @@
 //! Media streams (RFC 3550).
 
+use super::voice;
 use tables::Nanos;
 
 /// A codec that RFC 3551 numbers, or that somebody was told of in SDP.
@@ -9,6 +10,43 @@ pub struct Codec {
     pub name: &'static str,
     /// Ticks of its timestamps per second.
     pub clock: u32,
+}
+
+/// Codecs that are agreed on by name.
+const NAMES: [&str; 22] = [
+    "PCMU",
+    "PCMA",
+    "G722",
+    "G729",
+    "G723",
+    "GSM",
+    "GSM-EFR",
+    "AMR",
+    "AMR-WB",
+    "EVS",
+    "iLBC",
+    "speex",
+    "SILK",
+    "opus",
+    "telephone-event",
+    "CN",
+    "VP8",
+    "VP9",
+    "AV1",
+    "H264",
+    "H265",
+    "MP4V-ES",
+];
+
+impl Codec {
+    /// As SDP has it (RFC 8866 §6.6): "opus/48000/2". `None`: it is unknown here.
+    pub fn of_sdp(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let name = parts.next()?;
+        let name = NAMES.into_iter().find(|it| it.eq_ignore_ascii_case(name))?;
+        let clock = parts.next()?.parse().ok().filter(|clock| (1..=1_000_000).contains(clock))?;
+        Some(Self { name, clock })
+    }
 }
 
 /// The static payload types (RFC 3551 §6, tables 4 and 5). Dynamic ones (96 to 127) mean what SDP says.
@@ -110,6 +148,8 @@ pub struct Rtp {
     /// Sixteen times the jitter (A.8).
     jitter: u32,
     most_jitter: u32,
+    /// What SDP said of it.
+    name: Option<&'static str>,
 }
 
 const _: () = assert!(size_of::<Rtp>() <= 64);
@@ -130,9 +170,16 @@ impl Rtp {
             transit: 0,
             jitter: 0,
             most_jitter: 0,
+            name: None,
         };
         this.begin(header, now);
         this
+    }
+
+    /// Likewise, of a codec that SDP has told of.
+    pub fn of_codec(header: &Header, codec: Option<Codec>, now: Nanos) -> Self {
+        let this = Self::new(header, codec.map(|it| it.clock), now);
+        Self { name: codec.map(|it| it.name), ..this }
     }
 
     fn begin(&mut self, header: &Header, now: Nanos) {
@@ -177,9 +224,20 @@ impl Rtp {
         }
     }
 
-    /// The codec, if its number tells.
+    /// The codec, if SDP or its number tells.
     pub const fn codec(&self) -> Option<Codec> {
-        static_codec(self.payload_type)
+        match self.name {
+            Some(name) => Some(Codec { name, clock: self.clock }),
+            None => static_codec(self.payload_type),
+        }
+    }
+
+    /// What a call with such losses and such a jitter sounds like ([`voice`](super::voice)), the network's own delay left out; `None`: the codec
+    /// is unknown, or not for the narrow band.
+    pub fn opinion(&self) -> Option<f32> {
+        let impairment = voice::impairment(self.codec()?.name)?;
+        let delay = voice::delay(0.0, self.jitter()? as f32 / 1e3);
+        Some(voice::opinion(voice::rating(impairment, self.lost_percent(), delay)))
     }
 
     /// Packets that came.
@@ -264,6 +322,20 @@ mod tests {
         assert!((rtp.lost_percent() - 16.666).abs() < 0.01);
         let twice = run(&[(1, 0, 0), (1, 0, 0), (2, 160, 20)]);
         assert_eq!((twice.lost(), twice.codec().map(|it| it.name)), (-1, Some("PCMU")));
+    }
+
+    #[test]
+    fn what_sdp_says_names_codec_and_clock() {
+        assert_eq!(Codec::of_sdp("OPUS/48000/2"), Some(Codec { name: "opus", clock: 48_000 }));
+        for wrong in ["", "opus", "opus/", "opus/0", "opus/99999999", "nonsense/8000"] {
+            assert_eq!(Codec::of_sdp(wrong), None, "{wrong}");
+        }
+        let header = Header { payload_type: 96, ..header(1, 0) };
+        let amr = Rtp::of_codec(&header, Codec::of_sdp("AMR/8000"), Nanos(0));
+        assert_eq!((amr.codec().map(|it| it.name), amr.jitter()), (Some("AMR"), Some(0)));
+        // G.107: 5 of 93.2 are the codec's, and 40 ms in buffers cost 0.96: R is 87.2.
+        assert!((amr.opinion().unwrap() - 4.27).abs() < 0.01, "{:?}", amr.opinion());
+        assert_eq!(Rtp::of_codec(&header, Codec::of_sdp("opus/48000"), Nanos(0)).opinion(), None);
     }
 
     #[test]

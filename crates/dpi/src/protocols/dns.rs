@@ -57,6 +57,49 @@ pub mod kind {
     pub const AAAA: u16 = 28;
     /// EDNS (RFC 6891 §6.1.1).
     pub const OPT: u16 = 41;
+
+    /// As zone files have it; others by their number (RFC 3597 §5).
+    pub fn name(kind: u16) -> String {
+        let name = match kind {
+            A => "A",
+            2 => "NS",
+            CNAME => "CNAME",
+            6 => "SOA",
+            PTR => "PTR",
+            15 => "MX",
+            16 => "TXT",
+            AAAA => "AAAA",
+            33 => "SRV",
+            35 => "NAPTR",
+            OPT => "OPT",
+            43 => "DS",
+            48 => "DNSKEY",
+            64 => "SVCB",
+            65 => "HTTPS",
+            255 => "ANY",
+            _ => return format!("TYPE{kind}"),
+        };
+        name.to_owned()
+    }
+}
+
+/// What a code is called (IANA, DNS RCODEs).
+pub fn code_name(code: u16) -> String {
+    const NAMES: [&str; 12] = [
+        "NOERROR",
+        "FORMERR",
+        "SERVFAIL",
+        "NXDOMAIN",
+        "NOTIMP",
+        "REFUSED",
+        "YXDOMAIN",
+        "YXRRSET",
+        "NXRRSET",
+        "NOTAUTH",
+        "NOTZONE",
+        "DSOTYPENI",
+    ];
+    NAMES.get(usize::from(code)).map_or_else(|| format!("RCODE{code}"), |it| (*it).to_owned())
 }
 
 /// Octets of a name, at most (RFC 1035 §2.3.4).

@@ -114,6 +114,16 @@ impl<'b> Message<'b> {
         self.field(b"call-id", b"i")
     }
 
+    /// What a response answers (RFC 3261 §20.16): the method in CSeq.
+    pub fn answers(&self) -> Option<&'b [u8]> {
+        self.fields.get(b"cseq")?.rsplit(|octet| *octet == b' ').next()
+    }
+
+    /// Octets of what follows the header (RFC 3261 §20.14); over datagrams it may be missing.
+    pub fn length(&self) -> Option<usize> {
+        str::from_utf8(self.field(b"content-length", b"l")?).ok()?.parse().ok()
+    }
+
     /// What the sender is.
     pub fn agent(&self) -> Option<&'b [u8]> {
         self.fields.get(b"user-agent").or_else(|| self.fields.get(b"server"))
@@ -159,6 +169,21 @@ fn rtsp(message: &mut Shown<'_>) -> Answer {
     recognise(message, Message::parse_rtsp, RTSP_METHODS, b"RTSP/")
 }
 
+/// Whether a stream that begins so may become a message of SIP or RTSP.
+pub(crate) fn begins(bytes: &[u8]) -> bool {
+    begins_so(bytes, SIP_METHODS, b"SIP/2.0") || begins_so(bytes, RTSP_METHODS, b"RTSP/")
+}
+
+/// With one of the methods, or the version, as far as it goes; a first line is not longer than may be.
+fn begins_so(bytes: &[u8], methods: &[&[u8]], version: &[u8]) -> bool {
+    let begins = bytes.get(..bytes.len().min(LINE)).unwrap_or_default();
+    let word = begins.split(|it| *it == b' ').next().unwrap_or_default();
+    let is_method =
+        |it: &&[u8]| it.starts_with(word) && (word.len() == it.len() || word.len() == begins.len());
+    let has_line = begins.len() < LINE || memchr::memchr(b'\n', begins).is_some();
+    has_line && (methods.iter().any(is_method) || version.starts_with(begins) || begins.starts_with(version))
+}
+
 fn recognise<'m>(
     message: &mut Shown<'m>,
     parse: fn(&'m [u8]) -> Option<Message<'m>>,
@@ -170,16 +195,9 @@ fn recognise<'m>(
         return Answer::No;
     }
     let Some(found) = parse(message.bytes) else {
-        let begins = message.bytes.get(..message.len().min(LINE)).unwrap_or_default();
-        let word = begins.split(|it| *it == b' ').next().unwrap_or_default();
         // Over streams the first line may come in parts.
-        let may_be = begins.len() < LINE
-            && memchr::memchr(b'\n', begins).is_none()
-            && (methods
-                .iter()
-                .any(|it| it.starts_with(word) && (word.len() == it.len() || word.len() == begins.len()))
-                || version.starts_with(begins)
-                || begins.starts_with(version));
+        let may_be =
+            memchr::memchr(b'\n', message.bytes).is_none() && begins_so(message.bytes, methods, version);
         return if is_stream && may_be { Answer::Longer } else { Answer::No };
     };
     if let Some(agent) = found.agent() {

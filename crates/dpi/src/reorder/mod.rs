@@ -104,18 +104,22 @@ pub struct Limits {
     pub reach: u32,
 }
 
-impl Default for Limits {
+impl Limits {
     /// 4,096 streams with holes, 16 MiB; of each 256 KiB, 256 pieces or packets, two seconds; 4 MiB ahead.
+    pub const USUAL: Self = Self {
+        streams: 4096,
+        octets: 16 << 20,
+        octets_each: 256 << 10,
+        pieces: 256,
+        packets: 256,
+        patience: 2 * Nanos::SECOND,
+        reach: 4 << 20,
+    };
+}
+
+impl Default for Limits {
     fn default() -> Self {
-        Self {
-            streams: 4096,
-            octets: 16 << 20,
-            octets_each: 256 << 10,
-            pieces: 256,
-            packets: 256,
-            patience: 2 * Nanos::SECOND,
-            reach: 4 << 20,
-        }
+        Self::USUAL
     }
 }
 

@@ -55,6 +55,10 @@ impl Examinations {
         self.all.prefetch_whole(number);
     }
 
+    pub fn get(&self, number: u32) -> Option<&Examined> {
+        self.all.get(number)
+    }
+
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Examined> {
         self.all.get_mut(number)
     }

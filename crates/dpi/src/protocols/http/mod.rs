@@ -116,7 +116,7 @@ pub struct Field<'b> {
 }
 
 /// The server's name without its port: of "host", "host:80", "[::1]:80".
-pub(super) fn without_port(authority: &[u8]) -> &[u8] {
+pub(crate) fn without_port(authority: &[u8]) -> &[u8] {
     let authority = authority.rsplit(|octet| *octet == b'@').next().unwrap_or(authority);
     if let Some(v6) = authority.strip_prefix(b"[") {
         return v6.split(|octet| *octet == b']').next().unwrap_or(v6);
@@ -227,7 +227,7 @@ impl<'b> Fields<'b> {
 }
 
 /// Whether a stream may begin a request: a method, a space, and something like a target.
-fn begins_request(bytes: &[u8]) -> bool {
+pub(crate) fn begins_request(bytes: &[u8]) -> bool {
     let begins = bytes.get(..bytes.len().min(LONGEST_METHOD + 1)).unwrap_or_default();
     let Some(space) = memchr(b' ', begins) else { return is_beginning_of_method(begins) };
     let method = begins.get(..space).unwrap_or_default();

@@ -219,25 +219,52 @@ fn long(message: &mut Message<'_>) -> Answer {
 /// A client's first packet, or one of them.
 fn initial(message: &mut Message<'_>, packet: &Long<'_>) -> Answer {
     let mut room = [0; LONGEST];
+    match open(packet, message.assembly, &mut room) {
+        Some(content) => read(content, packet, message.assembly, message.sheet),
+        // Lengths fit; the connection may be older than what was seen of it.
+        None if message.assembly.is_empty() => Answer::Perhaps,
+        None => Answer::Open,
+    }
+}
+
+/// What is in a client's Initial: its frames. What was put together of another connection is forgotten.
+fn open<'r>(packet: &Long<'_>, assembly: &mut Assembly, room: &'r mut [u8; LONGEST]) -> Option<&'r [u8]> {
     let mut open = |connection: &[u8]| -> Option<usize> {
         let keys = Keys::of_client(packet.version, connection);
-        keys.open(packet.packet, packet.number_at, &mut room).map(<[u8]>::len)
+        keys.open(packet.packet, packet.number_at, room).map(<[u8]>::len)
     };
     // Keys stay those of the first connection ID, also when the server has chosen another (RFC 9001 §5.2).
-    let first = message.assembly.tag();
+    let first = assembly.tag();
     let is_other = !first.is_empty() && first != packet.destination;
     let of_first = if is_other { open(first) } else { None };
-    let Some(length) = of_first.or_else(|| open(packet.destination)) else {
-        // Lengths fit; the connection may be older than what was seen of it.
-        return if message.assembly.is_empty() { Answer::Perhaps } else { Answer::Open };
-    };
+    let length = of_first.or_else(|| open(packet.destination))?;
     if is_other && of_first.is_none() {
         // A connection of its own.
-        message.assembly.clear();
+        assembly.clear();
     }
     let begins = packet.packet.len() - TAG - length;
-    let content = room.get(begins..begins + length).unwrap_or_default();
-    read(content, packet, message.assembly, message.sheet)
+    room.get(begins..begins + length)
+}
+
+/// Puts what a client's datagram has of its ClientHello to what came before. Whether it is whole; `None`: there is nothing of it in the datagram.
+pub fn put_together(datagram: &[u8], assembly: &mut Assembly) -> Option<bool> {
+    let (mut rest, mut any) = (datagram, None);
+    for _ in 0..COALESCED {
+        let Some((packet, following)) = Long::parse(rest) else { break };
+        rest = following;
+        let mut room = [0; LONGEST];
+        if packet.kind != Kind::Initial || packet.version.has_tags {
+            continue;
+        }
+        let Some(content) = open(&packet, assembly, &mut room) else { continue };
+        collect(content, &packet, assembly).then_some(())?;
+        let hello = tls::message(assembly.contiguous());
+        any = Some(hello.is_some_and(|it| it.kind == tls::handshake::CLIENT_HELLO && it.is_whole()));
+        if any == Some(true) {
+            break;
+        }
+    }
+    any
 }
 
 /// What the opened packet's frames say.
@@ -249,16 +276,24 @@ fn read(content: &[u8], packet: &Long<'_>, assembly: &mut Assembly, sheet: &mut 
     {
         return answer;
     }
+    if !collect(content, packet, assembly) {
+        return Answer::Is;
+    }
+    hello(assembly.contiguous(), packet.version, sheet).unwrap_or(Answer::Open)
+}
+
+/// Puts the pieces of the handshake in their places, and notes whose they are. False: there is too much of it.
+fn collect(content: &[u8], packet: &Long<'_>, assembly: &mut Assembly) -> bool {
     for (at, piece) in crypto_frames(content, packet.version) {
-        let Ok(at) = usize::try_from(at) else { return Answer::Is };
-        if assembly.put(at, piece).is_err() {
-            return Answer::Is;
+        if usize::try_from(at).is_ok_and(|at| assembly.put(at, piece).is_ok()) {
+            continue;
         }
+        return false;
     }
     if assembly.tag().is_empty() {
         assembly.set_tag(packet.destination);
     }
-    hello(assembly.contiguous(), packet.version, sheet).unwrap_or(Answer::Open)
+    true
 }
 
 /// The pieces of the handshake among a packet's frames (RFC 9000 §12.4), with their places.
@@ -358,4 +393,4 @@ fn old_google(message: &mut Message<'_>) -> Answer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -31,6 +31,13 @@ fn sealed(keys: &Keys, destination: &[u8], number: u8, frames: &[u8]) -> Vec<u8>
     keys.seal(&header, &content).unwrap()
 }
 
+/// A ClientHello in two Initials.
+pub fn two_initials(name: &str) -> [Vec<u8>; 2] {
+    let hello = client_hello(Some(name), &["h3"], 0);
+    let (begins, rest) = hello.split_at(700);
+    [packet(FIRST_ID, 0, &crypto(0, begins)), packet(FIRST_ID, 1, &crypto(700, rest))]
+}
+
 fn crypto(at: usize, piece: &[u8]) -> Vec<u8> {
     let number = |it: usize| (it as u16 | 0x4000).to_be_bytes();
     [&[6][..], &number(at), &number(piece.len()), piece].concat()

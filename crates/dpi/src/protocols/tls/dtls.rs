@@ -61,6 +61,12 @@ impl<'b> Fragment<'b> {
     }
 }
 
+/// What the first record of a datagram has of the handshake, if that is in clear.
+pub fn in_clear(datagram: &[u8]) -> Option<Fragment<'_>> {
+    let first = record(&mut Cursor::new(datagram))?;
+    if (first.kind, first.epoch) == (content::HANDSHAKE, 0) { Fragment::parse(first.body) } else { None }
+}
+
 /// RFC 6347 §4.1, §4.2.2: a record of a possible version that fits into the datagram, and if it isn't ciphered, a message in it that fits, too.
 /// What follows a first record must be one.
 fn dtls(message: &mut Message<'_>) -> Answer {

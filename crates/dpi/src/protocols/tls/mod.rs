@@ -4,7 +4,7 @@
 //! [`ClientHello`] is also what QUIC sends (RFC 9001 §4).
 
 pub mod certificate;
-mod dtls;
+pub mod dtls;
 pub mod hello;
 pub mod ja4;
 
@@ -73,6 +73,22 @@ pub mod handshake {
     pub const HELLO_VERIFY: u8 = 3;
     /// Who the server is.
     pub const CERTIFICATE: u8 = 11;
+}
+
+/// What people call a version; `None`: it is unknown.
+pub const fn version_name(version: u16) -> Option<&'static str> {
+    Some(match version {
+        0x0002 => "SSL 2.0",
+        0x0300 => "SSL 3.0",
+        0x0301 => "TLS 1.0",
+        0x0302 => "TLS 1.1",
+        0x0303 => "TLS 1.2",
+        0x0304 => "TLS 1.3",
+        0xfeff => "DTLS 1.0",
+        0xfefd => "DTLS 1.2",
+        0xfefc => "DTLS 1.3",
+        _ => return None,
+    })
 }
 
 /// A record is at most as long as this, ciphered (RFC 5246 §6.2.3).
@@ -324,4 +340,4 @@ fn old_hello(message: &Message<'_>) -> Answer {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -47,7 +47,7 @@ fn handshake_message(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// As records of at most `most` octets.
-fn records(message: &[u8], most: usize) -> Vec<u8> {
+pub fn records(message: &[u8], most: usize) -> Vec<u8> {
     let one = |part: &[u8]| [&[22, 3, 1][..], &(part.len() as u16).to_be_bytes(), part].concat();
     message.chunks(most).flat_map(one).collect()
 }
@@ -117,7 +117,7 @@ fn certificate(common: &str, alternative: &str) -> Vec<u8> {
     der(0x30, &[&fields, &empty, &[3, 1, 0]])
 }
 
-fn server_flight(version: u8, common: &str, alternative: &str) -> Vec<u8> {
+pub fn server_flight(version: u8, common: &str, alternative: &str) -> Vec<u8> {
     let hello =
         [&[3, version][..], &[8; 32], &[0, 0xc0, 0x2f, 0, 0, 9, 0, 16, 0, 5, 0, 3, 2, b'h', b'2']].concat();
     let one = certificate(common, alternative);
@@ -230,7 +230,7 @@ fn ja4_is_as_its_description_says() {
 }
 
 /// A ClientHello of DTLS 1.2, as records with pieces of at most `most` octets each.
-fn datagrams(most: usize) -> Vec<Vec<u8>> {
+pub fn datagrams(most: usize) -> Vec<Vec<u8>> {
     let mut body = vec![0xfe, 0xfd];
     body.extend([9; 32]);
     body.extend([0, 3, 1, 2, 3, 0, 2, 0xc0, 0x2b, 1, 0, 0, 18, 0, 0, 0, 14, 0, 12, 0, 0, 9]);

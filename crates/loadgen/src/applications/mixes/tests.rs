@@ -18,7 +18,7 @@ fn inspect(traffic: &Traffic) -> (HashMap<(SocketAddr, SocketAddr), Verdict>, Ve
             verdicts.insert((client, SocketAddr::new(ends.peer, ends.peer_port)), verdict);
         }
         Event::Found { sheet, .. } => names.push(String::from_utf8_lossy(sheet.host.bytes()).into_owned()),
-        Event::Ended { .. } => {}
+        Event::Ended { .. } | Event::Decoded { .. } | Event::Measured { .. } => {}
     };
     for (time, frame) in (0..).zip(traffic.frames()) {
         let prepared = prepare(Link::Ethernet, frame, Tunnels::USUAL).unwrap();
