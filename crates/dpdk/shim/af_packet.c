@@ -44,6 +44,7 @@ static struct ring {
 } rings[MR_RINGS];
 static _Atomic unsigned int rings_seen; /* none was ever used from here on */
 static pthread_mutex_t rings_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int sent_too; /* of the port that is being made */
 
 static struct ring *ring_of(int fd)
 {
@@ -93,7 +94,8 @@ static void ring_ask(struct ring *r)
  * arrives broken. Fragments are the datapath's business. All fragments of a packet still go to one queue: the kernel leaves ports
  * out of the hash of any of them.
  *
- * Nor is what this machine itself sends through the interface for us: a socket, and a group, can be told to leave it out.
+ * Nor is what this machine itself sends through the interface for us: a socket, and a group, can be told to leave it out. Observers
+ * want it all the same.
  */
 int mr_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
 {
@@ -102,7 +104,8 @@ int mr_setsockopt(int fd, int level, int option, const void *value, socklen_t le
 
 	if (level == SOL_PACKET && option == PACKET_RX_RING && length == sizeof(struct tpacket_req)) {
 		/* Kernels that don't know it go on as before. */
-		(void)setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof(yes));
+		if (!sent_too)
+			(void)setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof(yes));
 		if (!ring_begins(fd, value)) {
 			errno = ENOBUFS;
 			return -1;
@@ -112,7 +115,7 @@ int mr_setsockopt(int fd, int level, int option, const void *value, socklen_t le
 		memcpy(&fanout, value, sizeof(fanout));
 		fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
 		wanted = fanout | (unsigned int)PACKET_FANOUT_FLAG_IGNORE_OUTGOING << 16;
-		if (setsockopt(fd, level, option, &wanted, sizeof(wanted)) == 0)
+		if (!sent_too && setsockopt(fd, level, option, &wanted, sizeof(wanted)) == 0)
 			return 0;
 		return setsockopt(fd, level, option, &fanout, sizeof(fanout));
 	}
@@ -158,6 +161,12 @@ static void rings_move(uint16_t from, uint16_t to)
 		}
 	}
 	pthread_mutex_unlock(&rings_lock);
+}
+
+/* Whether ports that are made from now on receive what this machine sends, too. */
+void mr_rings_sent_too(int yes)
+{
+	sent_too = yes;
 }
 
 /* The rings that were made since the last call are this port's. */
@@ -375,7 +384,10 @@ void mr_interface(const char *name, struct mr_interface *out)
 		return;
 	if (ioctl(fd, SIOCGIFMTU, &request) == 0)
 		out->mtu = (uint32_t)request.ifr_mtu;
-	out->up = ioctl(fd, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_UP) != 0;
+	if (ioctl(fd, SIOCGIFFLAGS, &request) == 0) {
+		out->up = (request.ifr_flags & IFF_UP) != 0;
+		out->promiscuous = (request.ifr_flags & IFF_PROMISC) != 0;
+	}
 	out->merges = (uint8_t)merges(fd, &request);
 	close(fd);
 }

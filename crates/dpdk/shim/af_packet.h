@@ -8,7 +8,8 @@ struct mr_interface {
 	uint32_t mtu; /* 0: there is none of that name */
 	uint8_t up;
 	uint8_t merges; /* packets that come in, into longer ones */
-	uint8_t reserved[2];
+	uint8_t promiscuous;
+	uint8_t reserved;
 };
 _Static_assert(sizeof(struct mr_interface) == 8, "mirrored in src/ffi.rs");
 

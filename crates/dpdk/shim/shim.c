@@ -374,6 +374,9 @@ void mr_port_close(uint16_t port)
 	if (rte_eth_dev_info_get(port, &info) == 0)
 		device = info.device;
 	mr_rings_gone(port);
+	/* A kernel interface would stay so. */
+	if (rte_eth_promiscuous_get(port) == 1)
+		(void)rte_eth_promiscuous_disable(port);
 	(void)rte_eth_dev_stop(port);
 	if (rte_eth_dev_close(port) == 0 && device != NULL)
 		(void)rte_dev_remove(device);

@@ -47,16 +47,19 @@ pub(crate) fn lost(port: u16) -> Lost {
 
 /// A kernel interface of this network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
+pub struct Interface {
     name: String,
-    pub(crate) mtu: u16,
+    /// Its largest layer-3 packet; at most what fits the type.
+    pub mtu: u16,
+    /// Whether it receives what is for others.
+    pub promiscuous: bool,
     up: bool,
     merges: bool,
 }
 
 impl Interface {
     /// What the kernel says of the interface; `None`: there is none of that name.
-    pub(crate) fn look(name: &str) -> Option<Self> {
+    pub fn look(name: &str) -> Option<Self> {
         let c_name = CString::new(name).ok()?;
         let mut raw = RawInterface::default();
         // SAFETY: a C string and room for one struct; the call opens and closes a socket of its own.
@@ -64,6 +67,7 @@ impl Interface {
         (raw.mtu > 0).then(|| Self {
             name: name.into(),
             mtu: u16::try_from(raw.mtu).unwrap_or(u16::MAX),
+            promiscuous: raw.promiscuous != 0,
             up: raw.up != 0,
             merges: raw.merges != 0,
         })

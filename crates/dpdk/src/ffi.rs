@@ -99,12 +99,14 @@ pub(crate) struct RawInterface {
     pub(crate) mtu: u32,
     pub(crate) up: u8,
     pub(crate) merges: u8,
-    _reserved: [u8; 2],
+    pub(crate) promiscuous: u8,
+    _reserved: u8,
 }
 const _: () = assert!(std::mem::size_of::<RawInterface>() == 8);
 
 unsafe extern "C" {
     pub(crate) fn mr_interface(name: *const c_char, out: *mut RawInterface);
+    pub(crate) fn mr_rings_sent_too(yes: i32);
     pub(crate) fn mr_rings_lost(port: u16, missed: *mut u64, cut: *mut u64);
     #[cfg(test)]
     pub(crate) fn mr_complete_checksum(frame: *mut u8, length: usize);

@@ -62,6 +62,7 @@ pub mod spread;
 mod steer;
 mod unsent;
 
+pub use af_packet::Interface;
 pub use eal::{Chosen, Eal, EalConfig, Memory, ThreadGuard};
 pub use error::{DpdkError, Log};
 pub use flow::RteFlow;

@@ -44,6 +44,8 @@ pub struct DeviceSpec {
     pub mtu: u16,
     /// Whether frames for other MAC addresses are received too.
     pub promiscuous: bool,
+    /// With `net_af_packet`: whether what this machine itself sends by the interface is received, too, as an observer wants it.
+    pub sent_too: bool,
     /// The devices behind an aggregated port, whose own `device` is `net_bonding` and a number; `None`: `device` is one.
     pub bond: Option<Bond>,
     /// Packet buffers; by default enough for the descriptors, the threads' caches and 4,096 packets held elsewhere.
@@ -63,6 +65,7 @@ impl DeviceSpec {
             tx_descriptors: 1024,
             mtu: 1500,
             promiscuous: true,
+            sent_too: false,
             bond: None,
             frames: None,
         }
@@ -338,6 +341,8 @@ fn attach(spec: &DeviceSpec) -> Result<u16, DpdkError> {
     let text = |text: &str| CString::new(text).map_err(|_| DpdkError::Device(spec.device.clone()));
     let (devargs, name) = (text(&spec.devargs())?, text(spec.id())?);
     let mut port = 0;
+    // SAFETY: a plain call, and no other port is being made meanwhile.
+    unsafe { ffi::mr_rings_sent_too(spec.sent_too.into()) };
     // SAFETY: C strings; EAL runs.
     let errno = unsafe { ffi::mr_port_probe(devargs.as_ptr(), name.as_ptr(), &raw mut port) };
     if errno == 0 {
