@@ -40,6 +40,7 @@ impl<W: Write> Annotated<W> {
             .iter()
             .filter_map(|event| match event {
                 Event::Classified { verdict, .. } => Some(sentence(verdict, knowledge)),
+                Event::Decoded { decoded, .. } => Some(decoded.to_string()),
                 _ => None,
             })
             .collect();

@@ -114,7 +114,7 @@ pub fn explain<R: Read>(
     }
     say(&in_between(&mut silent));
     let mut text = String::new();
-    reading.finish(|event| tell(&mut text, &event, knowledge, wanted));
+    reading.stages().finish(|event| tell(&mut text, &event, knowledge, wanted));
     say(&text);
     Ok(any)
 }
@@ -160,6 +160,9 @@ fn tell(text: &mut String, event: &Event, knowledge: &Knowledge, wanted: &Wanted
             if let Some(rule) = knowledge.rule_of(sheet) {
                 let _ = writeln!(text, "  by the rule {rule}");
             }
+        }
+        Event::Decoded { flow, decoded, .. } if wanted.is_between(&flow.ends) => {
+            let _ = writeln!(text, "  {decoded}");
         }
         Event::Classified { flow, verdict } if wanted.is_between(&flow.ends) => {
             let _ = writeln!(text, "verdict: {}", sentence(verdict, knowledge));

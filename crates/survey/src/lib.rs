@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`reading`] | where do packets come from, and what was wrong with them |
 //! | [`survey`] | what do results add up to |
+//! | [`quality`] | how do flows fare |
+//! | [`calls`] | who calls whom, and how does that sound |
 //! | [`report`] | how is that shown |
 //! | [`explain`] | why was this flow taken for that |
 //! | [`annotate`] | the same, written beside the packets of a capture |
@@ -15,11 +17,13 @@
 #![forbid(unsafe_code)]
 
 pub mod annotate;
+pub mod calls;
 pub mod explain;
+pub mod quality;
 pub mod reading;
 pub mod report;
 pub mod survey;
 
 pub use reading::{Reading, Seen};
 pub use report::Report;
-pub use survey::Survey;
+pub use survey::{Lists, Survey};

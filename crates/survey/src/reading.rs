@@ -1,4 +1,4 @@
-//! Packets out of a capture, through all stages.
+//! Packets through all stages, out of a capture or wherever they come from.
 
 use dpi::prepare::{Limits, Link, NoPacket, Outcome, Preparation, Prepared, Tunnels};
 use dpi::{Event, Inspector, Knowledge, Options, Packet};
@@ -7,10 +7,9 @@ use std::io::Read;
 use std::sync::Arc;
 use tables::Nanos;
 
-/// A capture that is inspected.
+/// All stages, and what went through them.
 #[derive(Debug)]
-pub struct Reading<R> {
-    reader: CaptureReader<R>,
+pub struct Stages {
     preparation: Preparation,
     inspector: Inspector,
     /// Time of the first packet; the inspector's clock begins there.
@@ -20,6 +19,13 @@ pub struct Reading<R> {
     octets: u64,
     /// Frames of a link that can't be read.
     unreadable: u64,
+}
+
+/// A capture that is inspected.
+#[derive(Debug)]
+pub struct Reading<R> {
+    reader: CaptureReader<R>,
+    stages: Stages,
 }
 
 /// What became of a frame.
@@ -54,15 +60,12 @@ pub struct Totals {
     pub nanos: u64,
 }
 
-impl<R: Read> Reading<R> {
-    /// Of this capture.
-    pub fn new(input: R, options: Options, knowledge: Arc<Knowledge>) -> Self {
-        let tunnels = Tunnels::USUAL;
+impl Stages {
+    /// With these options. `seed`: as [`Inspector::with`] has it.
+    pub fn new(options: Options, knowledge: Arc<Knowledge>, seed: u64) -> Self {
         Self {
-            reader: CaptureReader::new(input).of_any_link(),
-            preparation: Preparation::new(tunnels, Some(Limits::default())),
-            // Nobody chooses a capture's addresses against a seed that is in the source; and results come in the same order each time.
-            inspector: Inspector::with(options, knowledge, 0x5eed, Nanos(0)),
+            preparation: Preparation::new(Tunnels::USUAL, Some(Limits::default())),
+            inspector: Inspector::with(options, knowledge, seed, Nanos(0)),
             began: None,
             now: Nanos(0),
             frames: 0,
@@ -71,33 +74,31 @@ impl<R: Read> Reading<R> {
         }
     }
 
-    /// Goes on with another capture; flows go on, too.
-    pub fn go_on(&mut self, input: R) {
-        self.reader = CaptureReader::new(input).of_any_link();
-    }
-
     /// The inspector that is used.
     pub const fn inspector(&mut self) -> &mut Inspector {
         &mut self.inspector
     }
 
-    /// Reads the next frame and shows it, with the inspector after it has seen it, and the number that frames have in Wireshark. `false`: there is none.
-    pub fn next<T>(
+    /// A frame of `length` octets, of which `data` are there, at this time; shown with the inspector after it has seen it, and its number from 1.
+    pub fn show<T>(
         &mut self,
-        then: impl FnOnce(u64, &CapturedPacket<'_>, Seen<'_>, &mut Inspector) -> T,
-    ) -> Result<Option<T>, CaptureError> {
-        let Some(frame) = self.reader.next_packet()? else { return Ok(None) };
+        link: u16,
+        data: &[u8],
+        length: usize,
+        nanos: u64,
+        then: impl FnOnce(u64, Seen<'_>, &mut Inspector) -> T,
+    ) -> T {
         self.frames += 1;
-        self.octets += frame.length as u64;
+        self.octets += length as u64;
         // Captures go back in time now and then; flows don't.
-        let began = *self.began.get_or_insert(frame.nanos);
-        self.now = self.now.max(Nanos(frame.nanos.saturating_sub(began)));
-        let seen = match Link::of_pcap(frame.link.into()) {
+        let began = *self.began.get_or_insert(nanos);
+        self.now = self.now.max(Nanos(nanos.saturating_sub(began)));
+        let seen = match Link::of_pcap(link.into()) {
             None => {
                 self.unreadable += 1;
-                Seen::Unreadable(frame.link)
+                Seen::Unreadable(link)
             }
-            Some(link) => match self.preparation.push(link, frame.data, self.now) {
+            Some(link) => match self.preparation.push(link, data, self.now) {
                 Outcome::Packet(prepared) => {
                     let tunnel = prepared.around.tunnel.map(|it| it.id);
                     self.inspector
@@ -108,9 +109,17 @@ impl<R: Read> Reading<R> {
                 Outcome::Nothing(no) => Seen::Nothing(no),
             },
         };
-        let result = then(self.frames, &frame, seen, &mut self.inspector);
+        let result = then(self.frames, seen, &mut self.inspector);
         self.inspector.tick(self.now);
-        Ok(Some(result))
+        result
+    }
+
+    /// Time goes on, though nothing comes.
+    pub fn wait(&mut self, nanos: u64) {
+        if let Some(began) = self.began {
+            self.now = self.now.max(Nanos(nanos.saturating_sub(began)));
+            self.inspector.tick(self.now);
+        }
     }
 
     /// Ends all flows; what is known of them is told.
@@ -125,7 +134,7 @@ impl<R: Read> Reading<R> {
         }
     }
 
-    /// What was read so far.
+    /// What went through them so far.
     pub fn totals(&self) -> Totals {
         let counters = self.inspector.counters();
         Totals {
@@ -139,11 +148,50 @@ impl<R: Read> Reading<R> {
         }
     }
 
-    /// Nanoseconds since 1970 at which the capture begins.
-    pub const fn began(&self) -> u64 {
-        match self.began {
-            Some(nanos) => nanos,
-            None => 0,
-        }
+    /// When, after the first packet, the last one came.
+    pub const fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Nanoseconds since 1970 at which it began.
+    pub fn began(&self) -> u64 {
+        self.began.unwrap_or(0)
+    }
+}
+
+impl<R: Read> Reading<R> {
+    /// Of this capture.
+    pub fn new(input: R, options: Options, knowledge: Arc<Knowledge>) -> Self {
+        // Nobody chooses a capture's addresses against a seed that is in the source; and results come in the same order each time.
+        let stages = Stages::new(options, knowledge, 0x5eed);
+        Self { reader: CaptureReader::new(input).of_any_link(), stages }
+    }
+
+    /// Goes on with another capture; flows go on, too.
+    pub fn go_on(&mut self, input: R) {
+        self.reader = CaptureReader::new(input).of_any_link();
+    }
+
+    /// What its frames go through.
+    pub const fn stages(&mut self) -> &mut Stages {
+        &mut self.stages
+    }
+
+    /// The inspector that is used.
+    pub const fn inspector(&mut self) -> &mut Inspector {
+        self.stages.inspector()
+    }
+
+    /// Reads the next frame and shows it, with the inspector after it has seen it, and the number that frames have in Wireshark. `None`: there is none.
+    pub fn next<T>(
+        &mut self,
+        then: impl FnOnce(u64, &CapturedPacket<'_>, Seen<'_>, &mut Inspector) -> T,
+    ) -> Result<Option<T>, CaptureError> {
+        let Some(frame) = self.reader.next_packet()? else { return Ok(None) };
+        let result =
+            self.stages.show(frame.link, frame.data, frame.length, frame.nanos, |number, seen, inspector| {
+                then(number, &frame, seen, inspector)
+            });
+        Ok(Some(result))
     }
 }

@@ -1,11 +1,16 @@
 //! What a survey shows.
 
+use crate::calls::CallLine;
+use crate::quality::{KpiLine, Quality};
 use crate::reading::Totals;
+use crate::survey::Lists;
 use api::table::Page;
+use dpi::decode::{Decoded, Value};
 use dpi::track::{Flow, Summary};
 use dpi::{Knowledge, Protocol, Verdict};
 use packet::IpProtocol;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use std::net::{IpAddr, SocketAddr};
 
 /// How much.
@@ -25,6 +30,53 @@ impl Volume {
         self.packets += other.packets;
         self.octets += other.octets;
     }
+}
+
+/// How fast, with IP headers.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Throughput {
+    /// Bits per second from the first packet to the last one.
+    pub bits_per_second: u64,
+    /// Bits in the best second.
+    pub best_bits_per_second: u64,
+}
+
+/// A message that was decoded. As JSON: `at`, `kind`, and what it says.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MessageLine {
+    /// Seconds after the first packet of the capture.
+    pub at: f64,
+    /// What it says.
+    pub decoded: Decoded,
+}
+
+impl Serialize for MessageLine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("at", &self.at)?;
+        map.serialize_entry("kind", self.decoded.kind())?;
+        for (name, value) in self.decoded.fields() {
+            match value {
+                Value::Text(text) => map.serialize_entry(name, &text)?,
+                Value::Number(number) => map.serialize_entry(name, &number)?,
+                Value::List(all) => map.serialize_entry(name, &all)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// What a port has counted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PortLine {
+    /// The port, as it was asked for.
+    pub port: String,
+    /// Packets that it received.
+    pub received: u64,
+    /// Packets that arrived, and were lost since nobody took them in time.
+    pub missed: u64,
+    /// Packets that came wrong, or too long.
+    pub errors: u64,
 }
 
 /// A protocol's share.
@@ -53,6 +105,9 @@ pub struct ApplicationLine {
     pub volume: Volume,
     /// Of all octets, 0 to 1.
     pub share: f64,
+    /// How fast; of the best second, octets count from the verdict on.
+    #[serde(flatten)]
+    pub throughput: Throughput,
 }
 
 /// A subscriber's share.
@@ -72,6 +127,9 @@ pub struct SubscriberLine {
     pub octets_down: u64,
     /// The application that most of its octets belong to.
     pub most: Option<String>,
+    /// How fast.
+    #[serde(flatten)]
+    pub throughput: Throughput,
 }
 
 /// A server's name.
@@ -130,6 +188,12 @@ pub struct FlowLine {
     pub octets_up: u64,
     /// Octets to the client.
     pub octets_down: u64,
+    /// How it fares.
+    #[serde(flatten)]
+    pub quality: Option<Quality>,
+    /// What was decoded, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageLine>,
 }
 
 fn transport(protocol: IpProtocol) -> String {
@@ -185,6 +249,8 @@ impl FlowLine {
             packets_down,
             octets_up,
             octets_down,
+            quality: None,
+            messages: Vec::new(),
         }
     }
 
@@ -194,6 +260,11 @@ impl FlowLine {
             None => self.protocol.to_owned(),
         }
     }
+}
+
+/// In Mbit/s.
+fn megabits(bits: u64) -> String {
+    format!("{:.2}", bits as f64 / 1e6)
 }
 
 fn percent(share: f64) -> String {
@@ -216,6 +287,8 @@ api::columns!(ApplicationLine, |it| {
     "PACKETS" Right it.volume.packets,
     "OCTETS" Right it.volume.octets,
     "SHARE" Right percent(it.share),
+    "MBIT/S" Right megabits(it.throughput.bits_per_second),
+    "BEST" Right megabits(it.throughput.best_bits_per_second),
 });
 
 api::columns!(SubscriberLine, |it| {
@@ -225,6 +298,8 @@ api::columns!(SubscriberLine, |it| {
     "DOWN" Right it.packets_down,
     "OCTETS UP" Right it.octets_up,
     "DOWN" Right it.octets_down,
+    "MBIT/S" Right megabits(it.throughput.bits_per_second),
+    "BEST" Right megabits(it.throughput.best_bits_per_second),
     "MOST OF IT" Left it.most,
 });
 
@@ -247,6 +322,19 @@ api::columns!(FlowLine, |it| {
     "OCTETS" Right it.octets_up + it.octets_down,
     "SURE" Left it.confidence,
     "NAME" Left it.host,
+    "FARES" Left it.quality.as_ref().map(Quality::words).filter(|it| !it.is_empty()),
+});
+
+/// A message, for people.
+struct Said<'l> {
+    flow: u64,
+    message: &'l MessageLine,
+}
+
+api::columns!(Said<'_>, |it| {
+    "AT" Right format!("{:.3}", it.message.at),
+    "FLOW" Right it.flow,
+    "MESSAGE" Left it.message.decoded.to_string(),
 });
 
 /// A survey's result. As JSON, all of it; for people, what fits.
@@ -266,9 +354,20 @@ pub struct Report {
     pub subscribers: Vec<SubscriberLine>,
     /// By the server's name.
     pub names: Vec<NameLine>,
+    /// How flows fare.
+    pub kpis: Vec<KpiLine>,
+    /// Calls, by when they began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallLine>,
     /// Each flow, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowLine>,
+    /// What is listed one by one.
+    #[serde(skip)]
+    pub lists: Lists,
+    /// Of a live port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<PortLine>,
     /// Lines that were left out, since there were too many.
     pub beyond: u64,
 }
@@ -294,18 +393,52 @@ impl Report {
                 page.say(format!("{count} {what}\n"));
             }
         }
-        if self.flows.is_empty() {
+        if let Some(PortLine { port, received, missed, errors }) = &self.port {
+            page.say(format!(
+                "port {port}: {received} packets received, {missed} missed, {errors} with errors\n"
+            ));
+        }
+        if self.lists.messages {
+            page.part(&self.messages());
+        } else if self.lists.flows {
+            page.part(&self.flows);
+        } else {
             page.part(first(&self.protocols, top));
             page.part(first(&self.applications, top));
             page.part(first(&self.subscribers, top));
             page.part(first(&self.names, top));
-        } else {
-            page.part(&self.flows);
+            page.part(first(&self.calls, top));
+            page.part(&self.kpis);
         }
         page
     }
 
-    /// Flows as CSV (RFC 4180), with a header; without flows, protocols.
+    /// Messages of all flows, in their order.
+    fn messages(&self) -> Vec<Said<'_>> {
+        let of = |it| -> (u64, &Vec<MessageLine>) {
+            let it: &FlowLine = it;
+            (it.flow, &it.messages)
+        };
+        let all = self.flows.iter().map(of);
+        let mut all: Vec<_> = all
+            .flat_map(|(flow, messages)| messages.iter().map(move |message| Said { flow, message }))
+            .collect();
+        all.sort_by(|a, b| a.message.at.total_cmp(&b.message.at).then(a.flow.cmp(&b.flow)));
+        all
+    }
+
+    /// The first `top` lines of each kind, without flows.
+    #[must_use]
+    pub fn cut(mut self, top: usize) -> Self {
+        self.protocols.truncate(top);
+        self.applications.truncate(top);
+        self.subscribers.truncate(top);
+        self.names.truncate(top);
+        self.calls.truncate(top);
+        self
+    }
+
+    /// Messages or flows as CSV (RFC 4180), with a header; without these, protocols.
     pub fn csv(&self) -> String {
         let mut text = String::new();
         let mut line = |fields: &[String]| {
@@ -314,7 +447,15 @@ impl Report {
             text.push_str("\r\n");
         };
         let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        if self.flows.is_empty() {
+        if self.lists.messages {
+            line(&words(&["at", "flow", "kind", "message"]));
+            for Said { flow, message } in self.messages() {
+                let MessageLine { at, decoded } = message;
+                line(&[format!("{at:.6}"), flow.to_string(), decoded.kind().to_owned(), decoded.to_string()]);
+            }
+            return text;
+        }
+        if !self.lists.flows {
             line(&words(&["protocol", "category", "flows", "packets", "octets"]));
             for it in &self.protocols {
                 let Volume { flows, packets, octets } = it.volume;
@@ -347,9 +488,23 @@ impl Report {
             "packets_down",
             "octets_up",
             "octets_down",
+            "best_bits_up",
+            "best_bits_down",
+            "handshake_ms",
+            "client_ms",
+            "server_ms",
+            "retransmissions",
+            "out_of_order",
+            "zero_windows",
+            "codec",
+            "lost_percent",
+            "jitter_ms",
+            "mos",
+            "video_bits_per_second",
+            "video_resolution",
         ]));
         for it in &self.flows {
-            line(&[
+            let mut fields = vec![
                 it.flow.to_string(),
                 format!("{:.3}", it.began),
                 format!("{:.3}", it.lasted),
@@ -368,10 +523,38 @@ impl Report {
                 it.packets_down.to_string(),
                 it.octets_up.to_string(),
                 it.octets_down.to_string(),
-            ]);
+            ];
+            fields.extend(it.quality.as_ref().map_or_else(|| [const { String::new() }; 14], measured));
+            line(&fields);
         }
         text
     }
+}
+
+/// The columns of CSV for what is measured; of several media streams, the one with the most packets.
+fn measured(quality: &Quality) -> [String; 14] {
+    fn text<T: ToString>(value: Option<T>) -> String {
+        value.map(|it| it.to_string()).unwrap_or_default()
+    }
+    let tcp = quality.tcp.as_ref();
+    let media = quality.media.iter().max_by_key(|it| it.packets);
+    let video = quality.video.as_ref();
+    [
+        quality.best_bits_up.to_string(),
+        quality.best_bits_down.to_string(),
+        text(tcp.and_then(|it| it.handshake_ms)),
+        text(tcp.and_then(|it| it.client_ms)),
+        text(tcp.and_then(|it| it.server_ms)),
+        text(tcp.map(|it| it.retransmissions_up + it.retransmissions_down)),
+        text(tcp.map(|it| it.out_of_order_up + it.out_of_order_down)),
+        text(tcp.map(|it| it.zero_windows_up + it.zero_windows_down)),
+        text(media.and_then(|it| it.codec)),
+        text(media.map(|it| it.lost_percent)),
+        text(media.and_then(|it| it.jitter_ms)),
+        text(media.and_then(|it| it.mos)),
+        text(video.map(|it| it.bits_per_second)),
+        text(video.map(|it| it.resolution)),
+    ]
 }
 
 /// A field of CSV. What a spreadsheet would take for a formula is made a text: names come from strangers.

@@ -7,17 +7,19 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::screen::Screen;
 use captures::Captures;
+use dpi::decode::Mask;
 use dpi::signatures::Bundle;
 use dpi::{By, Event, Knowledge, Options};
 use io::pcap::CaptureError;
 use ipnet::IpNet;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use survey::annotate::Annotated;
 use survey::explain::{Wanted, explain};
-use survey::{Reading, Report, Survey};
+use survey::{Lists, Reading, Report, Survey};
 
 /// Arguments of `dpi`.
 #[derive(clap::Args)]
@@ -31,13 +33,19 @@ pub struct Args {
     /// List each flow, instead of sums.
     #[arg(long)]
     per_flow: bool,
-    /// Lines of each table; `--per-flow` has no limit.
+    /// List what was decoded, message by message: requests, answers, hellos, names, calls.
+    #[arg(long)]
+    messages: bool,
+    /// Hide who calls whom: users and numbers become letters, the same ones for the same party in one run.
+    #[arg(long)]
+    mask: bool,
+    /// Lines of each table; `--per-flow` and `--messages` have no limit.
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
     /// Write JSON, with all lines.
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// Write CSV: flows with `--per-flow`, else protocols.
+    /// Write CSV: messages with `--messages`, flows with `--per-flow`, else protocols.
     #[arg(long)]
     csv: bool,
     /// Say packet by packet why a flow was taken for what it is: its number in `--per-flow`, or its ends
@@ -75,23 +83,36 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let knowledge = Arc::new(Knowledge::new(bundle(&args.signatures)?));
     let options = options(args);
+    let lists = Lists { flows: args.per_flow || args.messages, messages: args.messages };
+    if args.mask && args.write.is_some() {
+        eprintln!(
+            "note: comments are masked, but packets are copied as they are, with all that parties say in them"
+        );
+    }
     if let Some(wanted) = args.explain {
         return why(args, &options, &knowledge, wanted);
     }
-    let (report, failure) = survey(args, &options, &knowledge, args.per_flow)?;
-    if args.json {
-        output::json(&report)?;
-    } else if args.csv {
-        output::text(&report.csv())?;
-    } else {
-        output::text(&report.page(args.top).to_string())?;
-    }
+    let (report, failure) = survey(args, &options, &knowledge, lists)?;
+    show(args, &report)?;
     failure.map_or(Ok(()), Err)
+}
+
+/// The whole result, as it was asked for.
+fn show(args: &Args, report: &Report) -> Result<(), Failure> {
+    if args.json {
+        output::json(report)
+    } else if args.csv {
+        output::text(&report.csv())
+    } else {
+        output::text(&report.page(args.top).to_string())
+    }
 }
 
 fn options(args: &Args) -> Options {
     let home = args.home.iter().filter_map(|it| dpi::track::Prefix::new(it.addr(), it.prefix_len()));
-    let mut options = Options { tells_names: true, ..Options::default() };
+    let mask = args.mask.then(|| Mask::new(RandomState::new().hash_one("mask")));
+    let mut options =
+        Options { tells_names: true, decodes: true, measures: true, mask, ..Options::default() };
     if !args.home.is_empty() {
         options.home = home.collect();
     }
@@ -117,9 +138,9 @@ fn survey(
     args: &Args,
     options: &Options,
     knowledge: &Arc<Knowledge>,
-    lists_flows: bool,
+    lists: Lists,
 ) -> Result<(Report, Option<Failure>), Failure> {
-    let mut survey = Survey::new(Arc::clone(knowledge), lists_flows);
+    let mut survey = Survey::new(Arc::clone(knowledge), lists);
     let mut captures = Captures::open(&args.files)?;
     let Some(first) = captures.next() else { return Err(Failure::new(Exit::Usage, "no capture")) };
     let mut reading = Reading::new(first, options.clone(), Arc::clone(knowledge));
@@ -148,13 +169,13 @@ fn survey(
             Err(error) => break Some(not_read(&error)),
         }
     };
-    reading.finish(|event| survey.take(event));
+    reading.stages().finish(|event| survey.take(event));
     screen.clear();
     if let Some(copy) = copy {
         copy.finish().map_err(|error| not_written(args.write.as_deref(), &error))?;
     }
-    let totals = reading.totals();
-    Ok((survey.report(totals), failure))
+    let totals = reading.stages().totals();
+    Ok((survey.report(totals, reading.inspector()), failure))
 }
 
 fn create(path: &Path) -> Result<Annotated<BufWriter<File>>, Failure> {
@@ -175,7 +196,7 @@ fn not_read(error: &CaptureError) -> Failure {
 fn why(args: &Args, options: &Options, knowledge: &Arc<Knowledge>, wanted: Wanted) -> Result<(), Failure> {
     let wanted = match wanted {
         Wanted::Number(number) => {
-            let (report, _) = survey(args, options, knowledge, true)?;
+            let (report, _) = survey(args, options, knowledge, Lists { flows: true, messages: false })?;
             let line = report.flows.iter().find(|line| line.flow == number);
             let line = line.ok_or_else(|| {
                 let last = report.flows.len();

@@ -1,6 +1,8 @@
 //! `millrace dpi` as a user meets it.
 #![allow(clippy::unwrap_used)]
 
+mod told;
+
 use io::pcap::CaptureWriter;
 use packet::tcp::{TcpFlags, TcpHeader};
 use packet::{MacAddr, PacketBuilder};
@@ -129,9 +131,10 @@ fn verdicts_are_written_beside_packets() {
     };
     let comments = String::from_utf8(tshark.stdout).unwrap();
     let lines: Vec<_> = comments.lines().collect();
-    assert_eq!(lines.len(), 2, "{comments}");
+    assert_eq!(lines.len(), 3, "{comments}");
     assert!(lines[0].starts_with("4\tSSH (certain"), "{comments}");
-    assert!(lines[1].contains("youtube"), "{comments}");
+    assert!(lines[1].contains("youtube") && lines[1].contains("http-request number=1"), "{comments}");
+    assert!(lines[2].contains("http-response number=1 status=200"), "{comments}");
 }
 
 #[test]
