@@ -1,6 +1,8 @@
 //! `millrace dpi` as a user meets it.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "dpdk")]
+mod live;
 mod told;
 
 use io::pcap::CaptureWriter;

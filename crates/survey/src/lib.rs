@@ -9,6 +9,7 @@
 //! | [`survey`] | what do results add up to |
 //! | [`quality`] | how do flows fare |
 //! | [`calls`] | who calls whom, and how does that sound |
+//! | [`live`] | the same of what passes a port now |
 //! | [`report`] | how is that shown |
 //! | [`explain`] | why was this flow taken for that |
 //! | [`annotate`] | the same, written beside the packets of a capture |
@@ -19,6 +20,7 @@
 pub mod annotate;
 pub mod calls;
 pub mod explain;
+pub mod live;
 pub mod quality;
 pub mod reading;
 pub mod report;

@@ -1,6 +1,7 @@
 //! `millrace dpi`: what does this traffic consist of?
 
 mod captures;
+mod live;
 mod signatures;
 
 use crate::exit::{Exit, Failure};
@@ -28,8 +29,18 @@ pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Captures, pcap or pcapng, one after the other (`-`: standard input).
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "interface", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Inspect what a port receives, until Ctrl-C: a kernel interface (`eth0`), or a device as `millrace run` takes it: a PCI address, or
+    /// a DPDK virtual device (`net_af_xdp0,iface=eth0`).
+    #[arg(long, short, value_name = "PORT", conflicts_with_all = ["files", "explain", "write"])]
+    interface: Option<String>,
+    /// End after so many seconds.
+    #[arg(long, value_name = "N", requires = "interface", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seconds: Option<u64>,
+    /// Seconds between two tables on a terminal, or two lines of JSON.
+    #[arg(long, value_name = "N", requires = "interface", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
     /// List each flow, instead of sums.
     #[arg(long)]
     per_flow: bool,
@@ -84,6 +95,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let knowledge = Arc::new(Knowledge::new(bundle(&args.signatures)?));
     let options = options(args);
     let lists = Lists { flows: args.per_flow || args.messages, messages: args.messages };
+    if let Some(port) = &args.interface {
+        return live::run(args, port, options, knowledge, lists);
+    }
     if args.mask && args.write.is_some() {
         eprintln!(
             "note: comments are masked, but packets are copied as they are, with all that parties say in them"
