@@ -22,7 +22,7 @@ use session::config::PoolConfig;
 use session::rules::*;
 use session::usage::Trigger;
 use session::{PrefixLength, PrefixLengths, SessionRef, ShardId, TeidKey};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tables::{MeterConfig, Nanos, SharedMarker};
@@ -57,6 +57,10 @@ fn hosts() -> HashMap<IpAddr, MacAddr> {
         .map(|(address, mac)| (ip(address), mac))
         .collect()
 }
+
+/// Routers on N6's link that policies lead to: of IPv4 and IPv6.
+const SERVICES: [(&str, MacAddr); 2] =
+    [("203.0.113.40", MacAddr([2, 9, 0, 0, 3, 1])), ("2001:db8:6::40", MacAddr([2, 9, 0, 0, 3, 2]))];
 
 /// UEs of one pool have a /56 each.
 fn lengths() -> PrefixLengths {
@@ -143,6 +147,11 @@ impl Bench {
         for (address, mac) in hosts() {
             rib.fix(1, address, mac);
         }
+        let [v4, v6] = SERVICES.map(|(address, mac)| {
+            rib.fix(1, ip(address), mac);
+            Some((1, ip(address)))
+        });
+        rib.steer(vec![[v4, v6], [v4, None], [None, v6]]).unwrap();
         rib.serve(0, 2);
         rib.serve(1, 1);
         let fib = rib.fib();
@@ -206,6 +215,10 @@ impl Bench {
             hosts: hosts(),
             router: ROUTER,
             radio: addresses3.iter().map(|net| net.parse().unwrap()).collect(),
+            policies: {
+                let [v4, v6] = SERVICES.map(|(_, mac)| Some(mac));
+                [(1, [v4, v6]), (2, [v4, None]), (3, [None, v6])].into()
+            },
             instances: vec![0, 1],
             own: own.iter().map(|a| ip(a)).collect(),
             pools,
@@ -619,6 +632,9 @@ fn run(
     }
     bench.inspect();
     bench.restart();
+    // Nobody guesses the number of one connection from those of others.
+    let numbers: HashSet<_> = bench.slow.beginnings.values().collect();
+    assert_eq!(numbers.len(), bench.slow.beginnings.len());
     let Counters { flows, inspection, .. } = *bench.fast.counters();
     let what = [
         ("flows served", flows.served),

@@ -71,10 +71,13 @@ impl Bench {
             let outer = OuterHeader { teid, peer: self.pick(&peer_list) };
             let dscp = self.chance(30).then(|| Dscp::from_tos(self.rng.random()));
             let instance = self.pick(&[0, 0, 0, 0, 1, 1, 1, 2]);
+            // The last of them is not known.
+            let policy = self.pick(&[0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
             let forward = |destination, outer_header| {
                 Action::Forward(Forward {
                     transport_marking: dscp,
                     instance,
+                    policy,
                     ..Forward::to(destination, outer_header)
                 })
             };
@@ -93,7 +96,7 @@ impl Bench {
                     [(core, None), (core, None), (core, Some(outer)), (access, None), (access, Some(outer))];
                 let (destination, outer) = self.pick(&ways);
                 let redirect = Some(self.rng.random_range(0..2));
-                Action::Forward(Forward { redirect, instance, ..Forward::to(destination, outer) })
+                Action::Forward(Forward { redirect, instance, policy, ..Forward::to(destination, outer) })
             } else {
                 action
             };

@@ -48,6 +48,8 @@ pub struct World {
     pub router: MacAddr,
     /// What is behind port 0 is for tunnels.
     pub radio: Vec<ipnet::IpNet>,
+    /// Routers of Forwarding Policies, by their number: for IPv4 and for IPv6.
+    pub policies: HashMap<u16, [Option<MacAddr>; 2]>,
     /// Network instances that port 1 serves.
     pub instances: Vec<u16>,
     pub own: Vec<IpAddr>,
@@ -130,7 +132,7 @@ pub struct Reference {
 
 enum Way {
     Tunnel(OuterHeader, Option<PduSession>, u8),
-    Network,
+    Network(MacAddr),
     Ue,
 }
 
@@ -513,12 +515,19 @@ impl Reference {
                 }
                 Way::Ue
             }
-            None if self.world.radio.iter().any(|net| net.contains(&destination))
-                || !self.world.instances.contains(&forward.instance) =>
-            {
+            None if self.world.radio.iter().any(|net| net.contains(&destination)) => {
                 return self.drop(key, Reason::NotTowardsN6);
             }
-            None => Way::Network,
+            None => {
+                let routers = self.world.policies.get(&forward.policy).copied().unwrap_or_default();
+                let [v4, v6] = routers;
+                let router = if destination.is_ipv4() { v4 } else { v6 };
+                if router.is_none() && !self.world.instances.contains(&forward.instance) {
+                    return self.drop(key, Reason::NotTowardsN6);
+                }
+                let usual = self.world.hosts.get(&destination).unwrap_or(&self.world.router);
+                Way::Network(router.unwrap_or(*usual))
+            }
         };
         let room = match &way {
             Way::Tunnel(outer, container, _) => {
@@ -530,13 +539,13 @@ impl Reference {
                 };
                 self.world.n3_mtu - ip - 16 - extra
             }
-            Way::Network => self.world.n6_mtu,
+            Way::Network(_) => self.world.n6_mtu,
             Way::Ue => usize::MAX,
         };
         let routed = match way {
             _ if arrival.own => false,
             Way::Tunnel(..) => arrival.tunnel.is_none(),
-            Way::Network => true,
+            Way::Network(_) => true,
             Way::Ue => false,
         };
         // A mark that the sender would not understand is a drop; every other one it gets to see.
@@ -574,7 +583,7 @@ impl Reference {
         // Transformation.
         let mut packet = arrival.packet.clone();
         let mut octet = tos(&packet) & !3 | ecn;
-        if matches!(way, Way::Network) && !arrival.own {
+        if matches!(way, Way::Network(_)) && !arrival.own {
             let by_qfi = qfi.and_then(|qfi| self.world.dscp_by_qfi.get(&qfi.get()));
             octet = by_qfi.filter(|_| self.world.mark_inner).map_or(octet, |own| own | ecn);
             octet = if colour == Colour::Yellow { lesser(octet) } else { octet };
@@ -593,10 +602,7 @@ impl Reference {
                     from: None,
                     own: false,
                 }),
-                Way::Network => {
-                    let next = self.world.hosts.get(&destination).unwrap_or(&self.world.router);
-                    self.emit(1, *next, &part);
-                }
+                Way::Network(next) => self.emit(1, *next, &part),
                 Way::Tunnel(outer, container, tos) => {
                     let tos = if colour == Colour::Yellow { lesser(*tos) } else { *tos } | ecn;
                     let own = self.own(outer.peer);
