@@ -2,12 +2,13 @@
 
 use datapath::Places;
 use datapath::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
+use session::applications::Lineage;
 use session::rules::{Application, Rules};
 use std::sync::Arc;
 use tables::Nanos;
 
-/// Takes a conversation for what the first octet of its payload says, and makes up its mind at the third packet; an odd octet it never
-/// has enough of.
+/// Takes a conversation for what the first octet of its payload says, an application and what it is a part of, and makes up its mind at the third
+/// packet; an odd octet it never has enough of.
 #[derive(Debug)]
 struct FirstOctet;
 
@@ -19,12 +20,11 @@ impl Inspector for FirstOctet {
 
     fn step(&self, (): &mut (), packets: &mut u8, payload: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
         *packets += 1;
+        let lineage = |octet: u8| Lineage::of([octet % 3, octet >> 4].map(|it| Application(it.into())));
         match payload.bytes().first() {
             None => Verdict::None,
-            Some(octet) if octet % 2 == 1 || *packets < 3 => {
-                Verdict::SoFar(Some(Application(u16::from(octet % 3))))
-            }
-            Some(octet) => Verdict::Is(Application(u16::from(octet % 3))),
+            Some(octet) if octet % 2 == 1 || *packets < 3 => Verdict::SoFar(lineage(*octet)),
+            Some(octet) => Verdict::Is(lineage(*octet)),
         }
     }
 }

@@ -36,7 +36,9 @@ pub fn config() -> Config {
     let mut config = Config {
         applications,
         n3: LocalAddresses { ipv4: Some(N3), ipv6: Some(N3_IPV6) },
-        policies: ["direct", "fixed"].map(|id| Policy { id: id.as_bytes().into(), in_force: true }).into(),
+        policies: [("direct", None), ("fixed", Some(1))]
+            .map(|(id, instance)| Policy { id: id.as_bytes().into(), in_force: true, instance })
+            .into(),
         instances: vec![Instance {
             name: Name::new(b"second"),
             n3: LocalAddresses { ipv4: Some([192, 168, 11, 1].into()), ipv6: None },

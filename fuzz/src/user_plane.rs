@@ -174,6 +174,9 @@ impl UserPlane {
             rib.add_route(destination.parse().expect("a network"), at6, Some(gateway)).expect("one family");
             rib.fix(at6, gateway, ROUTER_MAC);
         }
+        // The second policy of sessions leads there, too, and what is on the link.
+        let by_policy = vec![[None, None], [Some((at6, router)), Some((at6, router6))]];
+        rib.steer(by_policy).expect("routers of both families");
         for (destination, gateway) in
             [("192.88.99.0/24", IpAddr::from(GNB)), ("2001:db8:33::/48", GNB_IPV6.into())]
         {
