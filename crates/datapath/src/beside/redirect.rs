@@ -38,6 +38,9 @@ use tables::hash::mix;
 const METHODS: [&[u8]; 8] =
     [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT "];
 
+/// Without structure: the fraction of the square root of 3.
+const SALT: u64 = 0xbb67_ae85_84ca_a73b;
+
 /// What becomes of a segment.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
@@ -173,9 +176,17 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// The sequence number that a connection between these ends begins with.
-    fn initial(&self, ends: [u128; 2], ports: (u16, u16)) -> u32 {
-        let secret = mix(self.config.seed, u64::from(ports.0) << 16 | u64::from(ports.1));
-        ends.iter().fold(secret, |all, end| mix(mix(all, *end as u64), (*end >> 64) as u64)) as u32
+    fn initial(&self, [ue, server]: [u128; 2], ports: (u16, u16)) -> u32 {
+        let secret = self.config.seed;
+        // Nothing that is known may be a whole factor: half of an IPv4 address here is zero, and so would be the product.
+        let half = |end: u128, turn: u32| {
+            mix(
+                end as u64 ^ secret.rotate_left(turn),
+                (end >> 64) as u64 ^ secret.rotate_left(turn + 7) ^ SALT,
+            )
+        };
+        let ports = u64::from(ports.0) << 16 | u64::from(ports.1);
+        mix(half(ue, 13) ^ ports ^ SALT, half(server, 37) ^ secret.rotate_left(51) ^ !SALT) as u32
     }
 
     /// An internal frame with a segment between these ends: from, to, and their ports.
