@@ -130,3 +130,71 @@ impl<F: Frame> Datapath<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::counters::Traffic;
+    use crate::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
+    use crate::state::conversation::Inquiry;
+    use crate::state::export::{End, Ledger};
+    use crate::{Config, Places, Rib};
+    use io::mem::MemFrame;
+    use packet::{IpPacket, PacketBuilder};
+    use session::ShardId;
+    use session::rules::Application;
+
+    /// Takes all for one application, and is never sure.
+    #[derive(Debug)]
+    struct Guess;
+
+    impl Inspector for Guess {
+        type State = ();
+        type Room = ();
+
+        fn room(&self, _: u64) {}
+
+        fn step(&self, (): &mut (), (): &mut (), _: &Payload<'_>, _: Direction, _: Nanos) -> Verdict {
+            Verdict::SoFar(Application(7).into())
+        }
+    }
+
+    #[test]
+    fn what_a_flow_carried_before_its_counters_were_full_is_counted() {
+        let inspection = Inspection::new(Guess, Budget { packets: 9, bytes: 9_000 }, Places::new(1));
+        let config = Config { inspection: Some(inspection.clone()), ..Config::new(Rib::new().fib()) };
+        let mut datapath = Datapath::<MemFrame>::new(config);
+        let id = ShardId::from_hash(0);
+        let shard = datapath.new_shard(id);
+        datapath.adopt(shard);
+        let packet =
+            PacketBuilder::new().ipv4([10, 0, 0, 1].into(), [8, 8, 8, 8].into()).udp(1, 2).build(b"?");
+        let payload = Payload { packet: &packet, ip: IpPacket::parse(&packet).unwrap() };
+        let (key, now, seid) = (Key::default(), Nanos(0), Seid(1));
+        let (export, counters) = (&mut datapath.export, &mut datapath.counters.flows);
+        let mut ledger = Ledger { now, export, counters, room: &mut datapath.room };
+        let shard = datapath.shards[id.index()].as_deref_mut().unwrap();
+        let conversations = shard.conversations.as_mut().unwrap();
+        let shown = (&payload, Direction::Uplink);
+        let counted = &mut datapath.counters.inspection;
+        let (conversation, _) =
+            conversations.consult((&key.ends(), seid), shown, now, &inspection, counted).unwrap();
+        let mut flow = Flow::new(3, 0, 30, now);
+        conversations.join(&mut flow, Inquiry { conversation, open: true }, false, Traffic::default());
+        shard.flows.insert(key, flow).unwrap();
+        // A device has forwarded more than a flow's line can hold.
+        let (packets, bytes) = (5 << 30, 100 * (5 << 30));
+        shard.count_offloaded(&key, packets, bytes, &mut ledger);
+        assert_eq!(ledger.counters.full, 2);
+        let flow = shard.flows.remove(&key).unwrap();
+        assert_eq!(flow.packets(), 1 << 30);
+        shard.flow_ended(&key, &flow, End::IdleTimeout, &mut ledger);
+        let [sum] = &shard.conversations.as_ref().unwrap().carried[..] else { panic!() };
+        assert_eq!(sum.application, Some(Application(7)));
+        assert_eq!(
+            (sum.counters.downlink, sum.counters.uplink),
+            (Traffic { packets, bytes }, Traffic::default())
+        );
+    }
+}

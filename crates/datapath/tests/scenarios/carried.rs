@@ -153,6 +153,25 @@ fn a_session_tells_what_its_live_flows_have_carried() {
     ];
     assert_eq!(lines, expected);
     assert_eq!(told(&mut worker, UE2), []);
+    // Nor of another session in the same shard, before it has some of its own.
+    let shard = place(UE).shard;
+    let other =
+        (3..u32::MAX).map(|nth| Ipv4Addr::from(u32::from(UE) + nth)).find(|ue| place(*ue).shard == shard);
+    let beside = session::SessionRef { shard, slot: 1 };
+    let mut rules = Rules { ue_ipv4: other, place: beside, seid: beside.seid(1), ..asking() };
+    rules.pdrs = rules.pdrs.iter().filter(|pdr| pdr.tunnel.is_none()).cloned().collect();
+    worker.install(&Arc::new(rules), Transition::default());
+    let lines = |worker: &mut Worker| {
+        worker.apply(Command::Inspect { token: Token(5), session: beside });
+        let Some(Event::Snapshot { session: Some(session), .. }) = worker.events().pop() else { panic!() };
+        session.applications
+    };
+    assert_eq!(lines(&mut worker), []);
+    let tag = packet::VlanTag::customer(packet::VlanId::new(100).unwrap());
+    let packet =
+        PacketBuilder::new().ethernet(N6, ROUTER).vlan(tag).ipv4(HOST, other.unwrap()).udp(443, 1000);
+    worker.process(1, &[packet.build(&[9, 9, 1, 9])]);
+    assert_eq!(lines(&mut worker), [flows(known(None, true), 1, zero, of(1))]);
 }
 
 /// Knows from the first packet on what a conversation is, by the UE's port, and is sure of it after the third.
