@@ -404,6 +404,24 @@ fn all_flows_have_labels_where_somebody_wants_to_know() {
     }
 }
 
+/// Flows that live are looked at for whoever asks, however short ago somebody else did.
+#[test]
+fn who_asks_hears_what_was_carried_until_then() {
+    let mut rig = Rig::start_with(&format!("{FILE}[inspection]\nalways = true\n"), 2, None);
+    let ues: Vec<_> = (1..=UES as u64).map(|cp| rig.establish(cp)).collect();
+    let traffic = Traffic::new(PAGES, Length::Whole, 60, 8, 13);
+    let packets: Vec<_> = traffic.frames().map(|frame| Generated::of(frame, &ues)).collect();
+    let mut carried = Vec::new();
+    for _ in 0..4 {
+        send(&mut rig, &packets, &ues);
+        let told = rig.backend.answer(Applications::default()).unwrap().applications;
+        carried.push(told.iter().map(api::ApplicationLine::bytes).sum::<u64>());
+    }
+    // Something more may be found out of what is said again.
+    let more = carried.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(carried[0] > 0 && more.min() >= Some(carried[0]), "{carried:?}");
+}
+
 /// Without `always`, packets of sessions that ask for no application are shown to nobody, make no flows, and leave no trace.
 #[test]
 fn who_asks_for_nothing_is_not_looked_at() {
