@@ -189,6 +189,14 @@ fn so_many_messages_of_a_flow_are_decoded() {
     assert_eq!(count, 7);
     assert!(flow.conversation.ways[0].reader.is_over());
     flow.ends();
+    // However many are in one segment, or in datagrams, which know of no end.
+    let mut flow = Flow::with(80, Limits { messages: 7, ..Limits::USUAL }, None);
+    assert_eq!(flow.client(&GET.repeat(20)).len(), 7);
+    assert_eq!(flow.decoder.counters().lost, 13);
+    let mut flow = Flow::with(53, Limits { messages: 7, ..Limits::USUAL }, None);
+    let told: usize = (0..20).map(|_| flow.datagram(Side::Client, QUESTION, Some(Protocol::Dns)).len()).sum();
+    assert_eq!(told, 7);
+    flow.ends();
 }
 
 #[test]
