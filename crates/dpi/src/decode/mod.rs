@@ -28,7 +28,7 @@
 //!     decoder.poll()
 //! };
 //! assert_eq!(say(1, b"GET /a HTTP/1.1\r\nHost: ex"), None);
-//! let Some(Decoded::Request(request)) = say(25, b"ample.org\r\n\r\n") else { panic!() };
+//! let Some(Decoded::Request(request)) = say(26, b"ample.org\r\n\r\n") else { panic!() };
 //! assert_eq!(request.url, "http://example.org/a");
 //! ```
 //!
