@@ -22,6 +22,8 @@ pub struct Assembly {
     /// Pieces, from and to, in order, apart from each other.
     pieces: Vec<(u16, u16)>,
     tag: Text<20>,
+    /// Sums of what recognisers have written of it so far.
+    pub(crate) told: [u32; 5],
 }
 
 /// Why a piece was not taken.
@@ -94,6 +96,7 @@ impl Assembly {
         self.octets.clear();
         self.pieces.clear();
         self.tag.clear();
+        self.told = [0; 5];
     }
 }
 
@@ -130,6 +133,7 @@ mod tests {
                 }
                 let expected: Vec<u8> = model.iter().map_while(|it| *it).collect();
                 prop_assert_eq!(assembly.contiguous(), expected);
+                prop_assert!(assembly.memory() <= size_of::<Assembly>() + USUAL + PIECES * 4);
             }
         }
     }
@@ -141,11 +145,32 @@ mod tests {
         assert_eq!(assembly.put(usize::MAX, b"ab"), Err(TooMuch));
         for piece in 0..PIECES {
             assert_eq!(assembly.put(piece * 2, b"x"), Ok(()));
+            assert!(assembly.memory() <= LARGEST);
         }
         assert_eq!(assembly.put(PIECES * 2, b"x"), Err(TooMuch));
         assert_eq!(assembly.put(1, b"y"), Ok(()), "one that closes a gap is taken");
         assert_eq!(assembly.contiguous(), b"xyx");
         assembly.clear();
         assert!(assembly.is_empty() && assembly.contiguous().is_empty());
+    }
+
+    /// What a table's budget counts for one is what it takes, octet by octet, whatever is put in.
+    #[test]
+    fn its_memory_is_never_more_than_the_largest() {
+        const { assert!(LARGEST == size_of::<Assembly>() + 8 * 1024 + 128, "a worker's memory is made of these") };
+        for step in [1, 7, 1000, 1460, USUAL, MOST] {
+            let mut assembly = Assembly::default();
+            for at in (0..MOST).step_by(step) {
+                assert_eq!(assembly.put(at, &vec![1; step.min(MOST - at)]), Ok(()));
+                assert!(assembly.memory() <= LARGEST, "{step} at a time, at {at}: {}", assembly.memory());
+            }
+            assert_eq!(assembly.contiguous().len(), MOST);
+            assembly.clear();
+            assert!(assembly.memory() <= LARGEST, "kept for the next one");
+            for at in (0..PIECES).map(|it| MOST - 1 - 2 * it) {
+                assert_eq!(assembly.put(at, b"x"), Ok(()));
+                assert!(assembly.memory() <= LARGEST);
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Protocol;
 use crate::classify::message::Carrier;
-use crate::classify::recogniser::{Recogniser, Strength};
+use crate::classify::recogniser::{Mark, Places, Recogniser, Strength};
 use crate::protocols::recognisers;
 
 /// Recognisers at most: a flow remembers those in question in a set of bits.
@@ -58,7 +58,7 @@ pub struct Classifier {
 struct Tables {
     /// Where a first octet's recognisers begin in `askable`; one more than there are octets.
     begins: Vec<u32>,
-    askable: Vec<u16>,
+    askable: Vec<(u16, Mark)>,
     /// By port, then from strong to weak.
     ports: Vec<(u16, u16)>,
 }
@@ -71,7 +71,8 @@ impl Tables {
         };
         let (mut begins, mut askable) = (vec![0], Vec::new());
         for octet in 0..=255 {
-            askable.extend(numbered().filter(|(_, it)| it.first.allows(octet)).map(|(number, _)| number));
+            let strays = numbered().filter(|(_, it)| it.places == Places::Anywhere && it.first.allows(octet));
+            askable.extend(strays.map(|(number, it)| (number, it.mark)));
             begins.push(askable.len() as u32);
         }
         let mut ports: Vec<_> =
@@ -80,7 +81,7 @@ impl Tables {
         Self { begins, askable, ports }
     }
 
-    fn of_octet(&self, octet: u8) -> &[u16] {
+    fn of_octet(&self, octet: u8) -> &[(u16, Mark)] {
         let edge = |place: usize| self.begins.get(place).map_or(0, |at| *at as usize);
         let octet = usize::from(octet);
         self.askable.get(edge(octet)..edge(octet + 1)).unwrap_or_default()
@@ -128,9 +129,15 @@ impl Classifier {
         }
     }
 
-    /// Those whose messages may begin with this octet, from strong to weak.
-    pub(crate) fn of_octet(&self, carrier: Carrier, octet: u8) -> &[u16] {
-        self.tables(carrier).of_octet(octet)
+    /// Those who may be shown a message of these octets on whatever port, from strong to weak.
+    #[inline]
+    pub(crate) fn of_octets<'c>(
+        &'c self,
+        carrier: Carrier,
+        octets: &'c [u8],
+    ) -> impl Iterator<Item = u16> + 'c {
+        let all = octets.first().map_or(&[][..], |first| self.tables(carrier).of_octet(*first));
+        all.iter().filter(|(_, mark)| mark.fits(octets)).map(|(number, _)| *number)
     }
 
     /// Those that are usual on this port.
@@ -162,20 +169,47 @@ mod tests {
         assert!(set.has(63) && !set.has(64) && !set.is_empty());
     }
 
+    /// Who is asked on its usual ports only has some, and is asked there.
+    #[test]
+    fn who_needs_its_port_is_asked_there_and_nowhere_else() {
+        let classifier = Classifier::new();
+        let (mut at_home, mut asked) = (0, 0);
+        for (number, it) in
+            (0..).zip(&classifier.recognisers).filter(|(_, it)| it.places == Places::UsualPorts)
+        {
+            at_home += 1;
+            let carriers =
+                [Carrier::Tcp, Carrier::Udp, Carrier::Sctp].into_iter().filter(|of| it.carriers.has(*of));
+            for (carrier, port) in
+                carriers.flat_map(|carrier| it.ports.iter().map(move |port| (carrier, *port)))
+            {
+                assert!(
+                    classifier.of_port(carrier, port).any(|known| known == number),
+                    "{}",
+                    it.protocol.name()
+                );
+                asked += 1;
+            }
+            assert!(!it.ports.is_empty(), "{}", it.protocol.name());
+        }
+        assert!(at_home >= 20 && asked > at_home, "{at_home}, {asked}");
+    }
+
     #[test]
     fn who_can_begin_so_is_asked_the_strong_first() {
         let classifier = Classifier::new();
         for carrier in [Carrier::Tcp, Carrier::Udp, Carrier::Sctp] {
             for octet in 0..=255 {
-                let asked: Vec<_> = classifier
-                    .of_octet(carrier, octet)
-                    .iter()
-                    .filter_map(|it| classifier.recogniser(*it))
-                    .collect();
-                assert!(asked.is_sorted_by_key(|it| it.strength));
-                let all = recognisers();
-                let expected = all.filter(|it| it.carriers.has(carrier) && it.first.allows(octet)).count();
-                assert_eq!(asked.len(), expected);
+                for message in [vec![octet], vec![octet; 100], [&[octet][..], &[0; 99]].concat()] {
+                    let asked: Vec<_> = classifier
+                        .of_octets(carrier, &message)
+                        .filter_map(|it| classifier.recogniser(it))
+                        .collect();
+                    assert!(asked.is_sorted_by_key(|it| it.strength));
+                    let all = recognisers();
+                    let anywhere = all.filter(|it| it.carriers.has(carrier) && it.places == Places::Anywhere);
+                    assert_eq!(asked.len(), anywhere.filter(|it| it.allows(&message)).count());
+                }
             }
         }
         assert!(classifier.of_port(Carrier::Tcp, 22).any(|it| {

@@ -77,8 +77,13 @@ pub struct Step {
 /// What a worker needs for looking into packets, whatever flow they are of.
 #[derive(Debug, Default)]
 pub struct Room {
-    /// What the recognisers wrote down of the packet that was looked into last.
+    /// What the recognisers wrote down of the packet that was looked into last. What a stream's beginning says is here once, however often it was
+    /// shown with more behind it; what one wrote who said no, never.
     pub sheet: Sheet,
+    /// What the one who is asked writes.
+    draft: Sheet,
+    /// Sums of what was written of the stream's beginning that is looked at.
+    told: [u32; 5],
     /// Every question that is asked goes here, if somebody wants to know.
     pub trace: Option<Vec<Step>>,
     /// Handed to a recogniser whose flow has none; kept by the flow if something was put in.
@@ -114,6 +119,30 @@ impl Room {
     /// Bytes of memory that assemblies take, at most: those that are lent, those that are kept, and one beside.
     pub const fn memory(&self) -> usize {
         (self.lent + self.unused.len() + 1) * assembly::LARGEST
+    }
+
+    /// What one wrote who says no is not believed; what one wrote who is sure stands before what others wrote.
+    fn take_down(&mut self, answer: Answer, is_assembled: bool) {
+        if is_assembled {
+            // Whoever is shown a beginning once more writes the same once more.
+            self.draft.leave_out(self.told);
+        }
+        match answer {
+            Answer::No => {}
+            Answer::Longer | Answer::Next | Answer::Perhaps => self.sheet.complete(&self.draft),
+            Answer::Is | Answer::Open | Answer::Within(_) | Answer::Other(_) | Answer::Alike(_) => {
+                self.sheet.replace(&self.draft);
+            }
+        }
+        if matches!(answer, Answer::Longer | Answer::Open) {
+            let written = self.draft.sums().into_iter().zip(self.sheet.sums());
+            for (told, (draft, sheet)) in self.told.iter_mut().zip(written) {
+                if draft != 0 && draft == sheet {
+                    *told = draft;
+                }
+            }
+        }
+        self.draft.clear();
     }
 
     fn lend(&mut self) -> Option<Box<Assembly>> {
@@ -184,12 +213,23 @@ struct Bytes<'b> {
     begins: bool,
     /// Earlier packets' are among them.
     is_assembled: bool,
+    /// Where in the stream they begin.
+    at: u32,
 }
 
 impl<'b> Bytes<'b> {
     const fn datagram(octets: &'b [u8]) -> Self {
-        Self { octets, begins: true, is_assembled: false }
+        Self { octets, begins: true, is_assembled: false, at: 0 }
     }
+}
+
+/// What comes of a question.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    /// Nobody else needs to be asked about this packet.
+    Enough(Progress),
+    /// So many octets are that one's; another protocol's follow.
+    Within(usize),
 }
 
 /// How far a flow's examination is after a packet.
@@ -221,6 +261,7 @@ impl Examination {
         shown: &Shown<'_>,
     ) -> Progress {
         room.sheet.clear();
+        room.told = [0; 5];
         if let Some(segment) = shown.segment
             && segment.is_syn
             && let Some(stream) = self.streams.get_mut(shown.side as usize)
@@ -235,6 +276,7 @@ impl Examination {
             self.note(shown, false);
             return self.watch(limits.behaviour, shown.carrier);
         }
+        let depth = self.depth;
         let begins = match (shown.segment, self.streams.get(shown.side as usize)) {
             (Some(segment), Some(stream)) => stream.known && segment.sequence == stream.origin,
             _ => true,
@@ -243,8 +285,13 @@ impl Examination {
             Some(segment) => self.stream(classifier, room, shown, segment),
             None => self.look(classifier, room, shown, Bytes::datagram(shown.payload)),
         };
-        if let Some(past) = self.history.sides.get_mut(shown.side as usize) {
-            past.note(shown.payload);
+        // If it has begun anew, what was said is what follows the beginning of another.
+        let inner = self.streams.get(shown.side as usize).map_or(0, |it| it.seen as usize);
+        let said = if self.depth == depth { shown.payload.len() } else { inner.min(shown.payload.len()) };
+        if let Some(past) = self.history.sides.get_mut(shown.side as usize)
+            && let Some(said @ [_, ..]) = shown.payload.get(shown.payload.len() - said..)
+        {
+            past.note(said);
         }
         if progress == Progress::Ends {
             return Progress::Ends;
@@ -315,22 +362,25 @@ impl Examination {
                 let _ = assembly.put(at as usize, shown.payload);
             } else if stream.assembly.is_none() {
                 stream.seen = at.saturating_add(length);
-                let alone = Bytes { octets: shown.payload, begins: false, is_assembled: false };
+                let alone = Bytes { octets: shown.payload, begins: false, is_assembled: false, at };
                 return self.look(classifier, room, shown, alone);
             }
             return Progress::Goes;
         }
         stream.seen = stream.seen.max(at.saturating_add(length));
         let Some(mut assembly) = stream.assembly.take() else {
-            let alone = Bytes { octets: shown.payload, begins: at == 0, is_assembled: false };
+            let alone = Bytes { octets: shown.payload, begins: at == 0, is_assembled: false, at };
             return self.look(classifier, room, shown, alone);
         };
         // If it is too long for the assembly, it is shown as far as it goes, and the best is made of it.
         let is_full = assembly.put(at as usize, shown.payload).is_err();
         stream.seen = stream.seen.max(assembly.contiguous().len() as u32);
-        let all = Bytes { octets: assembly.contiguous(), begins: true, is_assembled: true };
+        let all = Bytes { octets: assembly.contiguous(), begins: true, is_assembled: true, at: 0 };
+        let depth = self.depth;
+        room.told = assembly.told;
         let progress = self.look(classifier, room, shown, all);
-        let is_kept = progress == Progress::Goes && !is_full && self.wants_longer();
+        assembly.told = room.told;
+        let is_kept = progress == Progress::Goes && !is_full && self.wants_longer() && self.depth == depth;
         match self.streams.get_mut(shown.side as usize) {
             Some(stream) if is_kept => stream.assembly = Some(assembly),
             _ => room.take_back(assembly),
@@ -342,7 +392,7 @@ impl Examination {
         self.open.is_some() || !self.waiting.is_empty()
     }
 
-    /// Asks whoever may know.
+    /// Asks whoever may know; and if what one knows ends before the packet does, whoever may know what follows.
     fn look(
         &mut self,
         classifier: &Classifier,
@@ -350,9 +400,33 @@ impl Examination {
         shown: &Shown<'_>,
         bytes: Bytes<'_>,
     ) -> Progress {
-        let Some(first) = bytes.octets.first().copied() else { return Progress::Goes };
+        let mut rest = bytes;
+        // So often it may begin anew, and once more it ends.
+        for _ in 0..=DEPTH {
+            match self.ask_all(classifier, room, shown, rest) {
+                Asked::Enough(progress) => return progress,
+                Asked::Within(own) => {
+                    let octets = rest.octets.get(own..).unwrap_or_default();
+                    rest = Bytes { octets, begins: true, is_assembled: false, at: 0 };
+                }
+            }
+        }
+        Progress::Goes
+    }
+
+    fn ask_all(
+        &mut self,
+        classifier: &Classifier,
+        room: &mut Room,
+        shown: &Shown<'_>,
+        bytes: Bytes<'_>,
+    ) -> Asked {
+        if bytes.octets.is_empty() {
+            return Asked::Enough(Progress::Goes);
+        }
         if let Some(number) = self.open {
-            return self.ask(number, classifier, room, shown, bytes).unwrap_or(Progress::Goes);
+            let asked = self.ask(number, classifier, room, shown, bytes);
+            return asked.unwrap_or(Asked::Enough(Progress::Goes));
         }
         // Those who wait, those of the port, those of the octet; nobody twice.
         let mut asked = Set::default();
@@ -361,26 +435,26 @@ impl Examination {
         let waiting = self.waiting.iter();
         let usual =
             classifier.of_port(shown.carrier, server).chain(classifier.of_port(shown.carrier, client));
-        let fits = |number: &u16| classifier.recogniser(*number).is_some_and(|it| it.first.allows(first));
+        let fits = |number: &u16| classifier.recogniser(*number).is_some_and(|it| it.allows(bytes.octets));
         let beginners =
             bytes.begins || shown.carrier != Carrier::Tcp || self.history.of(shown.side).packets == 0;
         let usual = usual.filter(fits).filter(|_| beginners);
-        let others = classifier.of_octet(shown.carrier, first).iter().copied().filter(|_| beginners);
+        let others = classifier.of_octets(shown.carrier, bytes.octets).filter(|_| beginners);
         for number in waiting.chain(usual).chain(others) {
             if asked.has(number) {
                 continue;
             }
             asked.insert(number);
-            if let Some(progress) = self.ask(number, classifier, room, shown, bytes) {
-                return progress;
+            if let Some(asked) = self.ask(number, classifier, room, shown, bytes) {
+                return asked;
             }
         }
         match self.perhaps {
             Some(Perhaps { reason: Reason::UsualShape | Reason::BothSides, protocol, .. }) => {
                 self.found = Some(protocol);
-                Progress::Ends
+                Asked::Enough(Progress::Ends)
             }
-            _ => Progress::Goes,
+            _ => Asked::Enough(Progress::Goes),
         }
     }
 
@@ -392,7 +466,7 @@ impl Examination {
         room: &mut Room,
         shown: &Shown<'_>,
         bytes: Bytes<'_>,
-    ) -> Option<Progress> {
+    ) -> Option<Asked> {
         let recogniser = classifier.recogniser(number)?;
         let mut own = self.assembly.take();
         let assembly = own.as_mut().unwrap_or(&mut room.spare);
@@ -404,7 +478,7 @@ impl Examination {
             client: shown.client,
             server: shown.server,
             history: &self.history,
-            sheet: &mut room.sheet,
+            sheet: &mut room.draft,
             assembly,
         };
         let answer = (recogniser.probe)(&mut message);
@@ -424,17 +498,15 @@ impl Examination {
             }
             None => room.spare.clear(),
         }
+        if !room.draft.is_empty() {
+            room.take_down(answer, bytes.is_assembled);
+        }
         self.waiting.remove(number);
         match answer {
-            Answer::No => {
-                if self.open == Some(number) {
-                    return Some(Progress::Ends);
-                }
-                None
-            }
+            Answer::No => (self.open == Some(number)).then_some(Asked::Enough(Progress::Ends)),
             Answer::Next => {
                 self.waiting.insert(number);
-                self.open.map(|_| Progress::Goes)
+                self.open.map(|_| Asked::Enough(Progress::Goes))
             }
             Answer::Longer => {
                 self.waiting.insert(number);
@@ -442,7 +514,7 @@ impl Examination {
                 if shown.segment.is_some() && bytes.begins && !bytes.is_assembled {
                     self.lengthen(room, shown.side, bytes.octets);
                 }
-                self.open.map(|_| Progress::Goes)
+                self.open.map(|_| Asked::Enough(Progress::Goes))
             }
             Answer::Perhaps => {
                 self.suppose(recogniser.protocol, recogniser.ports, shown);
@@ -451,35 +523,43 @@ impl Examination {
             }
             Answer::Is => {
                 (self.found, self.perhaps) = (Some(recogniser.protocol), None);
-                Some(Progress::Ends)
+                Some(Asked::Enough(Progress::Ends))
             }
             Answer::Other(protocol) => {
                 (self.found, self.perhaps) = (Some(protocol), None);
-                Some(Progress::Ends)
+                Some(Asked::Enough(Progress::Ends))
+            }
+            Answer::Alike(protocol) => {
+                let alike = Perhaps { protocol, reason: Reason::BothSides, sides: 3 };
+                (self.found, self.perhaps) = (Some(protocol), Some(alike));
+                Some(Asked::Enough(Progress::Ends))
             }
             Answer::Open => {
                 (self.found, self.perhaps) = (Some(recogniser.protocol), None);
                 self.open = Some(number);
                 self.waiting = Set::default();
-                Some(Progress::Goes)
+                Some(Asked::Enough(Progress::Goes))
             }
-            Answer::Within if self.depth >= DEPTH => {
+            Answer::Within(_) if self.depth >= DEPTH => {
                 (self.found, self.perhaps) = (Some(recogniser.protocol), None);
-                Some(Progress::Ends)
+                Some(Asked::Enough(Progress::Ends))
             }
-            Answer::Within => {
-                self.restart(recogniser.protocol, room);
-                Some(Progress::Goes)
+            Answer::Within(own) => {
+                let own = own.min(bytes.octets.len());
+                self.restart(recogniser.protocol, room, shown.side, bytes, own);
+                Some(Asked::Within(own))
             }
         }
     }
 
     /// What this side's stream has begun with is kept, to be shown again with what follows.
     fn lengthen(&mut self, room: &mut Room, side: Side, bytes: &[u8]) {
+        let told = room.told;
         if let Some(stream) = self.streams.get_mut(side as usize)
             && stream.seen as usize == bytes.len()
             && let Some(assembly) = stream.lend(room)
         {
+            assembly.told = told;
             let _ = assembly.put(0, bytes);
         }
     }
@@ -507,13 +587,17 @@ impl Examination {
         }
     }
 
-    /// What follows is another protocol's, inside this one.
-    fn restart(&mut self, over: Protocol, room: &mut Room) {
+    /// What follows is another protocol's, inside this one; of this side's octets, so many are its `own`.
+    fn restart(&mut self, over: Protocol, room: &mut Room, side: Side, bytes: Bytes<'_>, own: usize) {
         self.give_back(room);
-        let seen = self.streams.each_ref().map(|it| (it.origin.wrapping_add(it.seen), it.known));
+        let mut begun = self.streams.each_ref().map(|it| (it.origin.wrapping_add(it.seen), 0, it.known));
+        if let (Some(begun), Some(stream)) = (begun.get_mut(side as usize), self.streams.get(side as usize)) {
+            begun.0 = stream.origin.wrapping_add(bytes.at).wrapping_add(own as u32);
+            begun.1 = (bytes.octets.len() - own) as u32;
+        }
         *self = Self { over: Some(over), depth: self.depth + 1, ..Self::default() };
-        for (stream, (origin, known)) in self.streams.iter_mut().zip(seen) {
-            (stream.origin, stream.known) = (origin, known);
+        for (stream, (origin, seen, known)) in self.streams.iter_mut().zip(begun) {
+            (stream.origin, stream.seen, stream.known) = (origin, seen, known);
         }
     }
 
@@ -537,12 +621,12 @@ impl Examination {
         let (protocol, reason) = match (self.found, self.perhaps) {
             (Some(protocol), perhaps) => (Some(protocol), perhaps.map_or(Reason::Parser, |it| it.reason)),
             (None, Some(perhaps)) => (Some(perhaps.protocol), perhaps.reason),
+            // What carries it is known at least.
+            (None, None) if self.over.is_some() => (self.over.take(), Reason::Parser),
             (None, None) if self.history.packets() == 0 => match classifier.guess(carrier, port) {
                 Some(protocol) => (Some(protocol), Reason::Port),
                 None => (None, Reason::Silent),
             },
-            // What carries it is known at least.
-            (None, None) if self.over.is_some() => (self.over.take(), Reason::Parser),
             (None, None) => match self.shape.behaviour(carrier) {
                 Some(protocol) => (Some(protocol), Reason::Behaviour),
                 None => (None, Reason::Unlike),

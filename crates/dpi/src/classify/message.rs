@@ -133,6 +133,23 @@ impl<const N: usize> Text<N> {
         self.length = 0;
     }
 
+    /// Becomes the other one, unless that is empty, if it may where this one is empty or isn't.
+    fn merge(&mut self, other: &Self, takes: fn(bool) -> bool) {
+        if !other.is_empty() && takes(self.is_empty()) {
+            self.set(other.bytes());
+        }
+    }
+
+    fn sum(&self) -> u32 {
+        if self.is_empty() { 0 } else { crc32fast::hash(self.bytes()).max(1) }
+    }
+
+    fn leave_out(&mut self, sum: u32) {
+        if sum != 0 && self.sum() == sum {
+            self.clear();
+        }
+    }
+
     /// Its octets, as they came.
     pub fn bytes(&self) -> &[u8] {
         self.octets.get(..usize::from(self.length)).unwrap_or_default()
@@ -178,6 +195,39 @@ impl Sheet {
             ("content", self.content.bytes()),
         ];
         all.into_iter().filter(|(_, text)| !text.is_empty())
+    }
+
+    /// What the other one says stands; where it says nothing, this one does.
+    pub fn replace(&mut self, newer: &Self) {
+        self.merge(newer, |_| true);
+    }
+
+    /// What this one says stands; where it says nothing, the other one does.
+    pub fn complete(&mut self, other: &Self) {
+        self.merge(other, |is_empty| is_empty);
+    }
+
+    fn merge(&mut self, other: &Self, takes: fn(bool) -> bool) {
+        self.host.merge(&other.host, takes);
+        self.agent.merge(&other.agent, takes);
+        self.alpn.merge(&other.alpn, takes);
+        self.path.merge(&other.path, takes);
+        self.content.merge(&other.content, takes);
+    }
+
+    /// A sum of each entry, 0 where nothing was written.
+    pub(crate) fn sums(&self) -> [u32; 5] {
+        [self.host.sum(), self.agent.sum(), self.alpn.sum(), self.path.sum(), self.content.sum()]
+    }
+
+    /// Forgets the entries whose sums are these.
+    pub(crate) fn leave_out(&mut self, sums: [u32; 5]) {
+        let [host, agent, alpn, path, content] = sums;
+        self.host.leave_out(host);
+        self.agent.leave_out(agent);
+        self.alpn.leave_out(alpn);
+        self.path.leave_out(path);
+        self.content.leave_out(content);
     }
 
     /// Whether nothing was written.
@@ -279,6 +329,12 @@ impl<'m> Message<'m> {
         let within = self.bytes.get(..most.min(self.bytes.len()))?;
         let line = within.get(..within.iter().position(|octet| *octet == b'\n')?)?;
         Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+
+    /// Where what follows a [`line`](Self::line) begins: that is at the message's beginning.
+    pub fn after(&self, line: &[u8]) -> usize {
+        let end = self.bytes.get(line.len()..).unwrap_or_default();
+        line.len() + end.iter().take(2).position(|octet| *octet == b'\n').map_or(0, |at| at + 1)
     }
 
     /// The end who says it.

@@ -18,10 +18,13 @@ pub enum Answer {
     Is,
     /// It is, and what follows will say more about the application: only this recogniser is shown it.
     Open,
-    /// It is. What follows is another protocol's that is carried by this one (STARTTLS, a proxy's tunnel), and is looked at anew.
-    Within,
+    /// It is, with so many octets of what was shown. What follows them, of this side in the same packet too, is another protocol's that is carried by this
+    /// one (STARTTLS, a proxy's tunnel), and is looked at anew. What the other side has said before is this one's.
+    Within(usize),
     /// It is another protocol of the same family, and nothing that follows will say more.
     Other(Protocol),
+    /// What both sides sent has the shape of another protocol, which is carried by this one and hides in it.
+    Alike(Protocol),
 }
 
 impl Answer {
@@ -34,8 +37,9 @@ impl Answer {
             Self::Perhaps => "looks like it",
             Self::Is => "is",
             Self::Open => "is, and more may be said",
-            Self::Within => "is, and carries another one",
+            Self::Within(_) => "is, and carries another one",
             Self::Other(_) => "is, or one of its family",
+            Self::Alike(_) => "is, and by its shape another one that hides in it",
         }
     }
 }
@@ -89,6 +93,35 @@ impl First {
     }
 }
 
+/// Where a recogniser is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Places {
+    /// About flows of all ports.
+    Anywhere,
+    /// About flows of its usual ports: without these, nothing would be left that tells its messages from others.
+    UsualPorts,
+}
+
+/// An octet further on that all messages have in a range, as their standard says. Others, and shorter ones, are not shown: so a recogniser costs next to
+/// nothing where any first octet is possible. What may be shown before it is whole (a stream's beginning) has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    at: u8,
+    from: u8,
+    to: u8,
+}
+
+impl Mark {
+    /// Whatever.
+    pub const NONE: Self = Self { at: 0, from: 0, to: 255 };
+
+    /// Whether these octets have it.
+    #[inline]
+    pub fn fits(self, octets: &[u8]) -> bool {
+        octets.get(usize::from(self.at)).is_some_and(|octet| (self.from..=self.to).contains(octet))
+    }
+}
+
 /// How sure a recogniser can be. Stronger ones are asked first, and what they say stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Strength {
@@ -109,10 +142,33 @@ pub struct Recogniser {
     pub carriers: Carriers,
     /// The ports that its servers usually have: there it is asked before others.
     pub ports: &'static [u16],
+    /// Where it is asked.
+    pub places: Places,
     /// The first octets of its messages.
     pub first: First,
+    /// Another octet of all of them.
+    pub mark: Mark,
     /// How sure it is.
     pub strength: Strength,
     /// Looks at a message. Must be cheap where the answer is no, and bounded always.
     pub probe: fn(&mut Message<'_>) -> Answer,
+}
+
+impl Recogniser {
+    /// The same, but it is asked about flows of its usual ports only.
+    #[must_use]
+    pub const fn at_home(self) -> Self {
+        Self { places: Places::UsualPorts, ..self }
+    }
+
+    /// The same, but it is shown messages only whose octet at `at` is in this range, both ends included.
+    #[must_use]
+    pub const fn having(self, at: u8, from: u8, to: u8) -> Self {
+        Self { mark: Mark { at, from, to }, ..self }
+    }
+
+    /// Whether it is to be shown a message of these octets.
+    pub fn allows(&self, octets: &[u8]) -> bool {
+        octets.first().is_some_and(|first| self.first.allows(*first)) && self.mark.fits(octets)
+    }
 }

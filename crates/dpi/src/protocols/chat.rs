@@ -17,14 +17,15 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Bfcp, Carriers::BOTH, &[], First::Of(b"\x20\x30\x40"), Shape, bfcp),
     row(Protocol::Discord, UDP, &[], First::Of(b"\x13\0"), Structure, discord),
     row(Protocol::Irc, TCP, &[6667, 6666, 6665, 194], First::Of(b"NnUuPpC:"), Structure, irc),
-    row(Protocol::KakaoTalk, TCP, &[], First::Any, Structure, kakaotalk),
+    row(Protocol::KakaoTalk, TCP, &[], First::Any, Structure, kakaotalk).having(17, 0, 0),
     row(Protocol::MsnMessenger, TCP, &[1863], First::Of(b"V"), Magic, msn),
     row(Protocol::Msrp, TCP, &[2855], First::Of(b"M"), Magic, msrp),
     row(Protocol::Mumble, UDP, &[64738], First::Of(b"\0"), Structure, mumble),
     row(Protocol::Oscar, TCP, &[5190], First::Of(b"\x2a"), Structure, oscar),
-    row(Protocol::Qq, UDP, &[8000, 8001], First::Of(b"\x02"), Structure, qq),
+    row(Protocol::Qq, UDP, &[8000, 8001], First::Of(b"\x02"), Structure, qq).at_home(),
     row(Protocol::TeamSpeak, UDP, &[9987], First::Of(b"T\xf4"), Magic, teamspeak),
-    row(Protocol::Telegram, Carriers::BOTH, &[], First::Any, Structure, telegram),
+    row(Protocol::Telegram, TCP, &[], First::Any, Structure, telegram),
+    row(Protocol::Telegram, UDP, &[], First::Any, Structure, telegram).having(16, 0xff, 0xff),
     row(Protocol::WeChat, TCP, &[], First::Of(b"\x15\x16\x17\x19"), Structure, wechat),
     row(Protocol::WhatsApp, TCP, &[5222, 5242], First::Of(b"EW"), Magic, whatsapp),
     row(Protocol::Xmpp, TCP, &[5222, 5269, 5223], First::Of(b"<"), Magic, xmpp),
@@ -258,7 +259,7 @@ fn xmpp(m: &mut Message<'_>) -> Answer {
         return Answer::No;
     }
     match m.bytes {
-        [b'<', ..] if said(b"<proceed") => Answer::Within,
+        [b'<', ..] if said(b"<proceed") => Answer::Within(m.len()),
         [b'<', ..] if said(b"<starttls") || said(b"<stream:features") => Answer::Open,
         _ => Answer::Is,
     }
@@ -362,6 +363,6 @@ mod tests {
                 (Server, b"<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"),
             ],
         );
-        assert_eq!(answers.0, [Open, Open, Open, Within]);
+        assert_eq!(answers.0, [Open, Open, Open, Within(50)]);
     }
 }

@@ -19,7 +19,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Elasticsearch, TCP, &[9300], First::Of(b"E"), Magic, elasticsearch),
     row(Protocol::Firebird, TCP, &[3050], First::Of(b"\0"), Structure, firebird),
     row(Protocol::Memcached, TCP, &[11211], First::Of(b"sgaripcdVSND\x80\x81"), Structure, memcached),
-    row(Protocol::Memcached, Carriers::UDP, &[11211], First::Any, Structure, memcached),
+    row(Protocol::Memcached, Carriers::UDP, &[11211], First::Any, Structure, memcached).having(5, 1, 1),
     row(Protocol::MongoDb, TCP, &[27017, 27018, 27019], First::Any, Structure, mongodb),
     row(Protocol::MySql, TCP, &[3306], First::Any, Structure, mysql),
     row(Protocol::Oracle, TCP, &[1521, 1525, 1526], First::Range(0, 0x20), Structure, oracle),
@@ -190,7 +190,7 @@ fn mysql(m: &mut Message<'_>) -> Answer {
             let capabilities = m.u32_le(4).unwrap_or_default();
             let tls = length == 32 && capabilities & 0x800 != 0 && capabilities & 0x200 != 0;
             match (tls, capabilities & 0x200 != 0) {
-                (true, _) => Answer::Within,
+                (true, _) => Answer::Within(length + 4),
                 (false, true) => Answer::Is,
                 _ => Answer::No,
             }
@@ -250,7 +250,7 @@ fn postgresql(m: &mut Message<'_>) -> Answer {
             }
             _ => Answer::No,
         },
-        [b'S'] if asked(m.other().last()) => Answer::Within,
+        [b'S'] if asked(m.other().last()) => Answer::Within(1),
         [b'N'] if asked(m.other().last()) => Answer::Is,
         [b'R', ..] => is(|| {
             let (length, code) = (m.u32(1)?, m.u32(5)?);
@@ -389,7 +389,7 @@ mod tests {
                 Open,
             ),
             (Protocol::MySql, Tcp, 3306, Client, &login, Is),
-            (Protocol::MySql, Tcp, 3306, Client, &secure, Within),
+            (Protocol::MySql, Tcp, 3306, Client, &secure, Within(36)),
             (Protocol::Oracle, Tcp, 1521, Client, &tns(0x013a), Is),
             (Protocol::Oracle, Tcp, 1521, Client, &tns(0x113a), No),
             (Protocol::PostgreSql, Tcp, 5432, Client, b"\0\0\0\x08\x04\xd2\x16\x2f", Open),
@@ -409,7 +409,7 @@ mod tests {
         let asked =
             flow(Protocol::PostgreSql, Tcp, 5432, &[(Client, b"\0\0\0\x08\x04\xd2\x16\x2f"), (Server, b"S")])
                 .0;
-        assert_eq!(asked, [Open, Within]);
+        assert_eq!(asked, [Open, Within(1)]);
         let redis =
             flow(Protocol::Redis, Tcp, 7000, &[(Client, b"*1\r\n$4\r\nPING\r\n"), (Server, b"+PONG\r\n")]).0;
         assert_eq!(redis, [Is, Is]);

@@ -13,7 +13,8 @@ const TCP: Carriers = Carriers::TCP;
 pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Cldap, UDP, &[389], First::Of(b"\x30"), Structure, cldap),
     row(Protocol::Diameter, Carriers::TCP_SCTP, &[3868], First::Of(b"\x01"), Structure, diameter),
-    row(Protocol::DnsCrypt, UDP, &[], First::Any, Magic, dnscrypt),
+    row(Protocol::DnsCrypt, UDP, &[], First::Any, Magic, dnscrypt).having(12, 1, 1),
+    row(Protocol::DnsCrypt, UDP, &[], First::Of(b"r"), Magic, dnscrypt),
     row(Protocol::Kerberos, Carriers::BOTH, &[88, 464], First::Of(KERBEROS), Structure, kerberos),
     row(Protocol::Ldap, TCP, &[389, 3268], First::Of(b"\x30"), Structure, ldap),
     row(Protocol::Radius, UDP, &[1812, 1813, 1645, 1646, 3799], First::Range(1, 45), Structure, radius),
@@ -96,7 +97,7 @@ fn ldap(m: &mut Message<'_>) -> Answer {
         None => Answer::No,
         Some(0x77) if contains(m.bytes, b"1.3.6.1.4.1.1466.20037", 80) => Answer::Open,
         Some(0x78) if contains(m.bytes, &[0x0a, 0x01, 0x00], 24) && m.other().last().contains(&0x77) => {
-            Answer::Within
+            Answer::Within(m.len())
         }
         Some(_) => Answer::Is,
     }
@@ -192,6 +193,6 @@ mod tests {
         let asked = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
         let agreed = b"\x30\x0c\x02\x01\x01\x78\x07\x0a\x01\0\x04\0\x04\0";
         let answers = flow(Protocol::Ldap, Tcp, 389, &[(Client, asked), (Server, agreed)]).0;
-        assert_eq!(answers, [Open, Within]);
+        assert_eq!(answers, [Open, Within(14)]);
     }
 }

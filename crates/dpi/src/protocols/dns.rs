@@ -6,43 +6,25 @@
 use crate::Protocol;
 use crate::classify::{Answer, Carrier, Carriers, First, Message as Shown, Recogniser, Sheet, Strength};
 use crate::protocols::cursor::Cursor;
+use crate::protocols::shape::row;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
-    Recogniser {
-        protocol: Protocol::Dns,
-        carriers: Carriers::UDP,
-        ports: &[53],
-        first: First::Any,
-        strength: Strength::Structure,
-        probe: dns,
-    },
-    Recogniser {
-        protocol: Protocol::Dns,
-        carriers: Carriers::TCP,
-        ports: &[53],
+    row(Protocol::Dns, Carriers::UDP, &[53], First::Any, Strength::Structure, dns)
+        // At most 64 questions are read: of QDCOUNT the upper octet is zero (RFC 1035 §4.1.1).
+        .having(4, 0, 0),
+    row(
+        Protocol::Dns,
+        Carriers::TCP,
+        &[53],
         // A length of up to 16,383 octets.
-        first: First::Range(0, 0x3f),
-        strength: Strength::Structure,
-        probe: dns_stream,
-    },
-    Recogniser {
-        protocol: Protocol::Mdns,
-        carriers: Carriers::UDP,
-        ports: &[5353],
-        first: First::Any,
-        strength: Strength::Structure,
-        probe: mdns,
-    },
-    Recogniser {
-        protocol: Protocol::Llmnr,
-        carriers: Carriers::BOTH,
-        ports: &[5355],
-        first: First::Any,
-        strength: Strength::Structure,
-        probe: llmnr,
-    },
+        First::Range(0, 0x3f),
+        Strength::Structure,
+        dns_stream,
+    ),
+    row(Protocol::Mdns, Carriers::UDP, &[5353], First::Any, Strength::Structure, mdns).at_home(),
+    row(Protocol::Llmnr, Carriers::BOTH, &[5355], First::Any, Strength::Structure, llmnr).at_home(),
 ];
 
 /// Resource record types (IANA, DNS Parameters).

@@ -14,7 +14,8 @@ const UDP: Carriers = Carriers::UDP;
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Afp, TCP, &[548], First::Of(b"\0\x01"), Structure, afp),
-    row(Protocol::AfsRx, UDP, &[7000, 7001, 7002, 7003, 7004, 7005, 7007], First::Any, Structure, afs_rx),
+    row(Protocol::AfsRx, UDP, &[7000, 7001, 7002, 7003, 7004, 7005, 7007], First::Any, Structure, afs_rx)
+        .having(20, 1, 13),
     row(Protocol::Bacula, TCP, &[9101, 9102, 9103], First::Of(b"\0"), Magic, bacula),
     row(Protocol::Ceph, TCP, &[3300, 6789], First::Of(b"c"), Magic, ceph),
     row(Protocol::Cvs, TCP, &[2401], First::Of(b"B"), Magic, cvs),
@@ -25,11 +26,14 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Nbd, TCP, &[10809], First::Of(b"N"), Magic, nbd),
     row(Protocol::Ndmp, TCP, &[], First::Of(b"\x80"), Structure, ndmp),
     row(Protocol::NetbiosDatagram, UDP, &[138], First::Range(0x10, 0x16), Structure, netbios_datagram),
-    row(Protocol::NetbiosName, UDP, &[137], First::Any, Structure, netbios_name),
+    row(Protocol::NetbiosName, UDP, &[137], First::Any, Structure, netbios_name).having(4, 0, 0),
     row(Protocol::NetbiosSession, TCP, &[139], First::Of(b"\x81\x82\x83"), Structure, netbios_session),
-    row(Protocol::Nfs, Carriers::BOTH, &[2049], First::Any, Structure, nfs),
+    row(Protocol::Nfs, TCP, &[2049], First::Any, Structure, nfs),
+    row(Protocol::Nfs, UDP, &[2049], First::Any, Structure, nfs).having(7, 0, 1),
     row(Protocol::NineP, TCP, &[564], First::Any, Structure, nine_p),
-    row(Protocol::OncRpc, Carriers::BOTH, &[111], First::Any, Structure, onc_rpc),
+    // A call or a reply (RFC 5531 §9).
+    row(Protocol::OncRpc, TCP, &[111], First::Any, Structure, onc_rpc),
+    row(Protocol::OncRpc, UDP, &[111], First::Any, Structure, onc_rpc).having(7, 0, 1),
     row(Protocol::Rsync, TCP, &[873], First::Of(b"@"), Magic, rsync),
     row(Protocol::Smb1, TCP, &[], First::Of(b"\0"), Magic, smb1),
     row(Protocol::Smb2, TCP, &[445], First::Of(b"\0"), Magic, smb2),

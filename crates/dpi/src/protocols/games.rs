@@ -14,10 +14,10 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Demonware, UDP, &[3074], First::Of(b"\x0c\x0d"), Shape, demonware),
     row(Protocol::ENet, UDP, &[], First::Of(b"\x8f\x0f\x80\xcf\xbf\xff\x9f\xaf"), Structure, enet),
     row(Protocol::GameSpy, UDP, &[], First::Of(b"\xfe"), Structure, gamespy),
-    row(Protocol::Kcp, UDP, &[], First::Any, Structure, kcp),
+    row(Protocol::Kcp, UDP, &[], First::Any, Structure, kcp).having(4, 0x51, 0x54),
     row(Protocol::Minecraft, TCP, &[25565], First::Range(6, 0x7f), Structure, minecraft),
     row(Protocol::NetcodeIo, UDP, &[40000], First::Of(b"\0"), Magic, netcode),
-    row(Protocol::Photon, UDP, &[5055, 5056, 5058], First::Any, Structure, photon),
+    row(Protocol::Photon, UDP, &[5055, 5056, 5058], First::Any, Structure, photon).having(2, 0, 2),
     row(Protocol::PlayStation, UDP, &[987, 9302], First::Of(b"SHW"), Magic, playstation),
     row(Protocol::Quake, UDP, &[27960, 27910], First::Of(b"\xff"), Magic, quake),
     row(
@@ -34,7 +34,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::SteamDatagramRelay, UDP, &[], First::Of(b"\x01"), Magic, steam_relay),
     row(Protocol::Teeworlds, UDP, &[8303], First::Of(b"\xff"), Magic, teeworlds),
     row(Protocol::WarcraftLan, UDP, &[6112], First::Of(b"\xf7"), Structure, warcraft),
-    row(Protocol::WorldOfWarcraft, TCP, &[3724, 8085], First::Any, Magic, wow),
+    row(Protocol::WorldOfWarcraft, TCP, &[3724, 8085], First::Any, Magic, wow).having(2, b'W', b'W'),
     row(Protocol::XboxSmartGlass, UDP, &[5050], First::Of(b"\xdd\xcc"), Structure, smartglass),
 ];
 

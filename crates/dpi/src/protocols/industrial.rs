@@ -44,7 +44,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::OpcUa, TCP, &[4840], First::Of(b"HAOMCER"), Magic, opc_ua),
     row(Protocol::S7Comm, TCP, &[102], First::Of(b"\x03"), Structure, s7),
     row(Protocol::Slmp, BOTH, &[5007], First::Of(b"\x50\x54\xd0\xd4"), Structure, slmp),
-    row(Protocol::SomeIp, BOTH, &[30490], First::Any, Structure, some_ip),
+    row(Protocol::SomeIp, BOTH, &[30490], First::Any, Structure, some_ip).having(12, 1, 1),
 ];
 
 /// Beckhoff's AMS: two zeros, the length of what follows; in it flags, and the length of the data.

@@ -15,7 +15,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     of(Protocol::Imap, &[143], |message| dialogue(message, &IMAP)),
     of(Protocol::Nntp, &[119], |message| dialogue(message, &NNTP)),
     of(Protocol::Ftp, &[21], |message| dialogue(message, &FTP)),
-    row(Protocol::FtpData, Carriers::TCP, &[20], First::Any, Strength::Shape, ftp_data),
+    row(Protocol::FtpData, Carriers::TCP, &[20], First::Any, Strength::Shape, ftp_data).at_home(),
 ];
 
 const fn of(protocol: Protocol, ports: &'static [u16], probe: fn(&mut Message<'_>) -> Answer) -> Recogniser {
@@ -154,7 +154,8 @@ fn answer(message: &mut Message<'_>, it: &Dialogue) -> Answer {
     if !message.begins {
         let asked = untagged(client.last(), it);
         let agrees = begins(untagged(message.bytes, it), &[it.agrees]);
-        return if begins(asked, it.upgrade) && agrees { Answer::Within } else { later(message, it) };
+        let end = message.line(LINE + 2).map_or(message.len(), |line| message.after(line));
+        return if begins(asked, it.upgrade) && agrees { Answer::Within(end) } else { later(message, it) };
     }
     if !begins(message.bytes, it.greetings) {
         return Answer::No;
@@ -256,24 +257,24 @@ mod tests {
                     "STARTTLS\r\n",
                     "220 go\r\n",
                 ][..],
-                &[Open, Open, Open, Open, Within][..],
+                &[Open, Open, Open, Open, Within(8)][..],
             ),
             (
                 Protocol::Pop3,
                 &["+OK hello\r\n", "CAPA\r\n", "+OK\r\n", "STLS\r\n", "+OK\r\n"],
-                &[Next, Open, Open, Open, Within],
+                &[Next, Open, Open, Open, Within(5)],
             ),
             (
                 Protocol::Imap,
                 &["* OK IMAP4rev1\r\n", "a1 STARTTLS\r\n", "a1 OK now\r\n"],
-                &[Open, Open, Within],
+                &[Open, Open, Within(11)],
             ),
             (
                 Protocol::Nntp,
                 &["200 hello\r\n", "CAPABILITIES\r\n", "101\r\n", "STARTTLS\r\n", "382 go\r\n"],
-                &[Next, Open, Open, Open, Within],
+                &[Next, Open, Open, Open, Within(8)],
             ),
-            (Protocol::Ftp, &["220 hello\r\n", "AUTH TLS\r\n", "234 go\r\n"], &[Next, Open, Within]),
+            (Protocol::Ftp, &["220 hello\r\n", "AUTH TLS\r\n", "234 go\r\n"], &[Next, Open, Within(8)]),
         ] {
             assert_eq!(talk(protocol, 999, lines), answers, "{}", protocol.name());
         }

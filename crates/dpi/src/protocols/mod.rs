@@ -96,7 +96,20 @@ pub(crate) mod show {
         port: u16,
         messages: &[(Side, &[u8])],
     ) -> (Vec<Answer>, Sheet) {
-        let recogniser = of(protocol, carrier);
+        flow_of(of(protocol, carrier).probe, carrier, port, messages)
+    }
+
+    /// What a recogniser says of one message of the client; for protocols that have several.
+    pub fn one(probe: fn(&mut Message<'_>) -> Answer, carrier: Carrier, port: u16, bytes: &[u8]) -> Answer {
+        flow_of(probe, carrier, port, &[(Side::Client, bytes)]).0.remove(0)
+    }
+
+    fn flow_of(
+        probe: fn(&mut Message<'_>) -> Answer,
+        carrier: Carrier,
+        port: u16,
+        messages: &[(Side, &[u8])],
+    ) -> (Vec<Answer>, Sheet) {
         let (mut history, mut sheet) = (History::default(), Sheet::default());
         let (mut answers, mut assembly) = (Vec::new(), Assembly::default());
         for (side, bytes) in messages {
@@ -113,7 +126,7 @@ pub(crate) mod show {
                 sheet: &mut sheet,
                 assembly: &mut assembly,
             };
-            answers.push((recogniser.probe)(&mut message));
+            answers.push(probe(&mut message));
             history.sides[*side as usize].note(bytes);
         }
         (answers, sheet)

@@ -20,8 +20,10 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::EDonkey, TCP, &[4661, 4662], First::Of(b"\xe3\xc5\xd4"), Structure, edonkey),
     row(Protocol::EDonkeyUdp, UDP, &[4665, 4672], First::Of(b"\xe3\xe4\xe5\xc5"), Shape, edonkey_udp),
     row(Protocol::Ethereum, TCP, &[30303], First::Of(b"\0\x01\x02"), Shape, rlpx),
-    row(Protocol::EthereumDiscovery, UDP, &[30303, 30301], First::Any, Structure, discovery_v4),
-    row(Protocol::Gnutella, Carriers::BOTH, &[6346, 6347], First::Any, Structure, gnutella),
+    row(Protocol::EthereumDiscovery, UDP, &[30303, 30301], First::Any, Structure, discovery_v4)
+        .having(97, 1, 6),
+    row(Protocol::Gnutella, TCP, &[6346, 6347], First::Of(b"G"), Structure, gnutella),
+    row(Protocol::Gnutella, UDP, &[6346, 6347], First::Any, Structure, gnutella).having(8, 0xff, 0xff),
     row(Protocol::Libp2p, TCP, &[4001], First::Of(b"\x13"), Magic, libp2p),
     row(Protocol::Mining, TCP, &[3333, 4444], First::Of(b"{"), Magic, mining),
     row(Protocol::Monero, TCP, &[18080], First::Of(b"\x01"), Magic, monero),

@@ -54,10 +54,10 @@ fn socks(message: &mut Message<'_>) -> Answer {
                 Answer::Open
             }
         }
-        (false, [0, code @ 0x5a..=0x5d, ..]) if message.begins && message.len() == 8 => {
+        (false, [0, code @ 0x5a..=0x5d, ..]) if message.begins && message.len() >= 8 => {
             match message.other().first() {
-                [4, 1 | 2, ..] if *code == 0x5a => Answer::Within,
-                [4, 1 | 2, ..] => Answer::Is,
+                [4, 1 | 2, ..] if *code == 0x5a => Answer::Within(8),
+                [4, 1 | 2, ..] if message.len() == 8 => Answer::Is,
                 _ => Answer::No,
             }
         }
@@ -67,12 +67,14 @@ fn socks(message: &mut Message<'_>) -> Answer {
             Some(_) => Answer::Open,
             None => Answer::No,
         },
-        (false, [5, code @ 0..=8, 0, 1 | 3 | 4, ..]) if is_socks_5(message) => {
-            if *code == 0 {
-                Answer::Within
-            } else {
-                Answer::Is
-            }
+        (false, [5, code @ 0..=8, 0, kind @ (1 | 3 | 4), rest @ ..]) if is_socks_5(message) => {
+            // Where the proxy is bound: an address and a port (RFC 1928 §6).
+            let bound = match (*kind, rest.first()) {
+                (1, _) => 4,
+                (4, _) => 16,
+                (_, name) => 1 + name.map_or(0, |length| usize::from(*length)),
+            };
+            if *code == 0 { Answer::Within((4 + bound + 2).min(message.len())) } else { Answer::Is }
         }
         _ => Answer::No,
     }
@@ -141,7 +143,7 @@ fn proxy_header(message: &mut Message<'_>) -> Answer {
         if !known.iter().any(|it| line.starts_with(it)) {
             return Answer::No;
         }
-        line.len() + 2
+        message.after(line)
     } else if bytes.starts_with(MARK) {
         match (message.u8(12), message.u16(14)) {
             (Some(0x20 | 0x21), Some(length)) => 16 + usize::from(length),
@@ -153,8 +155,8 @@ fn proxy_header(message: &mut Message<'_>) -> Answer {
         let may_be = bytes.len() > 2 && (MARK.starts_with(bytes) || b"PROXY ".starts_with(bytes));
         return if may_be { Answer::Longer } else { Answer::No };
     };
-    // What follows in the same segment could not be looked at anew.
-    if bytes.len() <= end { Answer::Within } else { Answer::Is }
+    // All that version 2 says of the client may come in several segments, of which it has at most 536 octets (§2.2).
+    if bytes.len() >= end { Answer::Within(end) } else { Answer::Longer }
 }
 
 #[cfg(test)]
@@ -177,7 +179,10 @@ mod tests {
         assert_eq!(sheet.host.bytes(), b"example.org");
         let agrees: (Side, &[u8]) = (Side::Server, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         let (answers, _) = socks_flow(&[&hello[..], &[agrees]].concat());
-        assert_eq!(answers.last(), Some(&Answer::Within));
+        assert_eq!(answers.last(), Some(&Answer::Within(10)));
+        let named: (Side, &[u8]) = (Side::Server, b"\x05\0\0\x03\x03a.b\0\x50SSH-2.0-x\r\n");
+        let (answers, _) = socks_flow(&[&hello[..], &[named]].concat());
+        assert_eq!(answers.last(), Some(&Answer::Within(10)), "the server behind it speaks at once");
         let refuses: (Side, &[u8]) = (Side::Server, &[5, 1, 0, 1, 0, 0, 0, 0, 0, 0]);
         let (answers, _) = socks_flow(&[&hello[..], &[refuses]].concat());
         assert_eq!(answers.last(), Some(&Answer::Is));
@@ -201,7 +206,7 @@ mod tests {
     fn socks_4_names_address_or_host() {
         let ask: &[u8] = b"\x04\x01\0\x50\xc0\0\x02\x01user\0";
         let answers = socks_flow(&[(Side::Client, ask), (Side::Server, &[0, 0x5a, 0, 0, 0, 0, 0, 0])]).0;
-        assert_eq!(answers, [Answer::Next, Answer::Within]);
+        assert_eq!(answers, [Answer::Next, Answer::Within(8)]);
         let named: &[u8] = b"\x04\x01\0\x50\0\0\0\x01\0example.org\0";
         let (answers, sheet) = socks_flow(&[(Side::Client, named)]);
         assert_eq!((answers, sheet.host.bytes()), (vec![Answer::Open], &b"example.org"[..]));
@@ -224,12 +229,13 @@ mod tests {
     fn a_proxys_header_stands_before_another_stream() {
         let one = |bytes: &[u8]| client(Protocol::ProxyHeader, Carrier::Tcp, 80, bytes);
         let line = b"PROXY TCP4 192.0.2.1 192.0.2.2 1000 80\r\n";
-        assert_eq!(one(line), Answer::Within);
-        assert_eq!(one(&[&line[..], b"GET /"].concat()), Answer::Is);
+        assert_eq!(one(line), Answer::Within(line.len()));
+        assert_eq!(one(&[&line[..], b"GET /"].concat()), Answer::Within(line.len()));
         assert_eq!(one(b"PROXY TCP9 x\r\n"), Answer::No);
         let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc0\0\x02\x02\x10\0\0\x50";
-        assert_eq!(one(header), Answer::Within);
-        for length in 3..15 {
+        assert_eq!(one(header), Answer::Within(28));
+        assert_eq!(one(&[&header[..], b"GET /"].concat()), Answer::Within(28));
+        for length in 3..header.len() {
             assert_eq!(one(&header[..length]), Answer::Longer);
             assert_eq!(one(&line[..length]), Answer::Longer);
         }

@@ -21,7 +21,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::JsonRpc, TCP, &[], First::Of(b"{"), Structure, json_rpc),
     row(Protocol::Kafka, TCP, &[9092], First::Of(b"\0"), Structure, kafka),
     row(Protocol::Mqtt, TCP, &[1883, 8883], First::Range(0x10, 0xe0), Structure, mqtt),
-    row(Protocol::MqttSn, Carriers::UDP, &[1883, 10000], First::Any, Shape, mqtt_sn),
+    row(Protocol::MqttSn, Carriers::UDP, &[1883, 10000], First::Any, Shape, mqtt_sn).having(1, 4, 4),
     row(Protocol::Nats, TCP, &[4222], First::Of(b"ICPMS"), Magic, nats),
     row(Protocol::Nsq, TCP, &[4150], First::Of(b" "), Magic, nsq),
     row(Protocol::OpenWire, TCP, &[61616], First::Of(b"\0"), Magic, openwire),

@@ -1,7 +1,7 @@
 //! What many messages have in common: a header with a length that agrees with the payload, a verb at the beginning of a line, ASN.1.
 
 use crate::Protocol;
-use crate::classify::{Answer, Carriers, First, Message, Recogniser, Strength};
+use crate::classify::{Answer, Carriers, First, Mark, Message, Places, Recogniser, Strength};
 
 /// A recogniser in one line.
 pub const fn row(
@@ -12,7 +12,8 @@ pub const fn row(
     strength: Strength,
     probe: fn(&mut Message<'_>) -> Answer,
 ) -> Recogniser {
-    Recogniser { protocol, carriers, ports, first, strength, probe }
+    let (places, mark) = (Places::Anywhere, Mark::NONE);
+    Recogniser { protocol, carriers, ports, places, first, mark, strength, probe }
 }
 
 /// It is, if the check says so. A check ends with `None` where the message does.

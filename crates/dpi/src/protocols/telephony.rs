@@ -8,7 +8,7 @@ use crate::protocols::shape::{contains, is, is_number, row, starts_with_any};
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::H323, Carriers::TCP, &[1720], First::Of(&[3]), Strength::Magic, h225),
-    row(Protocol::H323, Carriers::UDP, &[1718, 1719], First::Any, Strength::Magic, ras),
+    row(Protocol::H323, Carriers::UDP, &[1718, 1719], First::Range(0, 0x7f), Strength::Magic, ras),
     row(Protocol::Mgcp, Carriers::UDP, &[2427, 2727], First::Range(b'0', b'Z'), Strength::Magic, mgcp),
     row(Protocol::Megaco, Carriers::BOTH, &[2944, 2945], First::Of(b"M!"), Strength::Magic, megaco),
     row(Protocol::Skinny, Carriers::TCP, &[2000], First::Any, Strength::Structure, skinny),

@@ -15,7 +15,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Coap, UDP, &[5683, 5684], First::Range(0x40, 0x78), Structure, coap),
     row(Protocol::Dhip, Carriers::BOTH, &[37777, 37810], First::Of(b"\x20"), Magic, dhip),
     row(Protocol::Gt06, TCP, &[], First::Of(b"\x78\x79"), Structure, gt06),
-    row(Protocol::Lifx, UDP, &[56700], First::Any, Shape, lifx),
+    row(Protocol::Lifx, UDP, &[56700], First::Any, Shape, lifx).having(2, 0, 0),
     row(Protocol::MerakiCloud, UDP, &[7351], First::Of(b"\xfe"), Magic, meraki),
     row(Protocol::MiIo, UDP, &[54321], First::Of(b"\x21"), Structure, mi_io),
     row(Protocol::Nmea, Carriers::BOTH, &[10110], First::Of(b"$!"), Structure, nmea),
@@ -23,7 +23,8 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Sacn, UDP, &[5568], First::Of(b"\0"), Magic, sacn),
     row(Protocol::TpLinkShp, Carriers::BOTH, &[9999], First::Of(b"\xd0\0"), Structure, tp_link),
     row(Protocol::Tuya, Carriers::BOTH, &[6666, 6667, 6668], First::Of(b"\0"), Structure, tuya),
-    row(Protocol::Weave, Carriers::BOTH, &[11095], First::Any, Structure, weave),
+    row(Protocol::Weave, TCP, &[11095], First::Any, Structure, weave),
+    row(Protocol::Weave, UDP, &[11095], First::Any, Structure, weave).having(1, 0x10, 0x1f),
 ];
 
 /// Art-Net 4: a name with a zero.

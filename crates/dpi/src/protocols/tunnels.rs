@@ -10,14 +10,16 @@ const UDP: Carriers = Carriers::UDP;
 
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
-    row(Protocol::Esp, UDP, &[4500], First::Any, Shape, esp),
-    row(Protocol::Geneve, UDP, &[6081], First::Range(0, 0x3f), Shape, geneve),
+    row(Protocol::Esp, UDP, &[4500], First::Any, Shape, esp).at_home(),
+    row(Protocol::Geneve, UDP, &[6081], First::Range(0, 0x3f), Shape, geneve).at_home(),
     row(Protocol::GtpC, UDP, &[2123], First::Range(0x30, 0x5f), Structure, gtp_c),
     row(Protocol::GtpPrime, UDP, &[3386], First::Range(0x0e, 0x4f), Structure, gtp_prime),
-    row(Protocol::GtpU, UDP, &[2152], First::Range(0x30, 0x37), Structure, gtp_u),
-    row(Protocol::Ike, UDP, &[500, 4500], First::Any, Structure, ike),
-    row(Protocol::L2tp, UDP, &[1701], First::Any, Structure, l2tp),
-    row(Protocol::LispData, UDP, &[4341], First::Any, Shape, lisp_data),
+    row(Protocol::GtpU, UDP, &[2152], First::Range(0x30, 0x37), Structure, gtp_u).at_home(),
+    // Its version (RFC 7296 §3.1); in UDP of NATs four zeros stand before it (RFC 3948 §2.2).
+    row(Protocol::Ike, UDP, &[500, 4500], First::Any, Structure, ike).having(17, 0x10, 0x21),
+    row(Protocol::Ike, UDP, &[4500], First::Of(b"\0"), Structure, ike).having(21, 0x10, 0x21),
+    row(Protocol::L2tp, UDP, &[1701], First::Any, Structure, l2tp).having(1, 2, 3),
+    row(Protocol::LispData, UDP, &[4341], First::Any, Shape, lisp_data).at_home(),
     row(Protocol::Nebula, UDP, &[4242], First::Of(b"\x10"), Structure, nebula),
     row(Protocol::OpenVpn, Carriers::BOTH, &[1194], First::Of(b"\0\x01\x02\x38\x40\x50"), Structure, openvpn),
     row(Protocol::Pfcp, UDP, &[8805], First::Range(0x20, 0x27), Structure, pfcp),

@@ -19,6 +19,34 @@ fn long(message: &mut Message<'_>) -> Answer {
     }
 }
 
+/// Two of them, and another one speaks.
+fn twice(message: &mut Message<'_>) -> Answer {
+    match message.bytes {
+        [b'N'] if message.begins => Answer::Longer,
+        [b'N', b'N', ..] if message.begins => Answer::Within(2),
+        _ => Answer::No,
+    }
+}
+
+/// Two texts with a dot between them, each written down as soon as it is there; and one who writes before he says no.
+fn texts(message: &mut Message<'_>) -> Answer {
+    let Some(said) = message.bytes.strip_prefix(b"T").filter(|_| message.begins) else {
+        message.sheet.host.set(b"nobody");
+        return Answer::No;
+    };
+    let dot = said.iter().position(|octet| *octet == b'.');
+    if let Some(dot) = dot {
+        message.sheet.host.set(&said[..dot]);
+    }
+    match said.get(3..5) {
+        Some(agent) => {
+            message.sheet.agent.set(agent);
+            Answer::Is
+        }
+        None => Answer::Longer,
+    }
+}
+
 /// Somebody who says P looks like it.
 fn perhaps(message: &mut Message<'_>) -> Answer {
     if message.has(0, b"P") { Answer::Perhaps } else { Answer::No }
@@ -26,7 +54,7 @@ fn perhaps(message: &mut Message<'_>) -> Answer {
 
 /// After a W, another one speaks.
 fn within(message: &mut Message<'_>) -> Answer {
-    if message.has(0, b"W") { Answer::Within } else { Answer::No }
+    if message.has(0, b"W") { Answer::Within(1) } else { Answer::No }
 }
 
 /// Goes on after an O, until a dot.
@@ -60,15 +88,17 @@ const fn row(
     ports: &'static [u16],
     probe: fn(&mut Message<'_>) -> Answer,
 ) -> Recogniser {
-    Recogniser { protocol, carriers, ports, first: First::Any, strength: Strength::Shape, probe }
+    crate::protocols::shape::row(protocol, carriers, ports, First::Any, Strength::Shape, probe)
 }
 
-static FAKES: [Recogniser; 5] = [
+static FAKES: [Recogniser; 7] = [
     row(Protocol::Tls, Carriers::TCP, &[443], long),
     row(Protocol::Ssh, Carriers::BOTH, &[22], perhaps),
     row(Protocol::Http, Carriers::TCP, &[80], within),
     row(Protocol::Dns, Carriers::TCP, &[53], open),
     row(Protocol::Dtls, Carriers::UDP, &[], pair),
+    row(Protocol::Imap, Carriers::TCP, &[], twice),
+    row(Protocol::Pop3, Carriers::TCP, &[], texts),
 ];
 
 struct Flow {
@@ -137,6 +167,74 @@ fn what_is_carried_inside_is_looked_at_anew() {
     let mut silent = Flow::new(Carrier::Tcp, 5000);
     silent.segment(Side::Client, 100, b"W");
     assert_eq!(silent.conclude().0, Some(Protocol::Http), "what carries it is known at least");
+}
+
+/// However segments are cut, and whatever lies in each other, the same is found.
+#[test]
+fn what_is_carried_inside_may_begin_in_the_same_segment() {
+    let stream = b"WWL\x05abcde";
+    for first in 1..stream.len() {
+        for second in first..stream.len() {
+            let mut flow = Flow::new(Carrier::Tcp, 5000);
+            let mut progress = Progress::Goes;
+            let mut at = 0;
+            for end in [first, second, stream.len()] {
+                if end > at {
+                    assert_eq!(progress, Progress::Goes);
+                    progress = flow.segment(Side::Client, 100 + at as u32, &stream[at..end]);
+                }
+                at = end;
+            }
+            assert_eq!((progress, flow.room.sheet.host.bytes()), (Progress::Ends, &b"abcde"[..]));
+            let verdict = flow.examination.conclude(&flow.classifier, &mut flow.room, Carrier::Tcp, 5000);
+            assert_eq!((verdict.protocol, verdict.over), (Some(Protocol::Tls), Some(Protocol::Http)));
+            assert_eq!(flow.room.lent, 0);
+        }
+    }
+}
+
+/// What lies behind a beginning that came in pieces, of which the last one has more.
+#[test]
+fn what_follows_a_beginning_in_pieces_is_looked_at_too() {
+    let mut flow = Flow::new(Carrier::Tcp, 5000);
+    assert_eq!(flow.segment(Side::Client, 1, b"N"), Progress::Goes);
+    assert_eq!(flow.segment(Side::Client, 2, b"NL\x02a"), Progress::Goes);
+    assert_eq!(flow.examination.history.of(Side::Client).first(), b"L\x02a", "of the inner one's");
+    assert_eq!(flow.segment(Side::Client, 6, b"b"), Progress::Ends);
+    assert_eq!(flow.room.sheet.host.bytes(), b"ab");
+    assert_eq!(flow.conclude().0, Some(Protocol::Tls));
+}
+
+#[test]
+fn what_never_ends_to_begin_anew_ends() {
+    let mut flow = Flow::new(Carrier::Tcp, 5000);
+    flow.room.trace = Some(Vec::new());
+    assert_eq!(flow.segment(Side::Client, 1, &[b'W'; 1000]), Progress::Ends);
+    let answers = flow.room.trace.take().unwrap_or_default();
+    let within = answers.iter().filter(|it| matches!(it.answer, Answer::Within(_))).count();
+    assert_eq!(within, usize::from(DEPTH) + 1);
+    assert_eq!(flow.conclude().0, Some(Protocol::Http));
+}
+
+/// Each once, whether it was there before the message was whole or not; and not what one wrote who says no.
+#[test]
+fn what_is_written_is_told_once() {
+    let stream = b"Tab.cd";
+    for cut in 1..stream.len() {
+        let mut flow = Flow::new(Carrier::Tcp, 5000);
+        let mut told = Vec::new();
+        for (at, piece) in [(0, &stream[..cut]), (cut, &stream[cut..])] {
+            flow.segment(Side::Client, 9 + at as u32, piece);
+            let entries = flow.room.sheet.entries();
+            told.extend(entries.map(|(what, text)| (what, String::from_utf8_lossy(text).into_owned())));
+        }
+        told.sort();
+        let expected = [("agent", "cd"), ("host", "ab")].map(|(what, text)| (what, text.to_owned()));
+        assert_eq!(told, expected, "cut at {cut}");
+    }
+    let mut flow = Flow::new(Carrier::Tcp, 5000);
+    flow.segment(Side::Client, 9, b"Xab");
+    assert!(flow.room.sheet.is_empty(), "who says no has written it");
 }
 
 #[test]

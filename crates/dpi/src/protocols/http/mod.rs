@@ -8,26 +8,20 @@ pub mod two;
 use crate::Protocol;
 use crate::classify::assembly::MOST;
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Strength};
+use crate::protocols::shape::row;
 use memchr::memchr;
 
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
-    Recogniser {
-        protocol: Protocol::Http,
-        carriers: Carriers::TCP,
-        ports: &[80, 8080, 8000, 3128, 8008, 8888],
-        first: First::Range(b'A', b'Z'),
-        strength: Strength::Magic,
-        probe: http,
-    },
-    Recogniser {
-        protocol: Protocol::HttpConnect,
-        carriers: Carriers::TCP,
-        ports: &[3128, 8080],
-        first: First::Of(b"CH"),
-        strength: Strength::Magic,
-        probe: connect,
-    },
+    row(
+        Protocol::Http,
+        Carriers::TCP,
+        &[80, 8080, 8000, 3128, 8008, 8888],
+        First::Range(b'A', b'Z'),
+        Strength::Magic,
+        http,
+    ),
+    row(Protocol::HttpConnect, Carriers::TCP, &[3128, 8080], First::Of(b"CH"), Strength::Magic, connect),
     two::RECOGNISER,
 ];
 
@@ -455,10 +449,15 @@ fn connect(message: &mut Message<'_>) -> Answer {
             return Answer::No;
         }
         return match Response::parse(message.bytes) {
-            Some(response) if response.fields.body().is_none() && is_short(message.bytes) => Answer::Longer,
-            Some(response) if response.status / 100 == 2 => Answer::Within,
+            Some(response) => match response.fields.body() {
+                None if is_short(message.bytes) => Answer::Longer,
+                body if response.status / 100 == 2 => {
+                    Answer::Within(message.len() - body.map_or(0, <[u8]>::len))
+                }
+                _ => Answer::Is,
+            },
             None if memchr(b'\n', message.bytes).is_none() && is_short(message.bytes) => Answer::Longer,
-            Some(_) | None => Answer::Is,
+            None => Answer::Is,
         };
     }
     if !message.has(0, b"CONNECT ") {

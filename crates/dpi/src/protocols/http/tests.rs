@@ -94,7 +94,7 @@ fn a_tunnel_begins_when_the_proxy_agrees() {
     let of = |answer: &[u8]| {
         flow(Protocol::HttpConnect, Carrier::Tcp, 3128, &[(Side::Client, ask), (Side::Server, answer)]).0
     };
-    assert_eq!(of(b"HTTP/1.1 200 Connection established\r\n\r\n"), [Answer::Open, Answer::Within]);
+    assert_eq!(of(b"HTTP/1.1 200 Connection established\r\n\r\n"), [Answer::Open, Answer::Within(39)]);
     assert_eq!(of(b"HTTP/1.1 407 No\r\n\r\n"), [Answer::Open, Answer::Is]);
     assert_eq!(of(b"HTTP/1.1 200 Conn"), [Answer::Open, Answer::Longer]);
     assert_eq!(server(Protocol::HttpConnect, Carrier::Tcp, 3128, b"HTTP/1.1 200 OK\r\n\r\n"), Answer::No);

@@ -5,15 +5,10 @@ use crate::Protocol;
 use crate::classify::assembly::MOST;
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Sheet, Strength};
 use crate::protocols::cursor::Cursor;
+use crate::protocols::shape::row;
 
-pub(super) const RECOGNISER: Recogniser = Recogniser {
-    protocol: Protocol::Http2,
-    carriers: Carriers::TCP,
-    ports: &[80, 8080, 50051],
-    first: First::Of(b"P\0"),
-    strength: Strength::Magic,
-    probe: http2,
-};
+pub(super) const RECOGNISER: Recogniser =
+    row(Protocol::Http2, Carriers::TCP, &[80, 8080, 50051], First::Of(b"P\0"), Strength::Magic, http2);
 
 /// RFC 9113 §3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

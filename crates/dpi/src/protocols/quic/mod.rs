@@ -19,30 +19,31 @@ use crate::Protocol;
 use crate::classify::assembly::{Assembly, MOST};
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Sheet, Strength};
 use crate::protocols::cursor::Cursor;
+use crate::protocols::shape::row;
 use crate::protocols::tls;
 use version::{is_old_draft, is_old_google, is_reserved};
 
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
-    Recogniser {
-        protocol: Protocol::Quic,
-        carriers: Carriers::UDP,
-        ports: &[443, 853, 8443],
+    row(
+        Protocol::Quic,
+        Carriers::UDP,
+        &[443, 853, 8443],
         // Long headers; the short ones of connections that go on.
-        first: First::Range(0x40, 0xff),
-        strength: Strength::Magic,
-        probe: quic,
-    },
-    Recogniser {
-        protocol: Protocol::Quic,
-        carriers: Carriers::UDP,
-        ports: &[443, 80],
+        First::Range(0x40, 0xff),
+        Strength::Magic,
+        quic,
+    ),
+    row(
+        Protocol::Quic,
+        Carriers::UDP,
+        &[443, 80],
         // The public header of Google's versions up to Q043, with a version in it.
         // Servers leave the version out.
-        first: First::Of(&[0x09, 0x0d, 0x19, 0x1d, 0x29, 0x2d, 0x39, 0x3d, 0x01, 0x05, 0x00, 0x08, 0x0c]),
-        strength: Strength::Magic,
-        probe: old_google,
-    },
+        First::Of(&[0x09, 0x0d, 0x19, 0x1d, 0x29, 0x2d, 0x39, 0x3d, 0x01, 0x05, 0x00, 0x08, 0x0c]),
+        Strength::Magic,
+        old_google,
+    ),
 ];
 
 /// A client's first datagrams have as many octets at least (RFC 9000 §14.1).

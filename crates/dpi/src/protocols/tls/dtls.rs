@@ -5,16 +5,17 @@ use crate::Protocol;
 use crate::classify::assembly::MOST;
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Strength};
 use crate::protocols::cursor::Cursor;
+use crate::protocols::shape::row;
 
-pub(super) const RECOGNISER: Recogniser = Recogniser {
-    protocol: Protocol::Dtls,
-    carriers: Carriers::UDP,
-    ports: &[443, 853, 4433, 5684],
+pub(super) const RECOGNISER: Recogniser = row(
+    Protocol::Dtls,
+    Carriers::UDP,
+    &[443, 853, 4433, 5684],
     // RFC 7983 §7: what is neither STUN, ZRTP, a channel nor RTP.
-    first: First::Range(content::CIPHER, 26),
-    strength: Strength::Magic,
-    probe: dtls,
-};
+    First::Range(content::CIPHER, 26),
+    Strength::Magic,
+    dtls,
+);
 
 /// A record in clear, or one whose number of the epoch says that it is ciphered (RFC 6347 §4.1).
 struct Record<'b> {

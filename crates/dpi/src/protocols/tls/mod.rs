@@ -15,18 +15,19 @@ use crate::Protocol;
 use crate::classify::assembly::{Assembly, MOST};
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Sheet, Strength};
 use crate::protocols::cursor::Cursor;
+use crate::protocols::shape::row;
 use hello::extension;
 
 /// Of this family.
 pub const RECOGNISERS: &[Recogniser] = &[
-    Recogniser {
-        protocol: Protocol::Tls,
-        carriers: Carriers::TCP,
-        ports: &[443, 8443],
-        first: First::Of(&[content::CIPHER, content::ALERT, content::HANDSHAKE, content::DATA, 0x80, 0x81]),
-        strength: Strength::Magic,
-        probe: tls,
-    },
+    row(
+        Protocol::Tls,
+        Carriers::TCP,
+        &[443, 8443],
+        First::Of(&[content::CIPHER, content::ALERT, content::HANDSHAKE, content::DATA, 0x80, 0x81]),
+        Strength::Magic,
+        tls,
+    ),
     dtls::RECOGNISER,
     on_port(Protocol::Smtps, &[465]),
     on_port(Protocol::Nntps, &[563]),
@@ -39,7 +40,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
 /// The same hello; what it is for is said by its port, see [`INSIDE`].
 const fn on_port(protocol: Protocol, ports: &'static [u16]) -> Recogniser {
     let first = First::Of(&[content::ALERT, content::HANDSHAKE, content::DATA, 0x80, 0x81]);
-    Recogniser { protocol, carriers: Carriers::TCP, ports, first, strength: Strength::Magic, probe: inside }
+    row(protocol, Carriers::TCP, ports, first, Strength::Magic, inside).at_home()
 }
 
 /// On its usual port [`tls`] tells by itself what is inside.
