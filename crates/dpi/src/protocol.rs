@@ -51,6 +51,7 @@ protocols! {
     Quic = "QUIC", Web, "RFC 9000, RFC 9369, their drafts, and Google's before";
     Soap = "SOAP", Development, "Calls in XML over HTTP";
     Sstp = "SSTP", Vpn, "Secure Socket Tunneling Protocol, MS-SSTP";
+    Tor = "Tor", Vpn, "Links to Tor's relays, by the shape of both sides";
     Tls = "TLS", Web, "Transport Layer Security, RFC 8446 and before";
     WebDav = "WebDAV", FileTransfer, "Web Distributed Authoring and Versioning, RFC 4918";
     WebSocket = "WebSocket", Web, "RFC 6455";
@@ -336,6 +337,7 @@ protocols! {
     Discord = "Discord", Voice, "Discord's voice";
     Irc = "IRC", Messaging, "Internet Relay Chat, RFC 2812";
     KakaoTalk = "KakaoTalk LOCO", Messaging, "KakaoTalk's messages";
+    LineCall = "LINE call", Voice, "LINE's calls";
     MsnMessenger = "MSN", Messaging, "Microsoft's messenger of old";
     Msrp = "MSRP", Messaging, "Message Session Relay Protocol, RFC 4975";
     Mumble = "Mumble", Voice, "Mumble's voice servers";
@@ -343,6 +345,7 @@ protocols! {
     Qq = "QQ", Messaging, "Tencent's messages, OICQ";
     TeamSpeak = "TeamSpeak", Voice, "Voices of players";
     Telegram = "Telegram", Messaging, "MTProto, and the reflectors of calls";
+    Viber = "Viber", Voice, "Viber's calls, on its ports";
     WeChat = "WeChat", Messaging, "WeChat's mmtls";
     WhatsApp = "WhatsApp", Messaging, "WhatsApp's messages";
     Xmpp = "XMPP", Messaging, "Extensible Messaging and Presence Protocol, RFC 6120";
@@ -356,7 +359,7 @@ protocols! {
     Minecraft = "Minecraft", Games, "Minecraft's servers (Java edition)";
     NetcodeIo = "netcode.io", Games, "Yojimbo's connections";
     Photon = "Photon", Games, "Exit Games' engine";
-    PlayStation = "PlayStation", Games, "How PlayStations are found and woken";
+    PlayStation = "PlayStation", Games, "How PlayStations are found, woken, and played on from elsewhere";
     Quake = "Quake", Games, "Quake III and what is built like it";
     RakNet = "RakNet", Games, "What carries Minecraft (Bedrock) and others";
     Samp = "SA-MP", Games, "San Andreas Multiplayer";
@@ -366,6 +369,7 @@ protocols! {
     Teeworlds = "Teeworlds", Games, "Teeworlds";
     WarcraftLan = "Warcraft III", Games, "Warcraft III within a network";
     WorldOfWarcraft = "World of Warcraft", Games, "World of Warcraft";
+    XboxLive = "Xbox Live", Games, "Xboxes that play and talk with each other";
     XboxSmartGlass = "Xbox SmartGlass", Games, "How Xboxes are found and controlled";
     // Between servers; films and measurements
     Ajp = "AJP", Web, "Apache JServ Protocol";

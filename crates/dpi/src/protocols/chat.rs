@@ -18,6 +18,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Discord, UDP, &[], First::Of(b"\x13\0"), Structure, discord),
     row(Protocol::Irc, TCP, &[6667, 6666, 6665, 194], First::Of(b"NnUuPpC:"), Structure, irc),
     row(Protocol::KakaoTalk, TCP, &[], First::Any, Structure, kakaotalk).having(17, 0, 0),
+    row(Protocol::LineCall, UDP, &[], First::Range(0xd0, 0xdf), Structure, line_call),
     row(Protocol::MsnMessenger, TCP, &[1863], First::Of(b"V"), Magic, msn),
     row(Protocol::Msrp, TCP, &[2855], First::Of(b"M"), Magic, msrp),
     row(Protocol::Mumble, UDP, &[64738], First::Of(b"\0"), Structure, mumble),
@@ -26,6 +27,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::TeamSpeak, UDP, &[9987], First::Of(b"T\xf4"), Magic, teamspeak),
     row(Protocol::Telegram, TCP, &[], First::Any, Structure, telegram),
     row(Protocol::Telegram, UDP, &[], First::Any, Structure, telegram).having(16, 0xff, 0xff),
+    row(Protocol::Viber, UDP, &[5243, 7985, 7987, 9785], First::Any, Shape, viber).at_home(),
     row(Protocol::WeChat, TCP, &[], First::Of(b"\x15\x16\x17\x19"), Structure, wechat),
     row(Protocol::WhatsApp, TCP, &[5222, 5242], First::Of(b"EW"), Magic, whatsapp),
     row(Protocol::Xmpp, TCP, &[5222, 5269, 5223], First::Of(b"<"), Magic, xmpp),
@@ -125,6 +127,24 @@ fn kakaotalk(m: &mut Message<'_>) -> Answer {
     })
 }
 
+/// What LINE's calls begin with, and go on with beside RTP (as seen; there is no description): 0b1101x0, the length of what follows after two more
+/// octets in ten bits, and a number that is one more with each packet of a side.
+fn line_call(m: &mut Message<'_>) -> Answer {
+    let shaped = |begins: &[u8], length: usize| {
+        let Some([first, second, ..]) = begins.first_chunk::<4>() else { return false };
+        let said = usize::from(first & 3) << 8 | usize::from(*second);
+        first & 0xf4 == 0xd0 && said >= 32 && said + 4 == length
+    };
+    if !shaped(m.bytes, m.len()) {
+        return Answer::No;
+    }
+    let number = |begins: &[u8]| begins.get(2..4).map(|it| u16::from_be_bytes([it[0], it[1]]));
+    let (own, other) = (m.own(), m.other());
+    let goes_on = shaped(own.last(), own.last_length.into())
+        && m.u16(2) == number(own.last()).map(|number| number.wrapping_add(1));
+    if goes_on || shaped(other.first(), other.first_length.into()) { Answer::Is } else { Answer::Next }
+}
+
 /// The versions that a client speaks.
 fn msn(m: &mut Message<'_>) -> Answer {
     is(|| Some(m.line(200).is_some_and(|line| line.starts_with(b"VER ") && contains(line, b"MSNP", 40))))
@@ -212,6 +232,18 @@ fn telegram(m: &mut Message<'_>) -> Answer {
                 && (4..2048).contains(&m.u32_le(at + 16)?)
                 && at + 20 + m.u32_le(at + 16)? as usize <= m.len() + 16,
         )
+    })
+}
+
+/// What Viber's calls have on its ports before media flow (Sudozai and others, Signatures of Viber secure traffic, JDFSL 12/2): a number, then a kind, the
+/// lower octet first, which goes with a length.
+fn viber(m: &mut Message<'_>) -> Answer {
+    perhaps(|| {
+        Some(match (m.u16_le(2)?, m.len()) {
+            (3, 12) | (9, 20) | (0x19 | 0x1b, 34) => true,
+            (1, 6..) => m.u16_le(4)? == 5,
+            _ => false,
+        })
     })
 }
 
@@ -325,6 +357,9 @@ mod tests {
             (Protocol::Irc, Tcp, 6667, Client, b"USER me\r\n", No),
             (Protocol::Irc, Tcp, 6667, Server, b":irc.example NOTICE * :*** Looking up your hostname\r\n", Is),
             (Protocol::KakaoTalk, Tcp, 995, Client, b"\x01\0\0\0\0\0CHECKIN\0\0\0\0\0\x02\0\0\0ab", Is),
+            (Protocol::Viber, Udp, 7985, Client, b"\x12\x34\x03\0abcdefgh", Perhaps),
+            (Protocol::Viber, Udp, 7985, Client, b"\x12\x34\x03\0abcdefghi", No),
+            (Protocol::Viber, Udp, 7985, Client, b"\x12\x34\x01\0\x05\0ab", Perhaps),
             (Protocol::MsnMessenger, Tcp, 1863, Client, b"VER 1 MSNP18 CVR0\r\n", Is),
             (Protocol::Msrp, Tcp, 2855, Client, b"MSRP a786hjs2 SEND\r\nTo-Path: msrp://b\r\n", Is),
             (Protocol::Mumble, Udp, 64738, Client, b"\0\0\0\0\x03\xd7\x20\0\xfa\x76\x28\x7e", Is),
@@ -344,6 +379,25 @@ mod tests {
             (Protocol::Zoom, Udp, 8802, Client, &media, No),
             (Protocol::Zoom, Udp, 41036, Client, b"\x1f\x02\x01\0\x08\0\x01\0\x04\0\x5c\x9b\x63\x7b\0\0\0\x64\0\0\0\x62\xa0\x4c\0\0\0\x09192.0.2.1", Is),
         ]);
+    }
+
+    #[test]
+    fn calls_of_line_count_and_say_how_long_they_are() {
+        let packet = |first: u8, number: u16, length: usize| {
+            let begins = [first | (length >> 8) as u8, length as u8];
+            [&begins[..], &number.to_be_bytes(), &vec![6; length]].concat()
+        };
+        let ask =
+            |messages: &[(crate::classify::Side, &[u8])]| flow(Protocol::LineCall, Udp, 29070, messages).0;
+        let (one, two, answer) = (packet(0xd8, 0xb9, 868), packet(0xd8, 0xba, 868), packet(0xd8, 0x66, 238));
+        assert_eq!(ask(&[(Client, &one), (Client, &two)]), [Next, Is]);
+        assert_eq!(ask(&[(Client, &one), (Server, &answer)]), [Next, Is]);
+        assert_eq!(ask(&[(Client, &one), (Client, &one)]), [Next, Next], "the same number");
+        assert_eq!(ask(&[(Client, &one[..871])]), [No], "another length");
+        assert_eq!(ask(&[(Client, &packet(0xd4, 1, 868))]), [No]);
+        for length in 0..40 {
+            ask(&[(Client, &one[..length]), (Server, &one[..length])]);
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::NetcodeIo, UDP, &[40000], First::Of(b"\0"), Magic, netcode),
     row(Protocol::Photon, UDP, &[5055, 5056, 5058], First::Any, Structure, photon).having(2, 0, 2),
     row(Protocol::PlayStation, UDP, &[987, 9302], First::Of(b"SHW"), Magic, playstation),
+    row(Protocol::PlayStation, UDP, &[9296, 9297], First::Of(b"\0"), Structure, takion).having(13, 1, 2),
+    row(Protocol::PlayStation, TCP, &[9295], First::Of(b"G"), Magic, remote_play),
     row(Protocol::Quake, UDP, &[27960, 27910], First::Of(b"\xff"), Magic, quake),
     row(
         Protocol::RakNet,
@@ -35,6 +37,7 @@ pub const RECOGNISERS: &[Recogniser] = &[
     row(Protocol::Teeworlds, UDP, &[8303], First::Of(b"\xff"), Magic, teeworlds),
     row(Protocol::WarcraftLan, UDP, &[6112], First::Of(b"\xf7"), Structure, warcraft),
     row(Protocol::WorldOfWarcraft, TCP, &[3724, 8085], First::Any, Magic, wow).having(2, b'W', b'W'),
+    row(Protocol::XboxLive, UDP, &[3074], First::Of(b"\0\x60"), Structure, xbox_live).at_home(),
     row(Protocol::XboxSmartGlass, UDP, &[5050], First::Of(b"\xdd\xcc"), Structure, smartglass),
 ];
 
@@ -137,6 +140,26 @@ fn playstation(m: &mut Message<'_>) -> Answer {
     })
 }
 
+/// Remote Play's stream begins as SCTP does (chiaki, "takion"): a kind of packet, a tag, a check and a place of a key, all zero as there is no key yet; INIT
+/// with a tag that is also its first number, a window and two counts of streams; the answer repeats the tag and has a cookie of 32 octets.
+fn takion(m: &mut Message<'_>) -> Answer {
+    is(|| {
+        let (kind, length) = (m.u8(13)?, usize::from(m.u16(15)?));
+        let keyless = m.u32(5)? == 0 && m.u32(9)? == 0 && m.u8(14)? == 0 && length + 13 == m.len();
+        let (window, streams) = (m.u32(21)?, [m.u16(25)?, m.u16(27)?]);
+        let possible = window >= 1 << 16 && streams.iter().all(|it| (1..=1024).contains(it));
+        let begins = kind == 1 && length == 20 && m.u32(1)? == 0 && m.u32(17)? == m.u32(29)?;
+        let answers = kind == 2 && length == 52 && m.u32(1)? != 0;
+        Some(keyless && possible && (begins || answers))
+    })
+}
+
+/// Remote Play is asked for by HTTP, with a path of its own for each console.
+fn remote_play(m: &mut Message<'_>) -> Answer {
+    let paths: &[&[u8]] = &[b"GET /sce/rp/", b"GET /sie/ps4/rp/", b"GET /sie/ps5/rp/"];
+    is(|| Some(m.begins && starts_with_any(m.bytes, paths)))
+}
+
 /// Out of band: four of ones and a command.
 fn quake(m: &mut Message<'_>) -> Answer {
     let commands: &[&[u8]] = &[
@@ -227,6 +250,21 @@ fn wow(m: &mut Message<'_>) -> Answer {
     is(|| Some(m.begins && m.has(2, b"WORLD OF WARCRAFT CONNECTION - ")))
 }
 
+/// Between consoles, on port 3074. Xbox One and later: IPv6 by Teredo (RFC 4380 §5.2.3; Microsoft, "Xbox One: technical information on P2P networking
+/// behavior", 2013), which prefers this port. Xbox 360: four zeros, a kind, an X, another kind, and three zeros before what is ciphered.
+fn xbox_live(m: &mut Message<'_>) -> Answer {
+    const TEREDO: [u8; 4] = [0x20, 0x01, 0, 0];
+    is(|| {
+        let old = m.u32(0)? == 0 && m.u8(5)? == b'X' && m.bytes.get(7..10)? == [0; 3] && m.len() > 12;
+        // What the relay saw of the sender's address may stand before (RFC 4380 §5.1.1).
+        let at = if m.u16(0)? == 0 { 8 } else { 0 };
+        let tunnelled = m.u8(at)? >> 4 == 6
+            && usize::from(m.u16(at + 4)?) + at + 40 == m.len()
+            && (m.has(at + 8, &TEREDO) || m.has(at + 24, &TEREDO));
+        Some(old || tunnelled)
+    })
+}
+
 /// "SmartGlass protocol": discovery (0xdd) or a connection (0xcc), a kind, and lengths of what is open and what is ciphered.
 fn smartglass(m: &mut Message<'_>) -> Answer {
     is(|| {
@@ -249,7 +287,7 @@ mod tests {
     use crate::classify::Carrier::{Tcp, Udp};
     use crate::classify::Side::{Client, Server};
     use crate::protocols::shape::cases::check;
-    use crate::protocols::show::flow;
+    use crate::protocols::show::{client, flow, one};
 
     #[test]
     fn games_are_known_by_how_they_begin() {
@@ -260,6 +298,8 @@ mod tests {
         connect.resize(52, 0);
         let mut photon = vec![0xff, 0xff, 0, 1, 0, 0, 0, 4, 1, 2, 3, 4, 2, 0xff, 1, 4, 0, 0, 0, 20];
         photon.resize(32, 0);
+        let mut teredo = b"\x60\0\0\0\0\x04\x32\x40\x20\x01\0\0".to_vec();
+        teredo.resize(44, 5);
         let mut segment = vec![0x0a, 0, 0, 0, 0x51, 0, 0x80, 0];
         segment.resize(20, 0);
         segment.extend_from_slice(&[2, 0, 0, 0, 7, 7]);
@@ -282,6 +322,13 @@ mod tests {
                 b"SRCH * HTTP/1.1\ndevice-discovery-protocol-version:00020020\n",
                 Is,
             ),
+            (Protocol::PlayStation, Tcp, 9295, Client, b"GET /sie/ps5/rp/sess/init HTTP/1.1\r\n", Is),
+            (Protocol::PlayStation, Tcp, 9295, Client, b"GET /sie/ps6/", No),
+            (Protocol::XboxLive, Udp, 3074, Client, b"\0\0\0\0\x0cX\x76\0\0\0\x09\x08\x07", Is),
+            (Protocol::XboxLive, Udp, 3074, Client, b"\0\0\0\0\x0cX\x76\0\x01\0\x09\x08\x07", No),
+            (Protocol::XboxLive, Udp, 3074, Client, &teredo, Is),
+            (Protocol::XboxLive, Udp, 3074, Client, &[&[0; 8][..], &teredo].concat(), Is),
+            (Protocol::XboxLive, Udp, 3074, Client, &teredo[..teredo.len() - 1], No),
             (Protocol::Quake, Udp, 27960, Client, b"\xff\xff\xff\xffgetstatus", Is),
             (Protocol::RakNet, Udp, 19132, Client, &ping, Is),
             (Protocol::Samp, Udp, 7777, Client, b"SAMP\xc0\0\x02\x01\x61\x1ei", Is),
@@ -315,6 +362,30 @@ mod tests {
             ),
             (Protocol::XboxSmartGlass, Udp, 5050, Client, b"\xdd\0\0\x0a\0\0\0\0\0\0\0\x03\0\0\0\x02", Is),
         ]);
+    }
+
+    #[test]
+    fn remote_play_begins_as_sctp_does() {
+        let streams = b"\0\x01\x90\0\0\x64\0\x64";
+        let begins = [&[0; 13][..], b"\x01\0\0\x14", b"abcd", streams, b"abcd"].concat();
+        let answers = [b"\0abcd", &[0; 8][..], b"\x02\0\0\x34", b"efgh", streams, b"efgh", &[9; 32]].concat();
+        let ask = |bytes: &[u8]| client(Protocol::PlayStation, Udp, 9296, bytes);
+        for good in [&begins, &answers] {
+            assert_eq!(takion_of(good), Is);
+            for at in (5..17).chain([25, 27]) {
+                let mut changed = good.clone();
+                changed[at] ^= 0x40;
+                assert_eq!(takion_of(&changed), No, "octet {at}");
+            }
+            for end in 0..good.len() {
+                assert_eq!(takion_of(&good[..end]), No);
+            }
+        }
+        assert_eq!(ask(&begins), No, "the first of its recognisers is that of its discovery");
+    }
+
+    fn takion_of(bytes: &[u8]) -> crate::classify::Answer {
+        one(super::takion, Udp, 9296, bytes)
     }
 
     #[test]

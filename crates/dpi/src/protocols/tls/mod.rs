@@ -7,6 +7,7 @@ pub mod certificate;
 pub mod dtls;
 pub mod hello;
 pub mod ja4;
+mod tor;
 
 pub use dtls::Fragment;
 pub use hello::{ClientHello, ServerHello};
@@ -212,6 +213,9 @@ pub fn note(hello: &ClientHello<'_>, sheet: &mut Sheet) {
 /// RFC 8446 §5.1, §4.1.2, §4.1.3: a record whose version and length are possible, and in it a hello that has one, too. Also in the middle of a
 /// connection, by records that follow each other; and SSL 2's hello (RFC 5246 §E.2).
 fn tls(message: &mut Message<'_>) -> Answer {
+    if let Some(answer) = tor::measure(message) {
+        return answer;
+    }
     if !message.begins {
         return Answer::No;
     }
@@ -254,6 +258,9 @@ fn client_hello(message: &mut Message<'_>) -> Answer {
     let inside = INSIDE.iter().find(|(usual, name, _)| *usual == port || *name == message.sheet.alpn.bytes());
     match inside {
         Some((_, _, protocol)) => Answer::Other(*protocol),
+        None if message.sheet.alpn.is_empty() && tor::is_name(message.sheet.host.bytes()) => {
+            tor::suspect(message)
+        }
         // The server's certificate may still tell.
         None if message.sheet.host.is_empty() && hello.newest_version() < 0x0305 => Answer::Open,
         None => Answer::Is,

@@ -28,7 +28,9 @@ pub fn client_hello(name: Option<&str>, protocols: &[&str], padding: usize) -> V
         list.push(protocol.len() as u8);
         list.extend(protocol.as_bytes());
     }
-    add(16, [(list.len() as u16).to_be_bytes().to_vec(), list].concat());
+    if !protocols.is_empty() {
+        add(16, [(list.len() as u16).to_be_bytes().to_vec(), list].concat());
+    }
     add(21, vec![0; padding]);
     let mut body = vec![3, 3];
     body.extend([9; 32]);
