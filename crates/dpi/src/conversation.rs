@@ -27,10 +27,9 @@ use crate::classify::{
     Carrier, End, Evidence, Examination, Limits, Packet, Progress, Room, Sheet, Shown, Side, Verdict,
 };
 use crate::knowledge::{Knowledge, Likely};
-use crate::protocols::ip;
+use crate::protocols::{dns, ip};
 use crate::signatures::ApplicationId;
-use crate::track::names::Askers;
-use std::net::IpAddr;
+use crate::track::names::{Askers, Said};
 use tables::Nanos;
 
 /// Messages in pieces, of all conversations that share their surroundings.
@@ -122,8 +121,14 @@ impl Conversation {
         if let Some((application, evidence)) = knowledge.of_sheet(&room.sheet) {
             self.application.weigh(application, evidence);
         }
-        if !from_subscriber && carrier == Carrier::Udp && self.examination.found() == Some(Protocol::Dns) {
-            learn(knowledge, surroundings, subscriber.address, transport.payload);
+        if carrier == Carrier::Udp
+            && self.examination.found() == Some(Protocol::Dns)
+            && let Some(message) = dns::Message::parse(transport.payload)
+        {
+            let Surroundings { room, askers, .. } = surroundings;
+            let host = room.sheet.host.bytes();
+            let said = Said { message, host, from_subscriber, port: subscriber.port, resolver: peer };
+            knowledge.follow(&said, |asks| askers.names(subscriber.address, asks));
         }
         match progress {
             Progress::Goes => Standing::SoFar(self.application.application()),
@@ -152,13 +157,5 @@ impl Conversation {
     /// Nobody asks any more: what it holds of its surroundings goes back.
     pub fn end(&mut self, surroundings: &mut Surroundings) {
         self.examination.give_back(&mut surroundings.room);
-    }
-}
-
-/// Remembers whose the addresses of an answer are, for the subscriber who asked.
-fn learn(knowledge: &Knowledge, surroundings: &mut Surroundings, subscriber: IpAddr, answer: &[u8]) {
-    let Surroundings { room, askers, .. } = surroundings;
-    for (address, application) in knowledge.of_answer(room.sheet.host.bytes(), answer) {
-        askers.learn(subscriber, address, application);
     }
 }

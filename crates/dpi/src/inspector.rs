@@ -28,10 +28,11 @@ use crate::decode::{Decoded, Mask};
 use crate::knowledge::Knowledge;
 use crate::kpi::flow::Measures;
 use crate::kpi::rate::Rate;
-use crate::protocols::ip;
+use crate::protocols::{dns, ip};
 use crate::signatures::{ApplicationId, Bundle};
 use crate::track::examined::{Examinations, Examined};
 use crate::track::flow::{Ends, Flow, Key, Line, Standing, Summary, Timeouts};
+use crate::track::names::Said;
 use crate::track::subscriber::{Identity, Prefix, Subscribers, is_of_source, private};
 use crate::track::watched::{Watch, Watching};
 
@@ -440,7 +441,8 @@ impl Inspector {
                     self.flows.reschedule(&key);
                 }
                 if let Standing::Open(number) = standing {
-                    self.look(now, number, key, packet, &transport, side);
+                    let sender = (pending.from_subscriber, side);
+                    self.look(now, number, key, packet, &transport, sender);
                 }
                 if self.watching.is_some() {
                     self.watch(now, key, packet, &transport, side, false);
@@ -495,7 +497,7 @@ impl Inspector {
         match standing {
             Standing::Open(number) => {
                 self.foresee(number, subscriber, &pending.ends);
-                self.look(now, number, key, packet, transport, side);
+                self.look(now, number, key, packet, transport, (pending.from_subscriber, side));
             }
             Standing::Known { .. } => {
                 let protocol = ip::of_ip(pending.ends.protocol.0, transport.payload);
@@ -616,7 +618,7 @@ impl Inspector {
         key: Key,
         packet: &Packet<'_>,
         transport: &Transport<'_>,
-        side: Side,
+        (from_subscriber, side): (bool, Side),
     ) {
         let Some(carrier) = transport.carrier else { return };
         // Acknowledgements say nothing; a SYN says where a stream begins.
@@ -648,12 +650,16 @@ impl Inspector {
         if let Some((application, evidence)) = self.knowledge.of_sheet(&self.room.sheet) {
             examined.application.weigh(application, evidence);
         }
-        // An answer says which addresses the subscriber is going to use.
-        if side == Side::Server
-            && examined.examination.found() == Some(Protocol::Dns)
+        // An answer to what was asked says which addresses the subscriber is going to use.
+        if examined.examination.found() == Some(Protocol::Dns)
             && carrier == Carrier::Udp
+            && let Some(message) = dns::Message::parse(transport.payload)
         {
-            self.learn(key.subscriber, transport.payload);
+            let host = self.room.sheet.host.bytes();
+            let (port, resolver) = if from_subscriber { (source, receiver) } else { (destination, sender) };
+            let said = Said { message, host, from_subscriber, port, resolver };
+            let subscriber = self.subscribers.get_mut(key.subscriber);
+            self.knowledge.follow(&said, |_| subscriber.map(|it| &mut it.names));
         }
         if self.options.tells_names && !self.room.sheet.is_empty() {
             let mut sheet = Box::new(self.room.sheet);
@@ -666,14 +672,6 @@ impl Inspector {
         }
         if progress == Progress::Ends {
             self.conclude(number, key);
-        }
-    }
-
-    /// Remembers whose the addresses of an answer are.
-    fn learn(&mut self, subscriber: u32, answer: &[u8]) {
-        let Some(subscriber) = self.subscribers.get_mut(subscriber) else { return };
-        for (address, application) in self.knowledge.of_answer(self.room.sheet.host.bytes(), answer) {
-            subscriber.names.learn(address, application);
         }
     }
 

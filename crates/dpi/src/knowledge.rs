@@ -1,9 +1,8 @@
 //! What all workers know: recognisers and signatures.
 
 use crate::classify::{Carrier, Classifier, End, Evidence, Sheet, Verdict};
-use crate::protocols::dns;
 use crate::signatures::{ApplicationId, Bundle, Match};
-use std::net::IpAddr;
+use crate::track::names::{Names, Said};
 use std::sync::Arc;
 
 /// Recognisers and signatures. Immutable, so that all workers share one; another one takes its place as a whole.
@@ -60,16 +59,19 @@ impl Knowledge {
 }
 
 impl Knowledge {
-    /// Whose the addresses are that a DNS server answers to the question for a host's name.
-    pub(crate) fn of_answer(
-        &self,
-        host: &[u8],
-        answer: &[u8],
-    ) -> impl Iterator<Item = (IpAddr, ApplicationId)> {
-        let known = self.of_host(host).zip(dns::Message::parse(answer));
-        known
-            .into_iter()
-            .flat_map(|(application, message)| message.addresses().map(move |(it, _)| (it, application)))
+    /// What a subscriber asks a resolver is remembered, if it is about somebody who is known, and whose the addresses are that are answered to it.
+    /// `names` gives the subscriber's memory, if there is one, or (told true) if there could be.
+    pub(crate) fn follow<'n>(&self, said: &Said<'_>, names: impl FnOnce(bool) -> Option<&'n mut Names>) {
+        let is_answer = said.message.is_answer();
+        if is_answer == said.from_subscriber {
+            return;
+        }
+        let Some((application, names)) = self.of_host(said.host).zip(names(!is_answer)) else { return };
+        if !is_answer {
+            names.ask(said);
+        } else if names.is_awaited(said) {
+            said.message.addresses().for_each(|(address, _)| names.learn(address, application));
+        }
     }
 }
 

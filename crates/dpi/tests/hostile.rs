@@ -329,6 +329,9 @@ fn the_oldest_makes_room_and_its_verdict_has_a_reason() {
     assert_eq!(verdict.reason.confidence(), Confidence::Guess);
 }
 
+/// A question for www.youtube.com.
+const QUESTION: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03www\x07youtube\x03com\0\0\x01\0\x01";
+
 /// An answer that says where www.youtube.com is.
 fn answer(address: Ipv4Addr) -> Vec<u8> {
     let front = b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x03www\x07youtube\x03com\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01\0\0\0\x1e\0\x04";
@@ -341,14 +344,14 @@ fn what_one_subscriber_does_pushes_out_nothing_that_others_have_asked_for() {
         inspector(Options { flows: 256, examinations: 64, subscribers: 4, ..Options::default() });
     let other = Ipv4Addr::new(10, 0, 0, 2);
     let video = Ipv4Addr::new(203, 0, 113, 9);
-    push(&mut inspector, 1, &udp(other, 40_000, SERVER, 53, &answer(video)[..33]));
+    push(&mut inspector, 1, &udp(other, 40_000, SERVER, 53, QUESTION));
     push(&mut inspector, 2, &udp(SERVER, 53, other, 40_000, &answer(video)));
     // All ports to all ports, and as many names as anybody can ask for.
     for number in 0..20_000_u32 {
         let now = 3 + u64::from(number);
         push(&mut inspector, now, &tcp((number as u16, 443), true, 1, TcpFlags::SYN, b""));
         let address = Ipv4Addr::from(0xc800_0000 + number);
-        push(&mut inspector, now, &udp(UE, number as u16, SERVER, 53, &answer(address)[..33]));
+        push(&mut inspector, now, &udp(UE, number as u16, SERVER, 53, QUESTION));
         push(&mut inspector, now, &udp(SERVER, 53, UE, number as u16, &answer(address)));
         while inspector.poll().is_some() {}
     }
@@ -358,6 +361,54 @@ fn what_one_subscriber_does_pushes_out_nothing_that_others_have_asked_for() {
     let verdict = finish(&mut inspector).into_iter().find(|it| it.application.is_some());
     let application = verdict.and_then(|it| it.application).unwrap();
     assert_eq!(&*KNOWLEDGE.bundle.application(application).name, "youtube");
+}
+
+/// What a first packet to `video` is taken for, after these packets.
+fn foreseen(before: &[Vec<u8>], video: Ipv4Addr) -> Option<String> {
+    let mut inspector = inspector(small());
+    for (at, bytes) in before.iter().enumerate() {
+        push(&mut inspector, at as u64 + 1, bytes);
+    }
+    let header =
+        TcpHeader { source_port: 1, destination_port: 9999, flags: TcpFlags::SYN, ..TcpHeader::default() };
+    push(&mut inspector, 100, &PacketBuilder::new().ipv4(UE, video).tcp(header).build(b""));
+    let verdicts = finish(&mut inspector);
+    let syn = verdicts.iter().find(|it| it.protocol != Some(Protocol::Dns)).unwrap();
+    syn.application.map(|it| KNOWLEDGE.bundle.application(it).name.to_string())
+}
+
+/// RFC 5452 §9.1: whoever sends an answer must know the question, its number, and both ends.
+#[test]
+fn forged_answers_teach_nothing() {
+    let video = Ipv4Addr::new(203, 0, 113, 9);
+    let question = udp(UE, 40_000, SERVER, 53, QUESTION);
+    let answered = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = answer(video);
+        change(&mut bytes);
+        udp(SERVER, 53, UE, 40_000, &bytes)
+    };
+    let good = answered(&|_| {});
+    let with = |answer: Vec<u8>| foreseen(&[question.clone(), answer], video);
+    assert_eq!(with(good.clone()).as_deref(), Some("youtube"));
+    assert_eq!(foreseen(std::slice::from_ref(&good), video), None, "nobody has asked");
+    assert_eq!(with(answered(&|it| it[0] ^= 1)), None, "another number");
+    assert_eq!(
+        with(answered(&|it| it[16..23].copy_from_slice(b"\x07youtube"[1..].as_ref()))),
+        None,
+        "no name"
+    );
+    assert_eq!(with(answered(&|it| it[30] = 28)), None, "another type was asked for");
+    assert_eq!(with(answered(&|it| it[5] = 0)), None, "without the question");
+    assert_eq!(with(udp(SERVER, 53, UE, 40_001, &answer(video))), None, "to another port");
+    assert_eq!(
+        with(udp([198, 51, 100, 8].into(), 53, UE, 40_000, &answer(video))),
+        None,
+        "from another server"
+    );
+    assert_eq!(with(udp(UE, 40_000, SERVER, 53, &answer(video))), None, "by the subscriber itself");
+    let other = Ipv4Addr::new(203, 0, 113, 10);
+    let second = udp(SERVER, 53, UE, 40_000, &answer(other));
+    assert_eq!(foreseen(&[question, good, second], other), None, "an answer after the answer");
 }
 
 #[test]

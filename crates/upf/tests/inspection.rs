@@ -1,6 +1,6 @@
 //! Rules for applications, in a whole UPF with the inspector that is shipped.
 
-use crate::bench::{Established, downlink, everyday, to_gnb};
+use crate::bench::{Established, downlink, everyday, to_gnb, uplink};
 use crate::upf::{FILE, Rig};
 use api::{Answers, Applications, ErrorCode, Mirror, MirrorSelection, Session, SumOf};
 use dpi::signatures::Bundle;
@@ -9,7 +9,7 @@ use io::mem::MemFrame;
 use loadgen::applications::{Application, Length, Mix, Traffic};
 use packet::tcp::{TcpFlags, TcpHeader};
 use packet::{IpPacket, IpProtocol, MacAddr, PacketBuilder, PduSession};
-use pfcp::ie::PfdContents;
+use pfcp::ie::{FTeid, PfdContents};
 use pfcp::message::{
     ApplicationPfds, CreateFar, CreatePdr, Pdi, PfdManagementRequest, PfdManagementResponse,
     SessionEstablishmentRequest, SessionEstablishmentResponse,
@@ -29,9 +29,13 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 99);
 /// Where packets of the application go; all others go to that of [`everyday`].
 const APART: u32 = 33;
 
-/// An everyday session whose packets of this application leave apart.
+/// An everyday session whose packets of this application leave apart; those of the UE are asked about, too, as SMFs do.
 fn asking(application: &'static [u8]) -> SessionEstablishmentRequest<'static> {
     let mut request = everyday(7);
+    let shared = Some(FTeid::Choose { ipv4: true, ipv6: false, id: Some(1) });
+    request.create_pdrs[0].pdi.local_fteid = shared;
+    let pdi = Pdi { application_id: Some(application), local_fteid: shared, ..uplink().pdi };
+    request.create_pdrs.push(CreatePdr { id: PdrId(4), precedence: 10, pdi, ..uplink() });
     let pdi = Pdi { application_id: Some(application), ..downlink().pdi };
     let pdr = CreatePdr { id: PdrId(3), precedence: 10, far: Some(FarId(3)), pdi, ..downlink() };
     request.create_pdrs.push(pdr);
@@ -75,16 +79,29 @@ fn from(source: Ipv4Addr, session: &Established) -> PacketBuilder {
     PacketBuilder::new().ethernet(N6_MAC, ROUTER).ipv4(source, session.ue)
 }
 
-/// An answer of a DNS server: this name has the address of [`SERVER`].
-fn answer(name: &str) -> Vec<u8> {
-    let mut message = b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0".to_vec();
+/// The address of this name is asked for.
+fn question(name: &str) -> Vec<u8> {
+    let mut message = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0".to_vec();
     for label in name.split('.') {
         message.push(label.len() as u8);
         message.extend_from_slice(label.as_bytes());
     }
-    message.extend_from_slice(b"\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04");
+    message.extend_from_slice(b"\0\0\x01\0\x01");
+    message
+}
+
+/// An answer of a DNS server: this name has the address of [`SERVER`].
+fn answer(name: &str) -> Vec<u8> {
+    let mut message = question(name);
+    message[2..8].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1]);
+    message.extend_from_slice(b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04");
     message.extend_from_slice(&SERVER.octets());
     message
+}
+
+/// The UE asks for it.
+fn ask(rig: &mut Rig, session: &Established, port: u16, name: &str) {
+    rig.say(session, &PacketBuilder::new().ipv4(session.ue, RESOLVER).udp(port, 53).build(&question(name)));
 }
 
 fn syn_ack(session: &Established, port: u16) -> PacketBuilder {
@@ -102,10 +119,18 @@ fn a_name_that_the_ue_asked_for_makes_the_first_packet_the_applications() {
     let mut rig = Rig::start(2, None);
     let session = establish(&mut rig, b"youtube").unwrap();
     assert_eq!(tunnel(&mut rig, &syn_ack(&session, 40_000), b""), 7, "nothing is known of the address");
-    let dns = from(RESOLVER, &session).udp(53, 5_000);
+    let dns = from(RESOLVER, &session).udp(53, 4_999);
     assert_eq!(tunnel(&mut rig, &dns, &answer("www.youtube.com")), APART);
     assert_eq!(
         tunnel(&mut rig, &syn_ack(&session, 40_001), b""),
+        7,
+        "an answer that the UE has not asked for"
+    );
+    ask(&mut rig, &session, 5_000, "www.youtube.com");
+    let dns = from(RESOLVER, &session).udp(53, 5_000);
+    assert_eq!(tunnel(&mut rig, &dns, &answer("www.youtube.com")), APART);
+    assert_eq!(
+        tunnel(&mut rig, &syn_ack(&session, 40_002), b""),
         APART,
         "the first packet of its connection"
     );
@@ -114,7 +139,7 @@ fn a_name_that_the_ue_asked_for_makes_the_first_packet_the_applications() {
     let named = Session { seid: Some(api::SeidText(session.seid.0)), ..Session::default() };
     let detail = rig.backend.answer(named).unwrap();
     let asked: Vec<_> = detail.pdrs.iter().filter_map(|pdr| pdr.application.as_deref()).collect();
-    assert_eq!(asked, ["youtube"]);
+    assert_eq!(asked, ["youtube"; 2]);
 }
 
 #[test]

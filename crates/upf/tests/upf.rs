@@ -285,6 +285,17 @@ impl Rig {
     /// The frame that such a packet becomes.
     fn sent(&mut self, gnb: Ipv4Addr, session: &Established) -> Vec<u8> {
         self.offer_from(gnb, session);
+        self.left()
+    }
+
+    /// The UE says this, and it leaves.
+    pub fn say(&mut self, session: &Established, packet: &[u8]) {
+        self.n3.offer(&mut vec![carried(GNB, session, packet)]);
+        self.left();
+    }
+
+    /// The next frame to the data network.
+    fn left(&mut self) -> Vec<u8> {
         let (until, mut out) = (Instant::now() + PATIENCE, Vec::new());
         while out.is_empty() {
             assert!(Instant::now() < until, "the packet does not come");
@@ -324,10 +335,14 @@ impl Rig {
 
 /// A packet of the UE, of 100 octets, by way of this gNB.
 fn from(gnb: Ipv4Addr, session: &Established) -> MemFrame {
-    let inner = crate::bench::inner(session.ue, SERVER, 100, 64);
+    carried(gnb, session, &crate::bench::inner(session.ue, SERVER, 100, 64))
+}
+
+/// A packet of the UE, by way of this gNB.
+fn carried(gnb: Ipv4Addr, session: &Established, inner: &[u8]) -> MemFrame {
     let container = Uplink { qfi: Qfi::new(9).unwrap(), ..crate::bench::UPLINK };
     let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(gnb, N3).udp(2152, 2152);
-    let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(&inner);
+    let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(inner);
     MemFrame::copy_of(&frame).unwrap()
 }
 
