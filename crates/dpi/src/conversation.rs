@@ -118,9 +118,7 @@ impl Conversation {
         let shown = Shown { now: Nanos(0), carrier, side, client, server, segment, payload };
         let room = &mut surroundings.room;
         let progress = self.examination.step(&knowledge.classifier, &LIMITS, room, &shown);
-        if let Some((application, evidence)) = knowledge.of_sheet(&room.sheet) {
-            self.application.weigh(application, evidence);
-        }
+        self.application.read(knowledge, carrier, payload, &room.sheet);
         if carrier == Carrier::Udp
             && self.examination.found() == Some(Protocol::Dns)
             && let Some(message) = dns::Message::parse(transport.payload)

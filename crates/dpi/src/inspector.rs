@@ -647,9 +647,7 @@ impl Inspector {
             &mut self.room,
             &shown,
         );
-        if let Some((application, evidence)) = self.knowledge.of_sheet(&self.room.sheet) {
-            examined.application.weigh(application, evidence);
-        }
+        examined.application.read(&self.knowledge, carrier, transport.payload, &self.room.sheet);
         // An answer to what was asked says which addresses the subscriber is going to use.
         if examined.examination.found() == Some(Protocol::Dns)
             && carrier == Carrier::Udp

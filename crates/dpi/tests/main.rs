@@ -1,5 +1,6 @@
 //! What needs more than one module.
 
+mod evidence;
 mod hostile;
 mod listed;
 mod oracles;

@@ -1,10 +1,12 @@
 //! How often does it agree with another engine's labels?
 //!
-//! `cargo run --release -p dpi --example score -- CAPTURES LABELS.tsv [--file NAME] [--wrong | --unknown | --application | --host]`
+//! `cargo run --release -p dpi --example score -- CAPTURES LABELS.tsv [--file NAME] [--wrong | --unknown | --application | --host | --beyond | --aliases]`
 //!
 //! CAPTURES is a folder of pcap and pcapng files. LABELS has a header line and a line for each flow; the columns pcap, l4, src_ip, src_port, dst_ip, dst_port,
 //! hostname, label_nocustom and label_2025_12 are read. A flow is right if it equals either label, after `aliases.tsv` beside this file: the same thing
-//! under two names, or where the other engine errs, with the reason. A label is "protocol" or "protocol.application".
+//! under two names, or where the other engine errs, with the reason. Where ours says less than the label, but nothing else, the reason begins with
+//! "less:"; what is right without such rows is told, too, and `--aliases` says how many flows each row decides. A label is "protocol" or
+//! "protocol.application".
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use dpi::prepare::{Link, Outcome, Preparation, Tunnels};
@@ -38,7 +40,23 @@ struct Mine {
     packets: u64,
 }
 
-struct Aliases(Vec<(String, String)>);
+struct Alias {
+    theirs: String,
+    mine: String,
+    says_less: bool,
+    written: &'static str,
+}
+
+struct Aliases(Vec<Alias>);
+
+/// How what we say is the same as a label, from the worst.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Same {
+    No,
+    Less(usize),
+    Alias(usize),
+    Equal,
+}
 
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
@@ -51,15 +69,20 @@ impl Aliases {
         let pairs = lines.map(|line| {
             let mut fields = line.split('\t');
             let (theirs, mine) = (fields.next().unwrap(), fields.next().unwrap());
-            assert!(fields.next().is_some_and(|reason| !reason.is_empty()), "no reason: {line}");
-            (plain(theirs), plain(mine))
+            let reason = fields.next().filter(|reason| !reason.is_empty());
+            let says_less = reason.unwrap_or_else(|| panic!("no reason: {line}")).starts_with("less:");
+            Alias { theirs: plain(theirs), mine: plain(mine), says_less, written: line }
         });
         Self(pairs.collect())
     }
 
-    fn same(&self, theirs: &str, mine: &str) -> bool {
+    fn same(&self, theirs: &str, mine: &str) -> Same {
         let (theirs, mine) = (plain(theirs), plain(mine));
-        theirs == mine || self.0.iter().any(|(their, my)| *their == theirs && *my == mine)
+        if mine.is_empty() || theirs == mine {
+            return if mine.is_empty() { Same::No } else { Same::Equal };
+        }
+        let row = self.0.iter().enumerate().find(|(_, it)| it.theirs == theirs && it.mine == mine);
+        row.map_or(Same::No, |(at, it)| if it.says_less { Same::Less(at) } else { Same::Alias(at) })
     }
 }
 
@@ -169,6 +192,8 @@ fn inspect(path: &Path) -> HashMap<Tuple, Vec<Mine>> {
 struct Score {
     flows: u64,
     right: u64,
+    /// Of these, by rows that say less than the label.
+    less: u64,
     wrong: u64,
     unknown: u64,
 }
@@ -178,11 +203,20 @@ impl Score {
         100.0 * part as f64 / self.flows.max(1) as f64
     }
 
+    fn count_right(&mut self, same: Same, uses: &mut [u64]) {
+        self.right += 1;
+        self.less += u64::from(matches!(same, Same::Less(_)));
+        if let Same::Less(at) | Same::Alias(at) = same {
+            uses[at] += 1;
+        }
+    }
+
     fn print(&self, what: &str) {
         println!(
-            "{what:12} {:5} flows: {:5.1} % right, {:4.1} % wrong, {:4.1} % unknown",
+            "{what:12} {:5} flows: {:5.1} % right (of these {:.1} % say less than the label), {:4.1} % wrong, {:4.1} % unknown",
             self.flows,
             self.percent(self.right),
+            self.percent(self.less),
             self.percent(self.wrong),
             self.percent(self.unknown)
         );
@@ -197,6 +231,7 @@ fn main() {
     let only = rest.iter().position(|it| it == "--file").and_then(|at| rest.get(at + 1));
     let shows = |what: &str| rest.iter().any(|it| it == what);
     let aliases = Aliases::read();
+    let mut uses = vec![0; aliases.0.len()];
     let all = labels(Path::new(&labels_file));
     let mut files: Vec<_> = all.keys().filter(|file| only.is_none_or(|only| *file == only)).collect();
     files.sort();
@@ -245,15 +280,14 @@ fn main() {
                 }
                 let label = row.labels.first().map_or("", String::as_str);
                 protocols.flows += 1;
-                let is_right = row.labels.iter().any(|label| {
+                let ways = row.labels.iter().flat_map(|label| {
                     let master = label.split('.').next().unwrap_or_default();
-                    aliases.same(label, my_protocol)
-                        || [my_protocol, my_over, my_application]
-                            .iter()
-                            .any(|it| !it.is_empty() && aliases.same(master, it))
+                    let own = [my_protocol, my_over, my_application].map(|it| aliases.same(master, it));
+                    own.into_iter().chain([aliases.same(label, my_protocol)])
                 });
-                if is_right {
-                    protocols.right += 1;
+                let same = ways.max().unwrap_or(Same::No);
+                if same > Same::No {
+                    protocols.count_right(same, &mut uses);
                 } else if my_protocol.is_empty() {
                     protocols.unknown += 1;
                     note("--unknown", label, &format!("{:?}", verdict.reason));
@@ -269,17 +303,21 @@ fn main() {
                         row.labels.iter().filter_map(|it| it.split_once('.')).map(|it| it.1).collect();
                     let mine: Vec<_> =
                         my_applications.iter().map(String::as_str).chain([my_protocol]).collect();
-                    if later
-                        .iter()
-                        .any(|theirs| mine.iter().any(|it| !it.is_empty() && aliases.same(theirs, it)))
-                    {
-                        applications.right += 1;
+                    let ways = later.iter().flat_map(|theirs| mine.iter().map(|it| aliases.same(theirs, it)));
+                    let same = ways.max().unwrap_or(Same::No);
+                    if same > Same::No {
+                        applications.count_right(same, &mut uses);
                     } else if my_application.is_empty() {
                         applications.unknown += 1;
                         note("--application", application, &format!("- {}", row.host));
                     } else {
                         applications.wrong += 1;
-                        note("--application", application, &format!("{my_application} {}", row.host));
+                        let why = verdict.evidence;
+                        note(
+                            "--application",
+                            application,
+                            &format!("{my_application} ({why:?}) {}", row.host),
+                        );
                     }
                 }
                 if !row.host.is_empty() {
@@ -306,6 +344,11 @@ fn main() {
     sorted.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for ((theirs, mine), (count, example)) in sorted {
         println!("{count:5}  {theirs:40} {mine:40} {example}");
+    }
+    if shows("--aliases") {
+        for (alias, uses) in aliases.0.iter().zip(&uses) {
+            println!("{uses:5}  {}", alias.written);
+        }
     }
     protocols.print("protocol");
     applications.print("application");

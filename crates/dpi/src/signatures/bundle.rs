@@ -172,6 +172,12 @@ impl Bundle {
         self.found(self.matchers.address(address)?)
     }
 
+    /// Whether the rule that found it is an operator's own: of a file over what is the lowest.
+    pub fn is_own(&self, found: Match) -> bool {
+        let file = self.entries.get(found.rule.0 as usize).map(|entry| usize::from(entry.file));
+        file.and_then(|file| self.files.get(file)).is_some_and(|file| file.layer > 0)
+    }
+
     /// Whose servers have this port. The last resort.
     pub fn port(&self, carrier: Carrier, port: u16) -> Option<Match> {
         self.found(self.matchers.port(carrier, port)?)

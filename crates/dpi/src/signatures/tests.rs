@@ -174,7 +174,17 @@ fn each_rule_that_is_built_in_finds_its_own_application() {
                 let Ok(ports) = rules::ports(rule.text) else { panic!("{}", rule.text) };
                 bundle.port(ports.carrier, ports.to)
             }
-            Kind::Keyword | Kind::Regex | Kind::Alpn | Kind::Ja4 | Kind::Pattern => {
+            Kind::Pattern => {
+                let Ok(pattern) = rules::Pattern::parse(rule.text) else { panic!("{}", rule.text) };
+                let rules::Body::Octets(octets) = pattern.body else {
+                    panic!("{}: an expression", rule.text)
+                };
+                let free = vec![7; pattern.offset.unwrap_or_default().into()];
+                let payload: Vec<u8> =
+                    free.into_iter().chain(octets.iter().map(|octet| octet.unwrap_or(7))).collect();
+                bundle.pattern(pattern.carrier.unwrap_or(Carrier::Udp), &payload)
+            }
+            Kind::Keyword | Kind::Regex | Kind::Alpn | Kind::Ja4 => {
                 panic!("rule {index}, `{}`: this test doesn't know how to try it", rule.text)
             }
         };
