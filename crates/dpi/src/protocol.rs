@@ -78,7 +78,7 @@ protocols! {
     // Calls and media
     H323 = "H.323", Voice, "Calls as the ITU-T has them: H.225.0, H.245 and RAS";
     Iax2 = "IAX2", Voice, "Inter-Asterisk eXchange, RFC 5456";
-    Megaco = "Megaco", Voice, "Control of media gateways, H.248 and RFC 5125";
+    Megaco = "Megaco", Voice, "Control of media gateways, H.248 and RFC 3525";
     Mgcp = "MGCP", Voice, "Media Gateway Control Protocol, RFC 3435";
     MpegTs = "MPEG-TS", Video, "Television over datagrams, ISO/IEC 13818-1";
     Rtcp = "RTCP", Voice, "Reports about RTP, RFC 3550";

@@ -122,7 +122,7 @@ impl Room {
     }
 
     /// What one wrote who says no is not believed; what one wrote who is sure stands before what others wrote.
-    fn take_down(&mut self, answer: Answer, is_assembled: bool) {
+    fn take_down(&mut self, answer: Answer, is_assembled: bool, is_stream: bool) {
         if is_assembled {
             // Whoever is shown a beginning once more writes the same once more.
             self.draft.leave_out(self.told);
@@ -134,7 +134,8 @@ impl Room {
                 self.sheet.replace(&self.draft);
             }
         }
-        if matches!(answer, Answer::Longer | Answer::Open) {
+        // It may be shown once more.
+        if is_stream && matches!(answer, Answer::Longer | Answer::Open) {
             let written = self.draft.sums().into_iter().zip(self.sheet.sums());
             for (told, (draft, sheet)) in self.told.iter_mut().zip(written) {
                 if draft != 0 && draft == sheet {
@@ -499,7 +500,7 @@ impl Examination {
             None => room.spare.clear(),
         }
         if !room.draft.is_empty() {
-            room.take_down(answer, bytes.is_assembled);
+            room.take_down(answer, bytes.is_assembled, shown.segment.is_some());
         }
         self.waiting.remove(number);
         match answer {

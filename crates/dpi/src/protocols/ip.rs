@@ -17,7 +17,7 @@ pub fn of_ip(number: u8, payload: &[u8]) -> Option<Protocol> {
         50 => Protocol::Esp,
         51 => Protocol::Ah,
         58 => Protocol::Icmpv6,
-        // RFC 7868 §6.2: version 2.
+        // RFC 7868 §6.5: version 2.
         88 if first == 2 => Protocol::Eigrp,
         // RFC 2328 §A.3.1, RFC 5340 §A.3.1: version and type.
         89 if matches!(first, 2 | 3) && matches!(payload.get(1), Some(1..=5)) => Protocol::Ospf,

@@ -197,7 +197,7 @@ fn e1ap(m: &mut Message<'_>) -> Answer {
     application_part(m, 38462)
 }
 
-/// RFC 4666 §1.4.1 and §3.1: version 1, a reserved octet, a class and a type, the length of it all.
+/// RFC 4666 §3.1: version 1, a reserved octet, a class and a type, the length of it all.
 fn m3ua(m: &mut Message<'_>) -> Answer {
     is(|| {
         let class = matches!((m.u8(2)?, m.u8(3)?), (0 | 2 | 3 | 9, 0..=6) | (1, 1) | (4, 1..=4));

@@ -41,7 +41,7 @@ fn ras(message: &mut Message<'_>) -> Answer {
     is(|| Some(contains(message.bytes, H225, 20)))
 }
 
-/// RFC 3435 §3.2.1: a verb, a transaction, an endpoint, the version; or a code and a transaction.
+/// RFC 3435 §3.2.1, §3.3: a verb, a transaction, an endpoint, the version; or a code and a transaction.
 fn mgcp(message: &mut Message<'_>) -> Answer {
     const VERBS: &[&[u8]] =
         &[b"EPCF ", b"CRCX ", b"MDCX ", b"DLCX ", b"RQNT ", b"NTFY ", b"AUEP ", b"AUCX ", b"RSIP ", b"MESG "];
@@ -58,7 +58,7 @@ fn mgcp(message: &mut Message<'_>) -> Answer {
     if fits { Answer::Perhaps } else { Answer::No }
 }
 
-/// RFC 5125 §B.2: the text form begins with its name, or "!", and a version.
+/// RFC 3525 §B.2: the text form begins with its name, or "!", and a version.
 fn megaco(message: &mut Message<'_>) -> Answer {
     const BEGINNINGS: &[&[u8]] = &[b"MEGACO/1 ", b"MEGACO/2 ", b"MEGACO/3 ", b"!/1 ", b"!/2 ", b"!/3 "];
     let after = message.bytes.iter().position(|it| *it == b' ').and_then(|at| message.u8(at + 1));
