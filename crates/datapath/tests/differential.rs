@@ -293,7 +293,7 @@ impl Bench {
                 {
                     // Packets are classified as before, but something else happens to them. Now and then other applications are asked for,
                     // and nothing else of it is new.
-                    let others = if self.slow.world.inspected { self.rng.random_range(0..3) } else { 0 };
+                    let others = if self.slow.world.inspected { self.pick(&[0, 0, 0, 1, 2]) } else { 0 };
                     let (fars, qers, urrs) = (rules.fars.len(), rules.qers.len(), rules.urrs.len());
                     let mut chosen = |count: usize| {
                         (0..count as u16).filter(|_| self.rng.random()).collect::<Box<[u16]>>()

@@ -72,6 +72,25 @@ fn what_is_discarded_is_told() {
     assert_eq!((detection.begins, detection.pdr), (true, PdrId(11)));
 }
 
+/// An update asks for it in the midst of conversations whose packets are served by their flows.
+#[test]
+fn who_asks_late_is_told_with_the_next_packet() {
+    let mut worker = asked(inspecting(PLENTY, 10));
+    for port in [1000, 1001] {
+        worker.process(1, &[1; 5].map(|third| towards(port, Some(third))));
+    }
+    assert_eq!((worker.detections(), worker.datapath.counters().flows.served), (vec![], 4));
+    worker.install(&Arc::new(telling()), Transition::default());
+    assert_eq!(worker.detections(), []);
+    // The first of them opens the rule's books, and would be judged for that.
+    for port in [1000, 1001] {
+        worker.process(1, &[towards(port, Some(1))]);
+        let told = worker.detections();
+        assert!(told.iter().map(|it| (it.begins, it.ends[0].1)).eq([(true, Some(port))]), "{told:?}");
+    }
+    assert_eq!(worker.datapath.counters().inspection.shown, 6, "nobody looks into them once more");
+}
+
 #[test]
 fn what_changes_its_rule_or_its_worker_ends_once() {
     let mut worker = telling_worker(inspecting(PLENTY, 10));
