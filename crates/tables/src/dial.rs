@@ -37,6 +37,11 @@ impl Link {
         self.next
     }
 
+    /// The timer before it; of the first one, the last.
+    pub const fn previous(self) -> u32 {
+        self.previous
+    }
+
     const fn slot(self) -> usize {
         (self.when & 0xffff) as usize
     }

@@ -401,11 +401,12 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
     /// one. Handles at most [`Self::BUDGET`] timers, the next call goes on from there.
     pub fn expire(&mut self, now: Nanos, ended: &mut impl FnMut(K, V)) {
         let target = self.dial.whole_ticks(now);
-        let mut budget = self.budget;
+        let (mut budget, mut foreseen) = (self.budget, 0);
         while let Due::Timer(id) = self.dial.due(&mut self.timers, target, &mut budget) {
-            if let Some(link) = self.timers.get(id) {
-                self.entries.prefetch(link.next());
+            if foreseen == 0 {
+                foreseen = self.foresee_ends();
             }
+            foreseen = foreseen.saturating_sub(1);
             match self.tick(id) {
                 Some(tick) if tick > target => self.set(id, tick),
                 _ => {
@@ -415,6 +416,26 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
                 }
             }
         }
+    }
+
+    /// Asks for what it takes to end the flows whose timers come first: their lines, and those of the flows that will fill the gaps, which come from the
+    /// end; where the index has both; and their neighbours in the lists of timers. Says for how many flows.
+    #[inline(never)]
+    fn foresee_ends(&self) -> usize {
+        let Some((sample, count)) = self.sample() else { return 0 };
+        let end = self.entries.len();
+        let fillers = end.saturating_sub(count as u32)..end;
+        for id in fillers.clone() {
+            self.entries.prefetch(id);
+        }
+        for id in sample.into_iter().take(count).chain(fillers) {
+            if let (Some(entry), Some(link)) = (self.entries.get(id), self.timers.get(id)) {
+                self.index.prepare(&FlowProbe::signature(entry.key.hash(self.seed)));
+                self.timers.prefetch(link.next());
+                self.timers.prefetch(link.previous());
+            }
+        }
+        count
     }
 
     /// The earliest time at which [`Self::expire`] may have something to do; `None` without flows.
