@@ -235,6 +235,8 @@ pub struct Inspector {
     examinations: Examinations,
     room: Room,
     results: VecDeque<Event>,
+    /// Flows that have ended, while they are told of.
+    ended: Vec<(Key, Line)>,
     counters: Counters,
     /// What is decoded and measured, if anything is.
     watching: Option<Box<Watching>>,
@@ -249,6 +251,8 @@ struct Pending {
     subscriber: Probe,
     key: Option<Key>,
     flow: FlowProbe,
+    /// Its subscriber is known, and its flow isn't.
+    is_new: bool,
 }
 
 impl Inspector {
@@ -269,6 +273,7 @@ impl Inspector {
             examinations: Examinations::new(options.examinations),
             room: Room::new(options.assemblies()),
             results: VecDeque::new(),
+            ended: Vec::new(),
             counters: Counters::default(),
             knowledge,
             options,
@@ -350,8 +355,13 @@ impl Inspector {
                     self.flows.step(&mut pending.flow, key);
                 }
             }
-            for pending in pending.iter().flatten() {
-                self.expect(pending);
+            let mut all_known = true;
+            for pending in pending.iter_mut().flatten() {
+                pending.is_new = !self.expect(pending);
+                all_known &= !pending.is_new;
+            }
+            if !all_known {
+                self.expect_names(&pending);
             }
             let forgotten = self.subscribers.forgotten();
             for (pending, packet) in pending.iter_mut().flatten().zip(packets) {
@@ -393,7 +403,15 @@ impl Inspector {
             _ => Identity::address(ends.subscriber),
         };
         let subscriber = self.subscribers.prepare(identity);
-        Pending { from_subscriber, identity, ends, subscriber, key: None, flow: FlowProbe::default() }
+        Pending {
+            from_subscriber,
+            identity,
+            ends,
+            subscriber,
+            key: None,
+            flow: FlowProbe::default(),
+            is_new: false,
+        }
     }
 
     /// Between whom it is, the subscriber first.
@@ -411,14 +429,29 @@ impl Inspector {
         }
     }
 
-    /// Asks for the examination of a flow that is looked into: with its line, that is where a packet's cost lies.
+    /// Asks for the examination of a flow that is looked into: with its line, that is where a packet's cost lies. False: the flow isn't known;
+    /// what is needed to enter it is asked for.
     #[inline]
-    fn expect(&mut self, pending: &Pending) {
-        if let Some(key) = &pending.key
-            && let Some(line) = self.flows.confirm(pending.flow, key)
-            && let Standing::Open(number) = line.standing
-        {
-            self.examinations.prefetch(number);
+    fn expect(&mut self, pending: &Pending) -> bool {
+        let Some(key) = &pending.key else { return true };
+        if let Some(line) = self.flows.confirm(pending.flow, key) {
+            if let Standing::Open(number) = line.standing {
+                self.examinations.prefetch(number);
+            }
+            return true;
+        }
+        self.flows.expect(pending.flow);
+        self.subscribers.prefetch(key.subscriber);
+        false
+    }
+
+    /// Asks for what subscribers of new flows have asked the names of: what is needed of them should be there by now.
+    #[inline(never)]
+    fn expect_names(&mut self, pending: &[Option<Pending>]) {
+        for key in pending.iter().flatten().filter(|it| it.is_new).filter_map(|it| it.key) {
+            if let Some(subscriber) = self.subscribers.get(key.subscriber) {
+                subscriber.names.prefetch();
+            }
         }
     }
 
@@ -754,11 +787,16 @@ impl Inspector {
 
     /// Ends what is due. To be called every now and then, and after packets with later times.
     pub fn tick(&mut self, now: Nanos) {
-        let mut ended = Vec::new();
-        self.flows.expire(now, &mut |key, line| ended.push((key, line)));
-        for (key, line) in ended {
+        let mut ended = std::mem::take(&mut self.ended);
+        let subscribers = &self.subscribers;
+        self.flows.expire(now, &mut |key, line| {
+            subscribers.prefetch(key.subscriber);
+            ended.push((key, line));
+        });
+        for (key, line) in ended.drain(..) {
             self.end(now, key, line, Cause::Timeout);
         }
+        self.ended = ended;
         self.subscribers.expire(now);
     }
 

@@ -13,10 +13,13 @@ use crate::track::flow::bits;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use tables::hash::mix;
+use tables::prefetch::prefetch_lines;
 use tables::{BulkMap, Slab};
 
 /// Addresses that are remembered of a subscriber.
 pub(crate) const MOST: usize = 64;
+/// Lines that all of them take.
+const LINES: usize = MOST / 8 + 1;
 /// Upper bits of an entry are those of the address's hash, the lowest are the application's number.
 const APPLICATION: u64 = 0xffff;
 
@@ -57,6 +60,12 @@ impl Names {
 
     pub const fn memory(&self) -> usize {
         self.entries.capacity() * size_of::<u64>()
+    }
+
+    /// Asks memory for them.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch_lines(&self.entries, LINES);
     }
 
     fn hash(&self, address: IpAddr) -> u64 {

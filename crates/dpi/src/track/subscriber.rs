@@ -14,19 +14,19 @@ use tables::{BulkMap, Full, Lookup, Nanos, Slab};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix {
     bits: u128,
-    length: u8,
+    mask: u128,
 }
 
 impl Prefix {
     /// `length` is that of the address's own kind; `None`: too long.
     pub fn new(address: IpAddr, length: u8) -> Option<Self> {
-        let (most, shift) = if address.is_ipv4() { (32, 96) } else { (128, 0) };
-        (length <= most).then(|| Self { bits: bits(address), length: length + shift })
+        let most: u8 = if address.is_ipv4() { 32 } else { 128 };
+        let others = most.checked_sub(length)?;
+        Some(Self { bits: bits(address), mask: u128::MAX.checked_shl(others.into()).unwrap_or(0) })
     }
 
     fn has(&self, address: u128) -> bool {
-        let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
-        (address ^ self.bits) & mask == 0
+        (address ^ self.bits) & self.mask == 0
     }
 }
 
@@ -161,6 +161,12 @@ impl Subscribers {
 
     pub(crate) fn find(&self, probe: tables::Probe, identity: Identity) -> Option<u32> {
         self.index.finish(probe, &identity.0)
+    }
+
+    /// Asks memory for one.
+    #[inline]
+    pub(crate) fn prefetch(&self, number: u32) {
+        self.all.prefetch_whole(number);
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&Subscriber> {
