@@ -11,6 +11,7 @@ use bench::dpi::{self, DpiConfig};
 use bench::flood::{self, FloodConfig};
 use bench::flows::{self, FlowsConfig};
 use bench::forward::{self, ForwardConfig};
+use bench::inspection::{self, InspectionConfig};
 use bench::jitter::Fitness;
 use bench::meters::{self, MetersConfig};
 use bench::mirror::{self, MirrorConfig};
@@ -43,14 +44,14 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     sessions: Vec<u32>,
     /// Numbers of flows, instead of the scenario's own (`flow-table`, `flow-insert`;
-    /// the first one: `profiles`, `ndr`, `flood`).
+    /// the first one: `profiles`, `ndr`, `flood`, `inspection`).
     #[arg(long, value_delimiter = ',', value_name = "N,N,...")]
     flows: Vec<u32>,
     /// One gNB, router and server, and few buffers that stay in the core's cache, as figures were until 2026-11-22 (`forward`,
-    /// `flow-table`, `flow-insert`, `profiles`, `ndr`; all others always).
+    /// `flow-table`, `flow-insert`, `profiles`, `ndr`, `inspection`; all others always).
     #[arg(long)]
     simple: bool,
-    /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`, `flow-insert`, `profiles`, `ndr`).
+    /// Servers on N6's own link, instead of behind routers (`forward`, `flow-table`, `flow-insert`, `profiles`, `ndr`, `inspection`).
     #[arg(long)]
     on_link: bool,
     /// Instead of all requests: what is left of establishments while so many clients ask all questions of the control socket and half a
@@ -103,6 +104,8 @@ enum Scenario {
     Offload,
     /// Inspection: nanoseconds per packet of five mixes of applications, microseconds per flow, new flows per second.
     Dpi,
+    /// The packet path with and without inspection: known flows, whole flows, and as many new flows as a worker takes beside them.
+    Inspection,
     /// Run-to-completion and pipeline: packets per second by payload.
     PayloadSize,
     /// Likewise by number of sessions.
@@ -256,6 +259,13 @@ fn measure(
             this.with([OffloadConfig::quick, OffloadConfig::full], change, offload::run)
         }
         Scenario::Dpi => this.with([DpiConfig::quick, DpiConfig::full], |_| {}, dpi::run),
+        Scenario::Inspection => {
+            let change = |config: &mut InspectionConfig| {
+                replace_one(&mut config.flows, &args.flows);
+                args.change(&mut config.scenes);
+            };
+            this.with([InspectionConfig::quick, InspectionConfig::full], change, inspection::run)
+        }
         Scenario::Nat => this.with([NatConfig::quick, NatConfig::full], |_| {}, nat::run),
     }
 }

@@ -127,6 +127,22 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             cycles(("mappings", "mappings")).panels(&["direction"]).series(&["nat"]),
             Picture::new("mappings_per_second", "mappings a second", ("mappings", "mappings")),
         ],
+        "inspection" => vec![
+            cycles(("inspection", "inspection")).panels(&["ip"]).series(&["rules"]),
+            Picture::new(
+                "throughput_to_off",
+                "times the throughput without inspection",
+                ("inspection", "inspection"),
+            )
+            .panels(&["ip"])
+            .series(&["rules", "traffic"]),
+            Picture::new(
+                "flows_per_second_at_most",
+                "new flows a second",
+                ("steady", "percent of the core that known flows take"),
+            )
+            .series(&["mix"]),
+        ],
         "dpi" => vec![
             Picture::new("nanoseconds_per_packet", "nanoseconds a packet", ("mix", "mix")),
             Picture::new("microseconds_per_flow", "microseconds a flow", ("protocol", "flows of")),

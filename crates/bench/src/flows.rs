@@ -44,7 +44,7 @@ const MEMORY: [&str; 3] = ["grown", SUPPLIED, RESERVED];
 const SUPPLIED: &str = "supplied";
 const RESERVED: &str = "reserved";
 /// Bytes that are kept ready: as much as a worker keeps.
-const SUPPLY: usize = 64 << 20;
+pub const SUPPLY: usize = 64 << 20;
 /// Bursts between two visits of the supplier: about as often as a worker's ticks.
 const VISIT: usize = 16;
 
@@ -484,10 +484,13 @@ pub fn filtered(scene: Scene, place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -
 }
 
 fn filtered_for(servers: Prefix, place: SessionRef, tunnel: Tunnel, ue: Ipv4Addr) -> Rules {
-    let server = |protocol, uplink| [remote(uplink, protocol, servers, (SERVER_PORT, SERVER_PORT))].into();
-    divided(rules(place, tunnel, ue), |uplink| {
-        vec![server(IpProtocol::TCP, uplink), server(IpProtocol::UDP, uplink), Box::default()]
-    })
+    divided(rules(place, tunnel, ue), |uplink| filters(servers, uplink))
+}
+
+/// Of a direction's three PDRs: TCP to a server's port, UDP to it, and the rest.
+pub fn filters(servers: Prefix, uplink: bool) -> Vec<Box<[SdfFilter]>> {
+    let server = |protocol| [remote(uplink, protocol, servers, (SERVER_PORT, SERVER_PORT))].into();
+    vec![server(IpProtocol::TCP), server(IpProtocol::UDP), Box::default()]
 }
 
 /// A filter for what comes from these addresses and ports, or (uplink) goes there.

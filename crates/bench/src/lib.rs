@@ -22,6 +22,7 @@ pub mod flows;
 pub mod forward;
 pub mod hand_off;
 pub mod html;
+pub mod inspection;
 pub mod jitter;
 pub mod machine;
 pub mod meters;

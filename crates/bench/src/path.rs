@@ -14,6 +14,7 @@ use session::rules::{Rules, Tunnel};
 use session::{SHARDS, SessionRef, ShardId, TeidKey, TeidRef};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use tables::Nanos;
 use tables::clock::Tsc;
 
 /// The UPF's N3 port.
@@ -116,11 +117,17 @@ impl Numbering {
     pub fn assign_to(&mut self, address: impl Fn(Ipv4Addr) -> IpAddr) -> (SessionRef, Tunnel, Ipv4Addr) {
         let ue = Ipv4Addr::from(FIRST_UE + self.sessions);
         self.sessions += 1;
-        let shard = Datapath::<MemFrame>::shard_of(address(ue));
+        let (place, tunnel) = self.assign(address(ue));
+        (place, tunnel, ue)
+    }
+
+    /// For a session whose UE has this address, which is none of those that have numbers.
+    pub fn assign(&mut self, address: IpAddr) -> (SessionRef, Tunnel) {
+        let shard = Datapath::<MemFrame>::shard_of(address);
         let taken = self.taken.get_mut(shard.index());
         let slot = taken.map_or(0, |next| std::mem::replace(next, *next + 1));
         let place = TeidRef { shard, slot: slot as u16 };
-        (SessionRef { shard, slot }, Tunnel { teid: teids().seal(place.teid(1)), place }, ue)
+        (SessionRef { shard, slot }, Tunnel { teid: teids().seal(place.teid(1)), place })
     }
 }
 
@@ -218,6 +225,11 @@ impl Path {
         Ok(Subscriber { teid: tunnel.teid, ue })
     }
 
+    /// A place and a tunnel for a session that is installed as it is, whose UE has this address.
+    pub fn assign(&mut self, address: IpAddr) -> (SessionRef, Tunnel) {
+        self.numbering.assign(address)
+    }
+
     /// So many of them.
     pub fn add_sessions(
         &mut self,
@@ -266,7 +278,11 @@ impl Path {
 
     /// What was received at a port through the datapath, and out. So many quarters of the port's queue are full.
     pub fn process(&mut self, port: u16, quarters: Option<u8>, burst: &mut Burst<MemFrame>) {
-        let now = self.clock.now();
+        self.process_at(self.clock.now(), port, quarters, burst);
+    }
+
+    /// Likewise, at a time of the caller's own.
+    pub fn process_at(&mut self, now: Nanos, port: u16, quarters: Option<u8>, burst: &mut Burst<MemFrame>) {
         self.datapath.queue_fills(port, quarters);
         self.datapath.process(now, port, burst, &mut self.out, &mut self.pool);
         self.send();
@@ -274,7 +290,11 @@ impl Path {
 
     /// What a worker does every millisecond.
     pub fn tick(&mut self) {
-        let now = self.clock.now();
+        self.tick_at(self.clock.now());
+    }
+
+    /// Likewise, at a time of the caller's own.
+    pub fn tick_at(&mut self, now: Nanos) {
         self.datapath.tick(now, &mut self.out, &mut self.pool);
         self.send();
     }
@@ -340,10 +360,8 @@ impl Path {
                 break;
             }
             // As often as a worker's ticks come.
-            if number.is_multiple_of(16)
-                && let Some(supplier) = &mut self.supplier
-            {
-                supplier.serve(&mut self.datapath, Datapath::stock, Datapath::wish);
+            if number.is_multiple_of(16) {
+                self.supply();
             }
             let now = self.clock.ticks();
             taken += now - last;
@@ -358,6 +376,13 @@ impl Path {
         }
         self.no_drops()?;
         Ok((taken, worst))
+    }
+
+    /// What a worker does with each tick if it has somebody who makes memory ready: takes some, and says how much more it wants.
+    pub fn supply(&mut self) {
+        if let Some(supplier) = &mut self.supplier {
+            supplier.serve(&mut self.datapath, Datapath::stock, Datapath::wish);
+        }
     }
 
     /// An error if any packet was dropped so far.

@@ -15,7 +15,7 @@ use datapath::rib::RibError;
 use datapath::{Interface, Rib, Roles};
 use io::replay::{Patch, ReplayError, ReplayRx, Stream, WORDS};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use packet::{MacAddr, PacketBuilder, PduSession, Qfi, pdu_session};
+use packet::{MacAddr, PacketBuilder, PduSession, Qfi, Teid, pdu_session};
 use session::rules::{Action, Forward, Prefix, Rules};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -158,6 +158,28 @@ impl Scene {
 
     /// The network around the datapath: port 0 is N3, port 1 N6.
     pub fn network(&self) -> Result<Rib, RibError> {
+        self.made().map(|(rib, _)| rib)
+    }
+
+    /// Likewise, with a way to all other servers too, and a further pool.
+    pub fn wider_network(&self, pool: IpNet) -> Result<Rib, RibError> {
+        let (mut rib, n6) = self.made()?;
+        rib.add_route(Ipv4Net::default().into(), n6, Some(self.router4(0).into()))?;
+        rib.add_route(Ipv6Net::default().into(), n6, Some(self.router6(0).into()))?;
+        rib.add_ue_pool(pool);
+        Ok(rib)
+    }
+
+    fn router4(&self, number: u32) -> Ipv4Addr {
+        Ipv4Addr::from(FIRST_ROUTER + number % self.routers)
+    }
+
+    fn router6(&self, number: u32) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 0x100 + (number % self.routers) as u16)
+    }
+
+    /// The network, and the number of its interface N6.
+    fn made(&self) -> Result<(Rib, u16), RibError> {
         let interface = |name: &str, port, mac, own: Vec<IpNet>, roles| Interface {
             name: name.into(),
             port,
@@ -180,9 +202,6 @@ impl Scene {
             own.push(Ipv4Net::new_assert(UPF_ON_LINK.into(), 16).into());
         }
         let n6 = rib.add_interface(interface("n6", 1, N6_MAC, own, n6))?;
-        let router4 = |number| Ipv4Addr::from(FIRST_ROUTER + number % self.routers);
-        let router6 =
-            |number: u32| Ipv6Addr::new(0x2001, 0xdb8, 6, 0, 0, 0, 0, 0x100 + (number % self.routers) as u16);
         let routes = if self.on_link { 0 } else { self.servers.div_ceil(1 << BEHIND_A_ROUTE) };
         for number in 0..routes {
             let (v4, v6): (IpNet, IpNet) = if self.servers == 1 {
@@ -194,8 +213,8 @@ impl Scene {
                     Ipv6Net::new_assert(self.server6(first), 48).trunc().into(),
                 )
             };
-            rib.add_route(v4, n6, Some(router4(number).into()))?;
-            rib.add_route(v6, n6, Some(router6(number).into()))?;
+            rib.add_route(v4, n6, Some(self.router4(number).into()))?;
+            rib.add_route(v6, n6, Some(self.router6(number).into()))?;
         }
         rib.add_ue_pool(Ipv4Net::new_assert(Ipv4Addr::from(FIRST_UE & 0xff00_0000), 8).into());
         rib.add_ue_pool(Ipv6Net::new_assert(ue6(Ipv4Addr::from(FIRST_UE)), 40).trunc().into());
@@ -204,15 +223,15 @@ impl Scene {
         }
         for number in 0..self.routers {
             let mac = numbered(ROUTER_MAC, number);
-            rib.fix(n6, router4(number).into(), mac);
-            rib.fix(n6, router6(number).into(), mac);
+            rib.fix(n6, self.router4(number).into(), mac);
+            rib.fix(n6, self.router6(number).into(), mac);
         }
         for number in 0..if self.on_link { self.servers } else { 0 } {
             let (server, mac) = (Ipv4Addr::from(self.first_server() + number), numbered(SERVER_MAC, number));
             rib.fix(n6, server.into(), mac);
             rib.fix(n6, self.server6(server).into(), mac);
         }
-        Ok(rib)
+        Ok((rib, n6))
     }
 
     /// Packets of these subscribers and ports in turn, over and over.
@@ -254,11 +273,20 @@ impl Scene {
         payload: usize,
         packets: impl Iterator<Item = (Subscriber, u16)>,
     ) -> (Vec<u8>, &'static [usize], Vec<Patch>) {
-        let payload = vec![0; payload];
+        self.patches_with(uplink, &vec![0; payload], packets)
+    }
+
+    /// Likewise, of packets that say something.
+    pub fn patches_with(
+        &self,
+        uplink: bool,
+        payload: &[u8],
+        packets: impl Iterator<Item = (Subscriber, u16)>,
+    ) -> (Vec<u8>, &'static [usize], Vec<Patch>) {
         let offsets = self.offsets(uplink);
         let mut template: Option<Vec<u8>> = None;
         let patch = |(subscriber, port): (Subscriber, u16)| {
-            let packet = self.packet(uplink, subscriber, port, &payload);
+            let packet = self.packet(uplink, subscriber, port, payload);
             let mut words = [[0; 4]; WORDS];
             for (word, at) in words.iter_mut().zip(offsets) {
                 *word = packet.get(*at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
@@ -285,21 +313,35 @@ impl Scene {
         }
     }
 
+    /// A user's packet as it arrives: in a tunnel from the gNB of the UE that has this number, or from a router.
+    pub fn frame(&self, uplink: bool, Subscriber { teid, ue }: Subscriber, packet: &[u8]) -> Vec<u8> {
+        if uplink {
+            self.tunnel(teid, ue).build(packet)
+        } else {
+            let kind: [u8; 2] =
+                if packet.first().is_some_and(|octet| octet >> 4 == 6) { [0x86, 0xdd] } else { [8, 0] };
+            [&N6_MAC.0[..], &ROUTER_MAC.0, &kind, packet].concat()
+        }
+    }
+
+    /// What is around a packet from a gNB.
+    fn tunnel(&self, teid: Teid, ue: Ipv4Addr) -> PacketBuilder {
+        let container = pdu_session::Uplink { qfi: Qfi::from_wire(9), ..pdu_session::Uplink::default() };
+        PacketBuilder::new()
+            .ethernet(N3_MAC, GNB_MAC)
+            .ipv4(self.gnb(ue), UPF_N3)
+            .udp_without_checksum(packet::GTP_U_PORT, packet::GTP_U_PORT)
+            .gtpu(teid)
+            .pdu_session(&PduSession::Uplink(container))
+    }
+
     fn packet(&self, uplink: bool, subscriber: Subscriber, port: u16, payload: &[u8]) -> Vec<u8> {
         let Subscriber { teid, ue } = subscriber;
         let (own, server) = (self.ue(ue), self.server(ue));
-        let builder = PacketBuilder::new();
         let (builder, ports) = if uplink {
-            let container = pdu_session::Uplink { qfi: Qfi::from_wire(9), ..pdu_session::Uplink::default() };
-            let outer = builder
-                .ethernet(N3_MAC, GNB_MAC)
-                .ipv4(self.gnb(ue), UPF_N3)
-                .udp_without_checksum(packet::GTP_U_PORT, packet::GTP_U_PORT)
-                .gtpu(teid)
-                .pdu_session(&PduSession::Uplink(container));
-            (outer.ip(own, server), (port, SERVER_PORT))
+            (self.tunnel(teid, ue).ip(own, server), (port, SERVER_PORT))
         } else {
-            (builder.ethernet(N6_MAC, ROUTER_MAC).ip(server, own), (SERVER_PORT, port))
+            (PacketBuilder::new().ethernet(N6_MAC, ROUTER_MAC).ip(server, own), (SERVER_PORT, port))
         };
         let builder = if self.checksums {
             builder.udp(ports.0, ports.1)

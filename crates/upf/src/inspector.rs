@@ -29,7 +29,7 @@ use tables::Nanos;
 
 /// What is known, and in which version. Both ends of it: whoever asks, and whoever has new PFDs.
 #[derive(Clone, Debug)]
-pub(super) struct Detector {
+pub struct Detector {
     shared: Arc<Shared>,
 }
 
@@ -166,7 +166,7 @@ impl Known {
 
 /// A conversation that is looked into, and the signatures that it is looked into with.
 #[derive(Debug, Default)]
-pub(super) struct Question {
+pub struct Question {
     generation: u64,
     conversation: Conversation,
     why: Why,
@@ -197,7 +197,7 @@ pub(super) fn words(why: Why) -> Option<(&'static str, &'static str)> {
 
 /// What a shard's conversations share.
 #[derive(Debug)]
-pub(super) struct Room {
+pub struct Room {
     version: u64,
     known: Arc<Known>,
     surroundings: Surroundings,

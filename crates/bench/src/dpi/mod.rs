@@ -4,6 +4,8 @@
 //! is counted is all that a worker does: preparation, the tables, classification, results that are polled, and the ends of all
 //! flows. One inspector is used for all runs of a mix, so its tables have the size that they need after the first one, which isn't counted.
 
+mod nodes;
+
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use dpi::inspector::BURST;
@@ -55,6 +57,12 @@ pub enum DpiError {
         /// Flows that there were.
         flows: u64,
     },
+    /// Threads, or where they run.
+    #[error("thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// A thread that made packets panicked.
+    #[error("a thread died")]
+    Died,
 }
 
 /// One protocol, alone.
@@ -108,6 +116,7 @@ pub fn run(config: &DpiConfig, clock: Tsc, progress: &mut dyn Progress) -> Resul
         }
         progress.keep(&report);
     }
+    nodes::run(&mut report, config, &knowledge, progress)?;
     report.notes.push(format!(
         "one core, from memory, time of the thread alone, in bursts of {BURST}: preparation, tables, classification, results polled, ends of all flows; {} flows under way at \
          a time, {} where flows only begin (all that is needed to know them, and the packets around it)",
@@ -163,15 +172,7 @@ fn replay(inspector: &mut Inspector, now: &mut Nanos, frames: &[&[u8]]) -> Resul
     let mut packets = Vec::with_capacity(BURST);
     for burst in frames.chunks(BURST) {
         *now = now.plus(BURST as u64 * Nanos::SECOND / PACE);
-        packets.clear();
-        // As whoever takes packets from a port does.
-        burst.iter().for_each(|frame| prefetch_headers(frame.as_ptr()));
-        for frame in burst {
-            let prepared =
-                prepare(Link::Ethernet, frame, Tunnels::USUAL).map_err(|no| DpiError::Frame(no.why))?;
-            packets.push(Packet { ip: prepared.ip, bytes: prepared.packet, tunnel: None });
-        }
-        inspector.push_burst(*now, &packets);
+        push_burst(inspector, *now, burst, &mut packets)?;
         inspector.tick(*now);
         ended += poll(inspector);
     }
@@ -181,6 +182,25 @@ fn replay(inspector: &mut Inspector, now: &mut Nanos, frames: &[&[u8]]) -> Resul
         ended += poll(inspector);
     }
     Ok(ended)
+}
+
+/// A burst, which is prepared into `packets`.
+fn push_burst<'f>(
+    inspector: &mut Inspector,
+    now: Nanos,
+    burst: &[&'f [u8]],
+    packets: &mut Vec<Packet<'f>>,
+) -> Result<(), DpiError> {
+    packets.clear();
+    // As whoever takes packets from a port does.
+    burst.iter().for_each(|frame| prefetch_headers(frame.as_ptr()));
+    for frame in burst {
+        let prepared =
+            prepare(Link::Ethernet, frame, Tunnels::USUAL).map_err(|no| DpiError::Frame(no.why))?;
+        packets.push(Packet { ip: prepared.ip, bytes: prepared.packet, tunnel: None });
+    }
+    inspector.push_burst(now, packets);
+    Ok(())
 }
 
 /// Takes the results: how many flows have ended.

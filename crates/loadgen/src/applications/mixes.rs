@@ -88,6 +88,13 @@ impl Mix {
     pub const BEGINNINGS: Self =
         Self { name: "new", parts: &[(A::Dns, 40), (A::Tls, 35), (A::Quic, 25)], in_tunnels: false };
 
+    /// Connections that begin, and the questions for names before them: of each two connections one asks.
+    pub const OPENINGS: Self = Self {
+        name: "openings",
+        parts: &[(A::Tls, 50), (A::Quic, 32), (A::Http, 8), (A::Dns, 10)],
+        in_tunnels: false,
+    };
+
     /// Of one kind only. `parts` has one.
     pub const fn only(name: &'static str, parts: &'static [(Application, u32)]) -> Self {
         Self { name, parts, in_tunnels: false }
@@ -151,7 +158,21 @@ pub struct Traffic {
     octets: Vec<u8>,
     /// Where frames end.
     ends: Vec<usize>,
+    /// Whose they are, and whether that one sends them.
+    whose: Vec<(u32, bool)>,
     flows: Vec<Flow>,
+    subscribers: u32,
+}
+
+/// A user's packet: the innermost one of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserPacket<'t> {
+    /// The subscriber's number: [`Traffic::addresses`].
+    pub subscriber: u32,
+    /// The subscriber sends it.
+    pub uplink: bool,
+    /// From the IP header on.
+    pub octets: &'t [u8],
 }
 
 /// What a subscriber does: packets of one flow, or of two of which the first asks for the second's name.
@@ -161,6 +182,8 @@ struct Activity {
     packets: Vec<(bool, Vec<u8>)>,
 }
 
+/// Octets of an Ethernet header.
+const ETHERNET: usize = 14;
 /// A subscriber has so many flows, all in all.
 const FLOWS_A_SUBSCRIBER: u32 = 8;
 
@@ -170,8 +193,8 @@ impl Traffic {
         let mut rng = SplitMix64::new(seed);
         // Pages that nobody writes to cost nothing; a copy of what is there would.
         let octets = Vec::with_capacity(packets.saturating_mul(2048));
-        let mut this = Self { octets, ends: Vec::new(), flows: Vec::new() };
         let subscribers = (open as u32 / FLOWS_A_SUBSCRIBER).max(4);
+        let mut this = Self { octets, ends: Vec::new(), whose: Vec::new(), flows: Vec::new(), subscribers };
         let mut under_way: Vec<Activity> = Vec::new();
         loop {
             while this.ends.len() < packets && under_way.len() < open.max(1) {
@@ -193,7 +216,7 @@ impl Traffic {
 
     fn begin(&mut self, rng: &mut SplitMix64, mix: Mix, length: Length, subscriber: u32) -> Option<Activity> {
         let application = mix.draw(rng)?;
-        let is_ipv6 = subscriber % 6 == 5;
+        let is_ipv6 = is_ipv6(subscriber);
         let drawn = NAMES.get(rng.below(NAMES.len() as u32) as usize).copied().unwrap_or_default();
         let name = match drawn {
             "" => format!("w{}.example{}.net", rng.below(10), rng.below(5_000)),
@@ -244,6 +267,7 @@ impl Traffic {
             self.octets.extend([&to.0[..], &from.0, &kind, packet].concat());
         }
         self.ends.push(self.octets.len());
+        self.whose.push((subscriber, uplink));
     }
 
     /// Ethernet frames, in order.
@@ -255,6 +279,20 @@ impl Traffic {
         })
     }
 
+    /// What users send and receive, in order, of traffic that is not in tunnels.
+    pub fn packets(&self) -> impl ExactSizeIterator<Item = UserPacket<'_>> {
+        self.frames().zip(&self.whose).map(|(frame, (subscriber, uplink))| UserPacket {
+            subscriber: *subscriber,
+            uplink: *uplink,
+            octets: frame.get(ETHERNET..).unwrap_or_default(),
+        })
+    }
+
+    /// Addresses of all subscribers, by number.
+    pub fn addresses(&self) -> impl ExactSizeIterator<Item = IpAddr> {
+        (0..self.subscribers).map(|number| subscriber_address(number, is_ipv6(number)))
+    }
+
     /// Octets of all frames.
     pub const fn octets(&self) -> usize {
         self.octets.len()
@@ -264,6 +302,11 @@ impl Traffic {
     pub fn flows(&self) -> &[Flow] {
         &self.flows
     }
+}
+
+/// One of six.
+const fn is_ipv6(subscriber: u32) -> bool {
+    subscriber % 6 == 5
 }
 
 fn subscriber_address(number: u32, is_ipv6: bool) -> IpAddr {

@@ -27,7 +27,7 @@ mod quic;
 mod tls;
 
 pub use ends::Ends;
-pub use mixes::{Flow, Mix, Traffic};
+pub use mixes::{Flow, Mix, Traffic, UserPacket};
 
 use crate::rng::SplitMix64;
 
@@ -137,6 +137,13 @@ impl Application {
             Self::CipheredStream | Self::CipheredDatagrams => ciphered::noise(rng, length),
         }
     }
+}
+
+/// What is said where a flow begins, to a server of this name: what the client says (true) and the server, datagram by datagram.
+pub fn opening(application: Application, name: &str, seed: u64) -> Vec<(bool, Vec<u8>)> {
+    let subject = Subject { name, address: std::net::Ipv4Addr::UNSPECIFIED.into() };
+    let messages = application.messages(&mut SplitMix64::new(seed), &subject, Length::Opening);
+    messages.into_iter().map(|message| (message.from_client, message.octets)).collect()
 }
 
 /// How much of a flow there is.
