@@ -117,6 +117,7 @@ impl Conversation {
         let (segment, payload) = (transport.segment, transport.payload);
         let shown = Shown { now: Nanos(0), carrier, side, client, server, segment, payload };
         let room = &mut surroundings.room;
+        room.seek_ja4(knowledge.bundle.has_ja4s());
         let progress = self.examination.step(&knowledge.classifier, &LIMITS, room, &shown);
         self.application.read(knowledge, carrier, payload, &room.sheet);
         if carrier == Carrier::Udp

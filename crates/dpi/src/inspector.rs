@@ -674,6 +674,7 @@ impl Inspector {
         };
         let Some(examined) = self.examinations.get_mut(number) else { return };
         self.counters.looked_into += u64::from(!transport.payload.is_empty());
+        self.room.seek_ja4(self.knowledge.bundle.has_ja4s());
         let progress = examined.examination.step(
             &self.knowledge.classifier,
             &self.options.limits,

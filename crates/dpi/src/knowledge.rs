@@ -73,8 +73,10 @@ impl Knowledge {
         bundle
             .host(sheet.host.bytes())
             .map(|found| (found, Evidence::Host))
+            .or_else(|| bundle.certificate(sheet.host.bytes()).map(|found| (found, Evidence::Certificate)))
             .or_else(|| bundle.agent(sheet.agent.bytes()).map(|found| (found, Evidence::Agent)))
             .or_else(|| bundle.alpn(sheet.alpn.bytes()).map(|found| (found, Evidence::Alpn)))
+            .or_else(|| bundle.ja4(sheet.ja4.bytes()).map(|found| (found, Evidence::Fingerprint)))
     }
 
     /// The application that is found by what was written.
@@ -163,7 +165,7 @@ impl Likely {
             if let Some((application, evidence)) = found {
                 self.weigh(application, evidence);
             }
-            let is_known = found.is_some_and(|(_, evidence)| evidence == Evidence::Host);
+            let is_known = found.is_some_and(|(_, evidence)| evidence <= Evidence::Certificate);
             self.is_stranger |= !is_known && is_name(sheet.host.bytes());
         }
         let is_open = self.found.is_none_or(|(_, evidence)| evidence > Evidence::Pattern);

@@ -118,12 +118,38 @@ fn a_protocol_of_one_application_is_that_application() {
     assert_eq!(built_in(&[udp(NOBODY, 50_004, alive)]), Some(is("discord", Evidence::Pattern)));
 }
 
-#[test]
-fn operators_know_their_own_networks() {
-    let path = std::env::temp_dir().join(format!("own-{}.toml", std::process::id()));
-    std::fs::write(&path, "[shop]\ncategory = 'shopping'\naddresses = ['203.0.113.0/24']\n").unwrap();
+/// What is built in, with an operator's own application that is known by this.
+fn with_shop(test: &str, known_by: &str) -> Arc<Bundle> {
+    let path = std::env::temp_dir().join(format!("{test}-{}.toml", std::process::id()));
+    std::fs::write(&path, format!("[shop]\ncategory = 'shopping'\n{known_by}\n")).unwrap();
     let own = Arc::new(Bundle::built_in().with_files(&[Path::new(&path)]).unwrap().bundle);
     std::fs::remove_file(&path).unwrap();
+    own
+}
+
+/// A ClientHello in a record (RFC 8446 §4.1.2, §5.1), with SNI, ALPN, groups and versions.
+const HELLO: &[u8] = b"\x16\x03\x01\0\x62\x01\0\0\x5e\x03\x03abcdefghijklmnopqrstuvwxyz012345\0\0\x04\x13\x01\x13\x02\x01\0\0\x31\
+    \0\0\0\x10\0\x0e\0\0\x0bexample.com\0\x10\0\x05\0\x03\x02h2\0\x0a\0\x04\0\x02\0\x1d\0\x2b\0\x03\x02\x03\x04\xff\x01\0\x01\0";
+
+/// Two suites, five extensions, of which SNI and ALPN are left out of the last part; sums by `sha256sum`.
+#[test]
+fn a_client_is_known_by_its_hello() {
+    let own = with_shop("ja4", "ja4s = ['t13d0205h2_62ed6f6ca7ad_48ac555ccf5e']");
+    assert_eq!(last(own, &[tcp(NOBODY, 443, HELLO)]), Some(is("shop", Evidence::Fingerprint)));
+    let other = with_shop("ja4-other", "ja4s = ['t13d0205h2_62ed6f6ca7ad_000000000000']");
+    assert_eq!(last(other, &[tcp(NOBODY, 443, HELLO)]), None);
+}
+
+#[test]
+fn names_of_certificates_count_for_names_of_servers() {
+    let own = with_shop("certificate", "certificates = ['shop.example']");
+    let shop = Some(is("shop", Evidence::Certificate));
+    assert_eq!(last(own, &[tcp(NOBODY, 80, &request("www.shop.example"))]), shop);
+}
+
+#[test]
+fn operators_know_their_own_networks() {
+    let own = with_shop("own", "addresses = ['203.0.113.0/24']");
     let shop = Some(is("shop", Evidence::Address));
     assert_eq!(last(Arc::clone(&own), &[tcp(NOBODY, 80, &request("www.nobodys-shop.example"))]), shop);
     assert_eq!(last(own, &[udp(NOBODY, 3478, BINDING)]), shop);

@@ -3,7 +3,7 @@
 //! A ClientHello takes several segments, and QUIC's CRYPTO frames come in any order and over several packets (RFC 9000 §7.5). What is put together is
 //! always a message's beginning, which is short: so an assembly has a hard bound, and what lies beyond is not kept.
 
-use crate::classify::message::Text;
+use crate::classify::message::{Sums, Text};
 
 /// Octets that are put together at most. A ClientHello with post-quantum key shares has under 2,000; one with a large ticket some more.
 pub const MOST: usize = 8 * 1024;
@@ -23,7 +23,7 @@ pub struct Assembly {
     pieces: Vec<(u16, u16)>,
     tag: Text<20>,
     /// Sums of what recognisers have written of it so far.
-    pub(crate) told: [u32; 5],
+    pub(crate) told: Sums,
 }
 
 /// Why a piece was not taken.
@@ -96,7 +96,7 @@ impl Assembly {
         self.octets.clear();
         self.pieces.clear();
         self.tag.clear();
-        self.told = [0; 5];
+        self.told = Sums::default();
     }
 }
 

@@ -8,7 +8,7 @@ use crate::Protocol;
 use crate::behaviour::Shape;
 use crate::classify::assembly::{self, Assembly};
 use crate::classify::classifier::{Classifier, Set};
-use crate::classify::message::{Carrier, End, History, Message, Sheet, Side};
+use crate::classify::message::{Carrier, End, History, Message, Sheet, Side, Sums};
 use crate::classify::recogniser::Answer;
 use crate::classify::verdict::{Reason, Verdict};
 use tables::Nanos;
@@ -83,7 +83,7 @@ pub struct Room {
     /// What the one who is asked writes.
     draft: Sheet,
     /// Sums of what was written of the stream's beginning that is looked at.
-    told: [u32; 5],
+    told: Sums,
     /// Every question that is asked goes here, if somebody wants to know.
     pub trace: Option<Vec<Step>>,
     /// Handed to a recogniser whose flow has none; kept by the flow if something was put in.
@@ -109,6 +109,11 @@ impl Room {
     /// For flows of which `most_assemblies` have a message in pieces.
     pub fn new(most_assemblies: usize) -> Self {
         Self { most_assemblies, ..Self::default() }
+    }
+
+    /// Somebody seeks fingerprints of TLS clients, or nobody does.
+    pub const fn seek_ja4(&mut self, seeks: bool) {
+        self.draft.seeks_ja4 = seeks;
     }
 
     /// Assemblies that flows have.
@@ -262,7 +267,7 @@ impl Examination {
         shown: &Shown<'_>,
     ) -> Progress {
         room.sheet.clear();
-        room.told = [0; 5];
+        room.told = Sums::default();
         if let Some(segment) = shown.segment
             && segment.is_syn
             && let Some(stream) = self.streams.get_mut(shown.side as usize)

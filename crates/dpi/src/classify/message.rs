@@ -182,7 +182,14 @@ pub struct Sheet {
     pub path: Text<255>,
     /// Content-Type of what is sent.
     pub content: Text<64>,
+    /// The fingerprint of a TLS client's hello (JA4), if somebody seeks it.
+    pub ja4: Text<36>,
+    /// Whether somebody does: it is dear.
+    pub seeks_ja4: bool,
 }
+
+/// A sum of each entry of a sheet, 0 where nothing was written.
+pub(crate) type Sums = [u32; 6];
 
 impl Sheet {
     /// What was written, each with what it is.
@@ -193,6 +200,7 @@ impl Sheet {
             ("ALPN", self.alpn.bytes()),
             ("path", self.path.bytes()),
             ("content", self.content.bytes()),
+            ("JA4", self.ja4.bytes()),
         ];
         all.into_iter().filter(|(_, text)| !text.is_empty())
     }
@@ -213,21 +221,24 @@ impl Sheet {
         self.alpn.merge(&other.alpn, takes);
         self.path.merge(&other.path, takes);
         self.content.merge(&other.content, takes);
+        self.ja4.merge(&other.ja4, takes);
     }
 
     /// A sum of each entry, 0 where nothing was written.
-    pub(crate) fn sums(&self) -> [u32; 5] {
-        [self.host.sum(), self.agent.sum(), self.alpn.sum(), self.path.sum(), self.content.sum()]
+    pub(crate) fn sums(&self) -> Sums {
+        let Self { host, agent, alpn, path, content, ja4, .. } = self;
+        [host.sum(), agent.sum(), alpn.sum(), path.sum(), content.sum(), ja4.sum()]
     }
 
     /// Forgets the entries whose sums are these.
-    pub(crate) fn leave_out(&mut self, sums: [u32; 5]) {
-        let [host, agent, alpn, path, content] = sums;
+    pub(crate) fn leave_out(&mut self, sums: Sums) {
+        let [host, agent, alpn, path, content, ja4] = sums;
         self.host.leave_out(host);
         self.agent.leave_out(agent);
         self.alpn.leave_out(alpn);
         self.path.leave_out(path);
         self.content.leave_out(content);
+        self.ja4.leave_out(ja4);
     }
 
     /// Whether nothing was written.
@@ -237,6 +248,7 @@ impl Sheet {
             && self.alpn.is_empty()
             && self.path.is_empty()
             && self.content.is_empty()
+            && self.ja4.is_empty()
     }
 
     /// Forgets everything.
@@ -246,6 +258,7 @@ impl Sheet {
         self.alpn.clear();
         self.path.clear();
         self.content.clear();
+        self.ja4.clear();
     }
 }
 

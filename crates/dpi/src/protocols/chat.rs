@@ -235,8 +235,8 @@ fn telegram(m: &mut Message<'_>) -> Answer {
     })
 }
 
-/// What Viber's calls have on its ports before media flow (Sudozai and others, Signatures of Viber secure traffic, JDFSL 12/2): a number, then a kind, the
-/// lower octet first, which goes with a length.
+/// What Viber's calls have on its ports before media flow, by what other engines' public sources say of it: a number, then a kind, the lower octet first, which goes with
+/// a length. It was not seen on real traffic.
 fn viber(m: &mut Message<'_>) -> Answer {
     perhaps(|| {
         Some(match (m.u16_le(2)?, m.len()) {

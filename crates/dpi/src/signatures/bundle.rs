@@ -157,8 +157,13 @@ impl Bundle {
     }
 
     /// Whose ClientHello has this fingerprint.
-    pub fn ja4(&self, fingerprint: &str) -> Option<Match> {
+    pub fn ja4(&self, fingerprint: &[u8]) -> Option<Match> {
         self.found(self.matchers.ja4(fingerprint)?)
+    }
+
+    /// Whether there are rules for fingerprints: only then they are made.
+    pub fn has_ja4s(&self) -> bool {
+        self.matchers.has_ja4s()
     }
 
     /// Which application calls itself so: the longest of the words that its user agent has.

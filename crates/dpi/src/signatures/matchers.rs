@@ -22,7 +22,7 @@ pub(super) struct Matchers {
     keywords: Words,
     regexes: Expressions,
     alpns: HashMap<Box<[u8]>, u32>,
-    ja4s: HashMap<Box<str>, u32>,
+    ja4s: HashMap<Box<[u8]>, u32>,
     agents: Words,
     addresses: Addresses,
     ports: HashMap<(Carrier, u16), u32>,
@@ -49,7 +49,7 @@ impl Matchers {
             keywords: Words::new(of(Kind::Keyword), Whole::Anywhere)?,
             regexes: Expressions::new(of(Kind::Regex).map(|(rule, _, _, text)| (rule, text)))?,
             alpns: of(Kind::Alpn).map(|(rule, _, _, text)| (text.as_bytes().into(), rule)).collect(),
-            ja4s: of(Kind::Ja4).map(|(rule, _, _, text)| (text.into(), rule)).collect(),
+            ja4s: of(Kind::Ja4).map(|(rule, _, _, text)| (text.as_bytes().into(), rule)).collect(),
             agents: Words::new(of(Kind::Agent), Whole::Begins)?,
             addresses: Addresses::new(of(Kind::Address))?,
             ports,
@@ -82,8 +82,12 @@ impl Matchers {
         self.alpns.get(name).copied()
     }
 
-    pub fn ja4(&self, fingerprint: &str) -> Option<u32> {
+    pub fn ja4(&self, fingerprint: &[u8]) -> Option<u32> {
         self.ja4s.get(fingerprint).copied()
+    }
+
+    pub fn has_ja4s(&self) -> bool {
+        !self.ja4s.is_empty()
     }
 
     pub fn agent(&self, agent: &[u8]) -> Option<u32> {

@@ -118,7 +118,7 @@ fn each_kind_of_rule_finds_its_own() {
     assert_eq!(whose(&bundle, bundle.alpn(b"funny/1")), "a funny/1");
     assert_eq!(bundle.alpn(b"Funny/1"), None);
     assert_eq!(
-        bundle.ja4("t13d1516h2_8daaf6152771_e5627efa2ab1").map(|it| it.application),
+        bundle.ja4(b"t13d1516h2_8daaf6152771_e5627efa2ab1").map(|it| it.application),
         bundle.by_name("a")
     );
     assert_eq!(whose(&bundle, bundle.agent(b"Mozilla (funny game/1.0)")), "a funny game/");

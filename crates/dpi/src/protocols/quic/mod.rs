@@ -355,6 +355,9 @@ fn hello(bytes: &[u8], version: Version, sheet: &mut Sheet) -> Option<Answer> {
     }
     let Some(hello) = tls::ClientHello::parse(message.body, false) else { return Some(Answer::Is) };
     tls::note(&hello, sheet);
+    if message.is_whole() {
+        tls::fingerprint(&hello, tls::ja4::Over::Quic, sheet);
+    }
     let agent = hello.transport_parameters().and_then(|it| parameters(it).find(|(id, _)| *id == USER_AGENT));
     if let Some((_, agent)) = agent {
         sheet.agent.set(agent);

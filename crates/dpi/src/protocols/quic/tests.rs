@@ -239,14 +239,13 @@ proptest! {
                 name = sheet.host.bytes().to_vec();
             }
         }
-        let is_there = |all: &Vec<u8>| name.is_empty() || all.windows(name.len()).any(|part| part == name);
         if changes.is_empty() {
             prop_assert_eq!(name, b"www.example.org");
         } else {
             let mut all: Vec<u8> = hello.clone();
             all.extend(contents.concat());
-            // A name may be cut in two, and each half be changed.
-            prop_assert!(is_there(&all) || name.len() <= 255, "{:?}", name);
+            // A name may be cut in two, and each half be changed: each octet was written somewhere.
+            prop_assert!(name.iter().all(|octet| all.contains(octet)), "{:?}", name);
         }
     }
 

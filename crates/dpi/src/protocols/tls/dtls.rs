@@ -1,6 +1,7 @@
 //! DTLS: the same over datagrams (RFC 6347, RFC 9147).
 
-use super::{ClientHello, LONGEST, content, handshake, note};
+use super::ja4::Over;
+use super::{ClientHello, LONGEST, content, fingerprint, handshake, note};
 use crate::Protocol;
 use crate::classify::assembly::MOST;
 use crate::classify::{Answer, Carriers, First, Message, Recogniser, Strength};
@@ -107,5 +108,9 @@ fn client_hello(message: &mut Message<'_>, piece: Fragment<'_>) -> Answer {
         return Answer::No;
     }
     note(&hello, message.sheet);
-    if body.len() < piece.length { Answer::Open } else { Answer::Is }
+    if body.len() < piece.length {
+        return Answer::Open;
+    }
+    fingerprint(&hello, Over::Dtls, message.sheet);
+    Answer::Is
 }

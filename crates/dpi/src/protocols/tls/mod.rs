@@ -210,6 +210,13 @@ pub fn note(hello: &ClientHello<'_>, sheet: &mut Sheet) {
     }
 }
 
+/// Notes the fingerprint of a whole ClientHello, if it is sought.
+pub fn fingerprint(hello: &ClientHello<'_>, over: ja4::Over, sheet: &mut Sheet) {
+    if sheet.seeks_ja4 {
+        sheet.ja4.set(ja4::ja4(hello, over).as_bytes());
+    }
+}
+
 /// RFC 8446 §5.1, §4.1.2, §4.1.3: a record whose version and length are possible, and in it a hello that has one, too. Also in the middle of a
 /// connection, by records that follow each other; and SSL 2's hello (RFC 5246 §E.2).
 fn tls(message: &mut Message<'_>) -> Answer {
@@ -253,6 +260,9 @@ fn client_hello(message: &mut Message<'_>) -> Answer {
     note(&hello, message.sheet);
     if !first.is_whole() && message.bytes.len() < MOST {
         return Answer::Longer;
+    }
+    if first.is_whole() {
+        fingerprint(&hello, ja4::Over::Tcp, message.sheet);
     }
     let port = message.server.port;
     let inside = INSIDE.iter().find(|(usual, name, _)| *usual == port || *name == message.sheet.alpn.bytes());
