@@ -229,6 +229,8 @@ pub(crate) trait Questions: Debug + Send {
     fn step(&mut self, number: u32, payload: &Payload<'_>, direction: Direction, now: Nanos) -> Verdict;
     fn why(&self, number: u32) -> Why;
     fn end(&mut self, number: u32);
+    /// Asks for the memory of a state.
+    fn expect(&self, number: u32);
     fn len(&self) -> usize;
 }
 
@@ -259,6 +261,10 @@ impl<I: Inspector> Questions for States<I> {
         if let Some(state) = self.states.remove(number) {
             self.inspector.end(&mut self.room, state);
         }
+    }
+
+    fn expect(&self, number: u32) {
+        self.states.prefetch_whole(number);
     }
 
     fn len(&self) -> usize {

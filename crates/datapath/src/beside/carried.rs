@@ -139,6 +139,7 @@ mod tests {
     use crate::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
     use crate::state::conversation::Inquiry;
     use crate::state::export::{End, Ledger};
+    use crate::state::flow::NO_RULE;
     use crate::{Config, Places, Rib};
     use io::mem::MemFrame;
     use packet::{IpPacket, PacketBuilder};
@@ -179,7 +180,7 @@ mod tests {
         let shown = (&payload, Direction::Uplink);
         let counted = &mut datapath.counters.inspection;
         let (conversation, _) =
-            conversations.consult((&key.ends(), seid), shown, now, &inspection, counted).unwrap();
+            conversations.consult((&key.ends(), seid, NO_RULE), shown, now, &inspection, counted).unwrap();
         let mut flow = Flow::new(3, 0, 30, now);
         conversations.join(&mut flow, Inquiry { conversation, open: true }, false, Traffic::default());
         shard.flows.insert(key, flow).unwrap();

@@ -124,7 +124,6 @@ impl<F> Shard<F> {
         ledger: &mut Ledger<'_>,
     ) -> bool {
         let key = &lookup.key;
-        let marks = ledger.export.marks;
         let Some(known) = self.flows.confirm(lookup.probe, key) else { return false };
         let before = *known;
         let goes_on = if (before.version, self.rule_of(&before)) == (found.version, found.rule) {
@@ -147,6 +146,13 @@ impl<F> Shard<F> {
         } else {
             *found
         };
+        let stays = inquiry.filter(|_| goes_on && before.version == found.version);
+        if let (Some(inquiry), Some(conversations)) = (stays, &mut self.conversations)
+            && let Some(rule) = conversations.stay(before.rule, inquiry, found.rule)
+        {
+            next.rule = rule;
+            return self.replace(key, next, found.bytes(), ledger);
+        }
         next.set_inspected(false);
         // It joins before it leaves, lest its conversation be forgotten between.
         let seid = self.inspected_for(key, &before);
@@ -163,11 +169,15 @@ impl<F> Shard<F> {
             }
         }
         self.leave_conversation(key, &before, seid, uplink);
+        self.replace(key, next, found.bytes(), ledger)
+    }
+
+    /// A flow's line is another one, after a packet of so many bytes.
+    fn replace(&mut self, key: &Key, next: Flow, bytes: u64, ledger: &mut Ledger<'_>) -> bool {
         let Some(known) = self.flows.get_mut(key) else { return false };
         *known = next;
-        let is_due = next.is_due(&marks);
-        if is_due {
-            self.flow_due(key, (1, found.bytes()), ledger);
+        if next.is_due(&ledger.export.marks) {
+            self.flow_due(key, (1, bytes), ledger);
         }
         true
     }

@@ -70,6 +70,21 @@ pub fn fetch<F>(shards: &[Option<Box<Shard<F>>>], metas: &[Meta], lookups: &[Opt
             prefetch_lines(&pdr.qers, 1);
         }
     }
+    // Where somebody is going to be asked for an application: the conversation, and then what the inspector remembers of it.
+    let asking = || {
+        unknown().filter_map(|(shard, meta, lookup, slot)| {
+            let (conversations, rules) = (shard.conversations.as_deref()?, &*shard.session(slot)?.rules);
+            let asks = || candidates(rules, meta).any(|(_, pdr)| pdr.application.is_some());
+            (conversations.of_all || (rules.classifier.is_none() && asks())).then_some((
+                conversations,
+                lookup,
+                rules,
+            ))
+        })
+    };
+    for (conversations, lookup, rules) in asking() {
+        conversations.expect(&lookup.key.ends(), rules.seid, lookup.rule);
+    }
     for (_, meta, session) in few() {
         for (_, pdr) in candidates(&session.rules, meta) {
             if let Some(filter) = pdr.filters.first() {
@@ -77,6 +92,9 @@ pub fn fetch<F>(shards: &[Option<Box<Shard<F>>>], metas: &[Meta], lookups: &[Opt
                 prefetch_lines(&filter.destination_ports, 1);
             }
         }
+    }
+    for (conversations, lookup, _) in asking() {
+        conversations.expect_state(lookup.rule);
     }
 }
 

@@ -44,7 +44,7 @@ impl<F: Frame> Datapath<F> {
         let first = candidates(rules, tunnel).next();
         let is_uplink = first.is_some_and(|(_, pdr)| pdr.source.is_uplink());
         let direction = if is_uplink { Direction::Uplink } else { Direction::Downlink };
-        let whose = (&lookup?.key.ends(), rules.seid);
+        let whose = (&lookup?.key.ends(), rules.seid, lookup?.rule);
         let counters = &mut self.counters.inspection;
         shard.conversations.as_deref_mut()?.consult(whose, (&payload, direction), now, inspection, counters)
     }

@@ -20,7 +20,7 @@ use session::rules::Application;
 use std::collections::VecDeque;
 use tables::flow::FlowKey;
 use tables::hash::mix;
-use tables::{BulkMap, Nanos, Slab};
+use tables::{BulkMap, Lookup, Nanos, Slab};
 
 /// Bits of a handle's number among [`Conversations::hung`]; above it stands the generation, and [`QUESTION`].
 const NUMBER: u32 = 20;
@@ -158,16 +158,44 @@ impl Conversations {
         self.all.get(number).is_some_and(|it| (&it.ends, it.seid) == (ends, seid)).then_some(number)
     }
 
-    /// Shows one more packet, if its conversation is under question or new. `None`: there is no room for it.
+    /// Asks for what [`Self::consult`] is going to read first. `rule`: what the flow's line says, if there is one.
+    #[inline(always)]
+    pub fn expect(&self, ends: &Key, seid: Seid, rule: u32) {
+        match self.hung_on(rule) {
+            Some(conversation) => self.all.prefetch_whole(conversation),
+            None => _ = self.index.prepare(&self.hash(ends, seid)),
+        }
+    }
+
+    /// Asks for what the inspector remembers of the conversation that a flow hangs on, which was asked for before.
+    #[inline(always)]
+    pub fn expect_state(&self, rule: u32) {
+        let conversation = self.hung_on(rule).and_then(|conversation| self.all.get(conversation));
+        if let Some(question) = conversation.and_then(|it| it.question.as_ref()) {
+            self.questions.expect(question.state);
+        }
+    }
+
+    /// The conversation that a flow hangs on whose line says `rule`.
+    #[inline(always)]
+    fn hung_on(&self, rule: u32) -> Option<u32> {
+        Some(self.hung.get(self.number_of(rule)?)?.conversation)
+    }
+
+    /// Shows one more packet, if its conversation is under question or new. `None`: there is no room for it. `rule`: what the flow's line says, if there
+    /// is one.
     pub fn consult(
         &mut self,
-        (ends, seid): (&Key, Seid),
+        (ends, seid, rule): (&Key, Seid, u32),
         (payload, direction): (&Payload<'_>, Direction),
         now: Nanos,
         inspection: &Inspection,
         counters: &mut InspectionCounters,
     ) -> Option<(u32, Known)> {
-        let known = self.find(ends, seid).or_else(|| self.begin(ends, seid, inspection, counters));
+        let is_of = |it: &Conversation| (&it.ends, it.seid) == (ends, seid);
+        let hung_on = self.hung_on(rule).filter(|number| self.all.get(*number).is_some_and(is_of));
+        let known = hung_on.or_else(|| self.find(ends, seid));
+        let known = known.or_else(|| self.begin(ends, seid, inspection, counters));
         let Some(number) = known else {
             counters.refused += 1;
             return None;
@@ -314,6 +342,19 @@ impl Conversations {
         }
     }
 
+    /// A flow that hangs on this conversation goes on hanging on it, and what it has carried goes on being counted; or, where nothing is open any more, it
+    /// counts on it by its rule alone. `rule`: what its line says. What it is to say; `None`: it doesn't hang on it.
+    pub fn stay(&mut self, rule: u32, inquiry: Inquiry, next: u32) -> Option<u32> {
+        let number = self.number_of(rule)?;
+        let hung = self.hung.get_mut(number).filter(|hung| hung.conversation == inquiry.conversation)?;
+        if inquiry.open {
+            hung.rule = next;
+            return Some(rule);
+        }
+        self.hung.remove(number);
+        Some(next)
+    }
+
     /// It is remembered as if one more flow counted on it, or no longer: then it is forgotten where it is concluded, if it has none.
     pub fn hold(&mut self, number: u32, holds: bool) {
         if let Some(conversation) = self.all.get_mut(number) {
@@ -370,8 +411,7 @@ impl Conversations {
 
     /// The conversation that a flow counts on, if it counts on one.
     fn conversation_of(&self, ends: &Key, seid: Option<Seid>, rule: u32) -> Option<u32> {
-        let hung = self.number_of(rule).and_then(|number| self.hung.get(number));
-        hung.map(|hung| hung.conversation).or_else(|| self.find(ends, seid?))
+        self.hung_on(rule).or_else(|| self.find(ends, seid?))
     }
 
     /// The number of the record of the rule that a flow goes by, whose line says `rule`.
