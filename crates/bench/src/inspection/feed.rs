@@ -66,7 +66,7 @@ pub struct Took {
     pub passed: u64,
     /// Ticks that others had.
     pub away: u64,
-    /// Ticks of work beyond [`LONGEST`], which are not counted either.
+    /// Ticks of work beyond `LONGEST`, which are not counted either.
     pub held_up: u64,
 }
 

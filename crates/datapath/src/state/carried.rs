@@ -3,7 +3,7 @@
 //! **Problem.** A flow counts its packets in its own line, and of which application they are is known by its conversation, and later than the first of
 //! them. Somebody wants sums by application, of flows that live for days, too; and a packet must not pay for them a second time.
 //!
-//! **Model.** A conversation keeps a [`Rest`] for each direction: what flows that no longer count on it have carried, less what those that do had
+//! **Model.** A conversation keeps a `Rest` for each direction: what flows that no longer count on it have carried, less what those that do had
 //! carried before, less what was counted for its application already. When the conversation is over, its rest is counted. Beside that, a walk over
 //! the flows comes to each of them now and then: what it has carried so far, with the rest, is counted, and the rest is less by
 //! that. So everything is counted once, whenever somebody looks, wherever the shard is by then, and a sum never falls. As long as a
@@ -12,11 +12,11 @@
 //! Of several flows of one conversation in one direction (they differ in QFI or ToS) the walk counts what the largest has carried, and
 //! the end of the conversation the others.
 //!
-//! **Whose are the sums?** The worker's that counts ([`Carried`]); all workers' together are the UPF's. A shard that moves takes rests along, not
+//! **Whose are the sums?** The worker's that counts (`Carried`); all workers' together are the UPF's. A shard that moves takes rests along, not
 //! sums.
 //!
 //! **Cost.** None for packets of known flows. For the end of a flow that counts on a conversation two additions. For the walk, a look at each flow every ten
-//! seconds, at most [`LINES`] in a tick; while somebody asks, [`LINES_ASKED`]. Where no conversation is remembered, no flow is looked at.
+//! seconds, at most `LINES` in a tick; while somebody asks, `LINES_ASKED`. Where no conversation is remembered, no flow is looked at.
 
 use crate::counters::Traffic;
 use crate::state::flow::{Flow, Key};

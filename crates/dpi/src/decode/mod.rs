@@ -4,7 +4,7 @@
 //! or which names were looked up has to read on: every message of a connection, in order, over gaps and repetitions, and nothing of it may be trusted.
 //!
 //! **Model.** Each flow has a [`Conversation`], which lives wherever its flow lives. What it carries is [pushed](Decoder::push): datagrams as
-//! they are, segments of TCP through the stage [`reorder`](crate::reorder). After each push, what was [`Decoded`] is [polled](Decoder::poll).
+//! they are, segments of TCP through the stage [`reorder`]. After each push, what was [`Decoded`] is [polled](Decoder::poll).
 //! A stream is known by how its messages begin, not by ports or verdicts, so that nothing has to be kept until there is a verdict; datagrams of names
 //! have no mark of their own, so these are decoded where the flow is known to be one of names.
 //!

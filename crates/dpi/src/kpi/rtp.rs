@@ -232,7 +232,7 @@ impl Rtp {
         }
     }
 
-    /// What a call with such losses and such a jitter sounds like ([`voice`](super::voice)), the network's own delay left out; `None`: the codec
+    /// What a call with such losses and such a jitter sounds like ([`voice`]), the network's own delay left out; `None`: the codec
     /// is unknown, or not for the narrow band.
     pub fn opinion(&self) -> Option<f32> {
         let impairment = voice::impairment(self.codec()?.name)?;
