@@ -11,5 +11,6 @@
 //! **Unsafe code** is confined to `simd`: calls of instructions that not every processor has, after asking whether this one has them.
 #![deny(unsafe_code)]
 
+pub mod ldpc;
 #[allow(unsafe_code)]
 pub mod simd;
