@@ -1,3 +1,4 @@
 //! The crate's integration tests, one binary.
 
+mod ldpc_decoder;
 mod ldpc_encoder;

@@ -5,18 +5,24 @@
 //! station: a block has up to 316 times 384 edges between checks and bits, and each is walked several times.
 //!
 //! **Model.** A [`Code`] is a [`BaseGraph`] lifted by a [`LiftingSize`] Z. All Z bits of a column, and all Z checks of a row, take the same
-//! path, only rotated; so they lie side by side in the lanes of vectors. The [`Encoder`] owns the memory that it works in, serves all
-//! codes, and allocates nothing per block.
+//! path, only rotated; so they lie side by side in the lanes of vectors. [`Encoder`] and [`Decoder`] own the memory that they work in,
+//! serve all codes, and allocate nothing per block.
 //!
 //! Bits are packed eight to an octet, the first in the highest bit. What is left of the last octet is zero.
 
 mod base_graph;
 mod code;
+mod decoder;
 mod encoder;
+mod messages;
+mod plain;
 
 pub use base_graph::{BaseGraph, CORE_ROWS, MOST_COLUMNS, MOST_DEGREE, PUNCTURED_COLUMNS};
 pub use code::{Code, Edge, LiftingSize, MOST_LIFTING};
+pub(crate) use decoder::Job;
+pub use decoder::{Decoded, Decoder, Effort};
 pub use encoder::Encoder;
+pub(crate) use messages::{Correction, MOST_SAID, PINNED};
 
 /// Why a block can't be coded or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,5 +45,21 @@ pub enum Error {
         given: usize,
         /// Octets that it must have.
         needed: usize,
+    },
+    /// More coded bits were received than the code has.
+    #[error("{given} coded bits received, where the code has {most}")]
+    TooManyReceived {
+        /// Bits received.
+        given: usize,
+        /// Coded bits of the code.
+        most: usize,
+    },
+    /// More filler bits than information bits that can be fillers.
+    #[error("{given} filler bits, where the code may have {most}")]
+    TooManyFillers {
+        /// Filler bits.
+        given: usize,
+        /// Information bits but for the first 2 Z.
+        most: usize,
     },
 }

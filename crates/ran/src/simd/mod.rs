@@ -1,5 +1,7 @@
 //! What this processor's vectors can do, and the code that is written for them.
 
+pub(crate) mod min_sum;
+
 use std::fmt;
 
 /// A set of vector instructions that code here is written for.
