@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use ran::ldpc::{BaseGraph, Code, Encoder, Error};
+use ran::simd::Processor;
 use std::path::Path;
 
 /// Codewords of an independent implementation; its first lines give the format.
@@ -37,7 +38,7 @@ fn codewords_are_those_of_another_implementation() {
     let Ok(text) = std::fs::read_to_string(Path::new(CODEWORDS)) else {
         return testing::skipped(format!("{CODEWORDS} is not there"));
     };
-    let mut encoder = Encoder::new();
+    let mut encoders: Vec<_> = Processor::here().map(Encoder::on).collect();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let mut judged = 0;
     for line in lines {
@@ -45,9 +46,11 @@ fn codewords_are_those_of_another_implementation() {
         let graph = if fields[0] == "1" { BaseGraph::One } else { BaseGraph::Two };
         let code = Code::new(graph, fields[1].parse().unwrap()).unwrap();
         let expected = octets(fields[3]);
-        let mut coded = vec![0xff; expected.len()];
-        encoder.encode(code, &octets(fields[2]), &mut coded).unwrap();
-        assert_eq!(coded, expected, "{code:?}");
+        for encoder in &mut encoders {
+            let mut coded = vec![0xff; expected.len()];
+            encoder.encode(code, &octets(fields[2]), &mut coded).unwrap();
+            assert_eq!(coded, expected, "{code:?}");
+        }
         judged += 1;
     }
     assert_eq!(judged, 90);
@@ -58,19 +61,21 @@ proptest! {
 
     #[test]
     fn blocks_of_all_codes_fulfil_all_checks_and_hold_their_information(seed in prop::collection::vec(any::<u8>(), 1056)) {
-        let mut encoder = Encoder::new();
+        let mut encoders: Vec<_> = Processor::here().map(Encoder::on).collect();
         for code in Code::all() {
             let mut info = seed[..code.info_bits().div_ceil(8)].to_vec();
             let spare = info.len() * 8 - code.info_bits();
             let mut coded = vec![0xff; code.coded_bits().div_ceil(8)];
             // What stands in the last octet behind the information bits makes no difference.
-            encoder.encode(code, &info, &mut coded).unwrap();
+            Encoder::new().encode(code, &info, &mut coded).unwrap();
             if let Some(last) = info.last_mut() {
                 *last = *last >> spare << spare;
             }
-            let mut again = vec![0; coded.len()];
-            encoder.encode(code, &info, &mut again).unwrap();
-            prop_assert_eq!(&coded, &again);
+            for encoder in &mut encoders {
+                let mut again = vec![0; coded.len()];
+                encoder.encode(code, &info, &mut again).unwrap();
+                prop_assert_eq!(&coded, &again);
+            }
 
             let bits = bits(code, &info, &coded);
             prop_assert_eq!(failed_checks(code, &bits), 0, "{:?}", code);

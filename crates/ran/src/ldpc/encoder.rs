@@ -10,24 +10,28 @@
 
 use super::base_graph::{CORE_ROWS, PUNCTURED_COLUMNS};
 use super::{Code, Error, MOST_LIFTING};
+use crate::simd::{self, Processor};
 
 /// Octets of a row: enough for the largest Z. All rows are added up as if they were so long.
 const ROW: usize = 64;
 
-/// Octets of a copy of a column: up to Z bits before the first that is asked for, and a row from there.
-const COPY: usize = MOST_LIFTING / 8 + ROW;
+/// Octets of a copy of a column: up to Z bits before the first that is asked for, a row from there, and what makes it whole vectors.
+const COPY: usize = (MOST_LIFTING / 8 + ROW).next_multiple_of(64);
 
 /// Columns that rows are summed from: those of information bits and of the first four rows' parity.
 const MOST_SUMMED: usize = 26;
 
 type Row = [u8; ROW];
 
+/// For each summed column its eight copies.
+pub(crate) type Copies = [[[u8; COPY]; 8]];
+
 /// Encodes blocks of any code, one at a time.
 #[derive(Debug, Clone)]
 pub struct Encoder {
+    processor: Processor,
     plan: Option<Plan>,
-    /// For each summed column its eight copies.
-    copies: Box<[[[u8; COPY]; 8]]>,
+    copies: Box<Copies>,
 }
 
 impl Default for Encoder {
@@ -37,9 +41,15 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An encoder with memory for the largest code.
+    /// An encoder for the best that this processor has, with memory for the largest code.
     pub fn new() -> Self {
-        Self { plan: None, copies: vec![[[0; COPY]; 8]; MOST_SUMMED].into() }
+        Self::on(Processor::best())
+    }
+
+    /// An encoder for `processor`. Plain code serves where this machine has not got it.
+    pub fn on(processor: Processor) -> Self {
+        let processor = if processor.is_here() { processor } else { Processor::Any };
+        Self { processor, plan: None, copies: vec![[[0; COPY]; 8]; MOST_SUMMED].into() }
     }
 
     /// Encodes one block: `info` holds the code's K information bits (fillers are zeros), `coded` gets its N coded bits.
@@ -59,11 +69,9 @@ impl Encoder {
             self.plan = Some(Plan::new(code));
         }
         if let Some(plan) = &self.plan {
-            let mut writer = Writer { octets: coded, at: 0 };
-            plan.info(&mut self.copies, info, &mut writer);
-            plan.core(&mut self.copies, &mut writer);
-            for row in CORE_ROWS..code.graph().rows() {
-                writer.write(&plan.sum(&self.copies, row), code.z());
+            match self.processor {
+                Processor::Any => plan.encode(&mut self.copies, info, coded),
+                vectors => simd::encode::encode(vectors, plan, &mut self.copies, info, coded),
             }
         }
         Ok(())
@@ -72,7 +80,7 @@ impl Encoder {
 
 /// What encoding needs to know of a code.
 #[derive(Debug, Clone)]
-struct Plan {
+pub(crate) struct Plan {
     code: Code,
     /// The edges of all rows, but of those to parity columns only those of the later rows to the core's.
     edges: Vec<Load>,
@@ -129,8 +137,21 @@ impl Plan {
         plan
     }
 
+    /// Encodes a block; the buffers are known to be as long as they should be. To be compiled for several processors, it is inlined, and so is all
+    /// that it calls.
+    #[inline(always)]
+    pub(crate) fn encode(&self, copies: &mut Copies, info: &[u8], coded: &mut [u8]) {
+        let mut writer = Writer { octets: coded, at: 0 };
+        self.info(copies, info, &mut writer);
+        self.core(copies, &mut writer);
+        for row in CORE_ROWS..self.code.graph().rows() {
+            writer.write(&self.sum(copies, row), self.code.z());
+        }
+    }
+
     /// Writes the information bits that are sent, and lays out all of them as columns.
-    fn info(&self, copies: &mut [[[u8; COPY]; 8]], info: &[u8], writer: &mut Writer) {
+    #[inline(always)]
+    fn info(&self, copies: &mut Copies, info: &[u8], writer: &mut Writer) {
         let z = self.code.z();
         for column in 0..self.code.graph().info_columns() {
             let row = read(info, column * z);
@@ -142,11 +163,14 @@ impl Plan {
     }
 
     /// Finds, writes and lays out the parity columns of the core.
-    fn core(&self, copies: &mut [[[u8; COPY]; 8]], writer: &mut Writer) {
+    #[inline(always)]
+    fn core(&self, copies: &mut Copies, writer: &mut Writer) {
         let (z, column) = (self.code.z(), self.code.graph().core_columns().start);
-        let sums: [Row; CORE_ROWS] = std::array::from_fn(|row| self.sum(copies, row));
-        let mut all = [0; ROW];
-        sums.iter().for_each(|sum| add(&mut all, sum));
+        let (mut sums, mut all) = ([[0; ROW]; CORE_ROWS], [0; ROW]);
+        for (row, sum) in sums.iter_mut().enumerate() {
+            *sum = self.sum(copies, row);
+            add(&mut all, sum);
+        }
         // The sum is the first column rotated by the odd shift; rotating on to Z turns it back.
         let mut parity = read(&twice(&all, z), (z - self.odd) % z);
         writer.write(&parity, z);
@@ -164,7 +188,8 @@ impl Plan {
     }
 
     /// The sum of a row's edges.
-    fn sum(&self, copies: &[[[u8; COPY]; 8]], row: usize) -> Row {
+    #[inline(always)]
+    fn sum(&self, copies: &Copies, row: usize) -> Row {
         let mut sum = [0; ROW];
         for &edge in &self.edges[self.starts[row]..self.starts[row + 1]] {
             add(&mut sum, load(copies, edge));
@@ -173,7 +198,8 @@ impl Plan {
     }
 
     /// Makes the copies of a column that are used.
-    fn lay_out(&self, copies: &mut [[[u8; COPY]; 8]], column: usize, row: &Row) {
+    #[inline(always)]
+    fn lay_out(&self, copies: &mut Copies, column: usize, row: &Row) {
         let base = twice(row, self.code.z());
         for (bits, copy) in copies[column].iter_mut().enumerate() {
             if self.used[column] >> bits & 1 == 1 {
@@ -183,17 +209,22 @@ impl Plan {
     }
 }
 
-fn load(copies: &[[[u8; COPY]; 8]], load: Load) -> &[u8] {
-    &copies[usize::from(load.column)][usize::from(load.copy % 8)][usize::from(load.octet)..][..ROW]
+#[inline(always)]
+fn load(copies: &Copies, load: Load) -> &Row {
+    let copy = &copies[usize::from(load.column)][usize::from(load.copy % 8)];
+    // The last octet that a shift leads to is before the last row of a copy.
+    copy[usize::from(load.octet).min(COPY - ROW)..].first_chunk().unwrap_or(&[0; ROW])
 }
 
-fn add(sum: &mut Row, row: &[u8]) {
-    for (sum, octet) in sum.iter_mut().zip(row) {
-        *sum ^= octet;
+#[inline(always)]
+fn add(sum: &mut Row, row: &Row) {
+    for at in 0..ROW {
+        sum[at] ^= row[at];
     }
 }
 
 /// The first `z` bits of a row, twice.
+#[inline(always)]
 fn twice(row: &Row, z: usize) -> [u8; COPY + 1] {
     let mut octets = [0; COPY + 1];
     let mut writer = Writer { octets: &mut octets, at: 0 };
@@ -203,17 +234,21 @@ fn twice(row: &Row, z: usize) -> [u8; COPY + 1] {
 }
 
 /// `to` becomes `from` without its first `bits` bits, fewer than eight.
+#[inline(always)]
 fn shift_left(from: &[u8; COPY + 1], bits: usize, to: &mut [u8; COPY]) {
-    for (to, pair) in to.iter_mut().zip(from.windows(2)) {
-        *to = (u16::from_be_bytes([pair[0], pair[1]]) << bits >> 8) as u8;
+    for at in 0..COPY {
+        to[at] = from[at] << bits | from[at + 1] >> 1 >> (7 - bits);
     }
 }
 
 /// A row's bits from bit `at` of `octets` on, as far as there are any; more of them than a row has may follow its Z bits.
+#[inline(always)]
 fn read(octets: &[u8], at: usize) -> Row {
     let mut row = [0; ROW];
     let octets = octets.get(at / 8..).unwrap_or_default();
-    if at.is_multiple_of(8) {
+    if let (0, Some(octets)) = (at % 8, octets.first_chunk()) {
+        row = *octets;
+    } else if at.is_multiple_of(8) {
         let octets = &octets[..octets.len().min(ROW)];
         row[..octets.len()].copy_from_slice(octets);
     } else {
@@ -234,12 +269,19 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Appends the first `z` bits of a row. What is left of the last octet becomes zero.
+    #[inline(always)]
     fn write(&mut self, row: &Row, z: usize) {
         let (from, bits) = (self.at / 8, self.at % 8);
         let whole = z / 8;
         let last = if z.is_multiple_of(8) { 0 } else { row[whole] & !(0xff >> (z % 8)) };
         self.at += z;
-        if bits == 0 {
+        if let (0, Some(octets)) = (bits, self.octets[from..].first_chunk_mut()) {
+            // What is too much is written over by what follows.
+            *octets = *row;
+            if !z.is_multiple_of(8) {
+                octets[whole] = last;
+            }
+        } else if bits == 0 {
             self.octets[from..from + whole].copy_from_slice(&row[..whole]);
             if !z.is_multiple_of(8) {
                 self.octets[from + whole] = last;

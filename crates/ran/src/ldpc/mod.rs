@@ -22,6 +22,7 @@ pub use code::{Code, Edge, LiftingSize, MOST_LIFTING};
 pub(crate) use decoder::Job;
 pub use decoder::{Decoded, Decoder, Effort};
 pub use encoder::Encoder;
+pub(crate) use encoder::{Copies, Plan};
 pub(crate) use messages::{Correction, MOST_SAID, PINNED};
 
 /// Why a block can't be coded or decoded.

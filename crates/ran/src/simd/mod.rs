@@ -1,5 +1,6 @@
 //! What this processor's vectors can do, and the code that is written for them.
 
+pub(crate) mod encode;
 pub(crate) mod min_sum;
 
 use std::fmt;
