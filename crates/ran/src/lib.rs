@@ -12,5 +12,6 @@
 #![deny(unsafe_code)]
 
 pub mod ldpc;
+pub mod nea2;
 #[allow(unsafe_code)]
 pub mod simd;

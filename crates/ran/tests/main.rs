@@ -2,3 +2,5 @@
 
 mod ldpc_decoder;
 mod ldpc_encoder;
+mod nea2;
+mod shared_data;
