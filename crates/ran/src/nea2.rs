@@ -19,7 +19,9 @@
 //! **Cost.** The kernels are in [`simd::aes_ctr`](crate::simd), their choice is made at run time. Without AES instructions the crate `aes` does the
 //! work, in constant time.
 
-use crate::simd::cipher::{Block, CipherUnit, Job, Schedule, ask_ahead};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::aes_ctr::{self, Job};
+use crate::simd::cipher::{Block, CipherUnit, Schedule};
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use std::fmt;
@@ -38,7 +40,7 @@ impl Key {
     pub fn expand(&self) -> ExpandedKey {
         #[cfg(target_arch = "x86_64")]
         if CipherUnit::Aes.is_here() {
-            return ExpandedKey(crate::simd::aes_ctr::expand(&self.0));
+            return ExpandedKey(aes_ctr::expand(&self.0));
         }
         // Plain code starts from the key.
         let mut keys = [[0; 16]; crate::simd::cipher::ROUNDS + 1];
@@ -159,6 +161,7 @@ pub fn apply_all_expanded(packets: &mut [Packet<ExpandedKey>]) {
 }
 
 /// Packets that are handed to the kernel at a time: while these are worked on, memory is asked for the next ones.
+#[cfg(target_arch = "x86_64")]
 const TOGETHER: usize = 8;
 
 /// As [`apply_all`], by a unit of one's choice.
@@ -174,14 +177,14 @@ pub fn apply_all_by(unit: CipherUnit, packets: &mut [Packet]) {
                 .peek()
                 .into_iter()
                 .flat_map(|next| next.iter())
-                .for_each(|it| ask_ahead(&it.key.0, it.data));
+                .for_each(|it| aes_ctr::ask_ahead(&it.key.0, it.data));
             let mut jobs: [Job; TOGETHER] =
                 std::array::from_fn(|_| Job { key: &[0; 16], prefix: 0, data: &mut [] });
             let length = group.len();
             for (job, packet) in jobs.iter_mut().zip(group) {
                 *job = Job { key: &packet.key.0, prefix: packet.prefix(), data: &mut *packet.data };
             }
-            crate::simd::aes_ctr::apply(unit, &mut jobs[..length]);
+            aes_ctr::apply(unit, &mut jobs[..length]);
         }
         return;
     }
@@ -202,7 +205,7 @@ pub fn apply_all_expanded_by(unit: CipherUnit, packets: &mut [Packet<ExpandedKey
         let (schedule, prefix) = (&packet.key.0, packet.prefix());
         #[cfg(target_arch = "x86_64")]
         if unit != CipherUnit::Any {
-            crate::simd::aes_ctr::apply_expanded(unit, schedule, prefix, packet.data);
+            aes_ctr::apply_expanded(unit, schedule, prefix, packet.data);
             continue;
         }
         plain(&schedule.0[0], prefix, packet.data);

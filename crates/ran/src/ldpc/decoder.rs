@@ -11,6 +11,7 @@
 use super::plain::Plain;
 use super::{Code, Error, PUNCTURED_COLUMNS};
 use crate::simd::Processor;
+#[cfg(target_arch = "x86_64")]
 use crate::simd::min_sum::MinSum;
 use std::ops::Range;
 
@@ -66,6 +67,7 @@ pub struct Decoder {
 #[derive(Debug, Clone)]
 enum Engine {
     Plain(Plain),
+    #[cfg(target_arch = "x86_64")]
     Vectors(MinSum),
 }
 
@@ -83,9 +85,7 @@ impl Decoder {
 
     /// A decoder for `processor`. Plain code serves where this machine has not got it.
     pub fn on(processor: Processor) -> Self {
-        Self {
-            engine: MinSum::new(processor).map_or_else(|| Engine::Plain(Plain::default()), Engine::Vectors),
-        }
+        Self { engine: Engine::on(processor) }
     }
 
     /// Decodes one block.
@@ -135,9 +135,21 @@ impl Decoder {
 }
 
 impl Engine {
+    #[cfg(target_arch = "x86_64")]
+    fn on(processor: Processor) -> Self {
+        MinSum::new(processor).map_or_else(|| Self::Plain(Plain::default()), Self::Vectors)
+    }
+
+    /// All kinds of vectors that there are belong to another architecture.
+    #[cfg(not(target_arch = "x86_64"))]
+    fn on(_: Processor) -> Self {
+        Self::Plain(Plain::default())
+    }
+
     fn load(&mut self, job: Job, llrs: &[i8]) {
         match self {
             Self::Plain(plain) => plain.load(job, llrs),
+            #[cfg(target_arch = "x86_64")]
             Self::Vectors(vectors) => vectors.load(job, llrs),
         }
     }
@@ -145,6 +157,7 @@ impl Engine {
     fn sweep(&mut self) {
         match self {
             Self::Plain(plain) => plain.sweep(),
+            #[cfg(target_arch = "x86_64")]
             Self::Vectors(vectors) => vectors.sweep(),
         }
     }
@@ -152,6 +165,7 @@ impl Engine {
     fn checks_hold(&self) -> bool {
         match self {
             Self::Plain(plain) => plain.checks_hold(),
+            #[cfg(target_arch = "x86_64")]
             Self::Vectors(vectors) => vectors.checks_hold(),
         }
     }
@@ -159,6 +173,7 @@ impl Engine {
     fn pack(&self, info: &mut [u8]) {
         match self {
             Self::Plain(plain) => plain.pack(info),
+            #[cfg(target_arch = "x86_64")]
             Self::Vectors(vectors) => vectors.pack(info),
         }
     }

@@ -19,10 +19,12 @@ mod plain;
 
 pub use base_graph::{BaseGraph, CORE_ROWS, MOST_COLUMNS, MOST_DEGREE, PUNCTURED_COLUMNS};
 pub use code::{Code, Edge, LiftingSize, MOST_LIFTING};
+#[cfg(target_arch = "x86_64")]
 pub(crate) use decoder::Job;
 pub use decoder::{Decoded, Decoder, Effort};
 pub use encoder::Encoder;
 pub(crate) use encoder::{Copies, Plan};
+#[cfg(target_arch = "x86_64")]
 pub(crate) use messages::{Correction, MOST_SAID, PINNED};
 
 /// Why a block can't be coded or decoded.

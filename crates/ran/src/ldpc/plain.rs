@@ -1,7 +1,8 @@
 //! Layered min-sum in plain code, a lane at a time: what runs on processors without vectors, and what the vectors are judged by.
 
+use super::Edge;
+use super::decoder::Job;
 use super::messages::{Correction, Magnitudes, PINNED};
-use super::{Edge, Job};
 
 /// The decoder's memory.
 #[derive(Debug, Clone, Default)]

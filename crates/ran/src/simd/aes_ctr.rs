@@ -9,7 +9,7 @@
 //! An instruction here treats one block (`Xmm`, AES-NI) or two (`Ymm`, VAES). The algorithm is written once, over `Vector`. The twin that
 //! it is held to is the crate `aes`, in [`crate::nea2`].
 
-use super::cipher::{Block, CipherUnit, Job, ROUNDS, Schedule};
+use super::cipher::{Block, CipherUnit, ROUNDS, Schedule};
 use std::arch::x86_64::*;
 
 /// Blocks of each packet that go through the rounds while the key is being expanded.
@@ -26,6 +26,28 @@ const MOST: usize = ABREAST * 2;
 
 /// The constants of the key's expansion (FIPS 197 §5.2), in each octet 0 of a word.
 const CONSTANTS: [u32; ROUNDS] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
+
+/// A packet's part in a batch.
+pub struct Job<'a> {
+    /// AES key.
+    pub key: &'a Block,
+    /// The first 64 bits of the counter's block; the others count from zero.
+    pub prefix: u64,
+    /// What is changed.
+    pub data: &'a mut [u8],
+}
+
+/// Asks for what the job will touch first: its key and two lines of its data.
+#[inline(always)]
+pub fn ask_ahead(key: &Block, data: &[u8]) {
+    let at = data.as_ptr();
+    // SAFETY: a prefetch reads nothing architecturally and raises no fault for any address; SSE is part of the x86-64 baseline.
+    unsafe {
+        _mm_prefetch::<_MM_HINT_T0>(key.as_ptr().cast());
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+        _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64).cast());
+    }
+}
 
 /// A vector of 128-bit lanes.
 ///

@@ -58,37 +58,9 @@ impl fmt::Display for CipherUnit {
     }
 }
 
-/// A packet's part in a batch.
-pub struct Job<'a> {
-    /// AES key.
-    pub key: &'a Block,
-    /// The first 64 bits of the counter's block; the others count from zero.
-    pub prefix: u64,
-    /// What is changed.
-    pub data: &'a mut [u8],
-}
-
 /// A key's round keys, in the order in which they are used.
 #[derive(Clone)]
 pub struct Schedule(pub [Block; ROUNDS + 1]);
-
-/// Asks for what the job will touch first: its key and two lines of its data.
-#[inline(always)]
-pub fn ask_ahead(key: &Block, data: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let at = data.as_ptr();
-        // SAFETY: a prefetch reads nothing architecturally and raises no fault for any address; SSE is part of the x86-64 baseline.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(key.as_ptr().cast());
-            _mm_prefetch::<_MM_HINT_T0>(at.cast());
-            _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64).cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (key, data);
-}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 pub mod aes_ctr;
 pub mod cipher;
 pub(crate) mod encode;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod min_sum;
 
 use std::fmt;

@@ -206,13 +206,9 @@ impl MinSum {
         // SAFETY: `new` has asked whether the processor is here, and made `bits` and `said` so large that all places of any plan are in them.
         unsafe {
             match (processor, *iterations) {
-                #[cfg(target_arch = "x86_64")]
                 (Processor::Avx2, 0) => avx2::sweep::<true>(plan, parity, bits, said),
-                #[cfg(target_arch = "x86_64")]
                 (Processor::Avx2, _) => avx2::sweep::<false>(plan, parity, bits, said),
-                #[cfg(target_arch = "x86_64")]
                 (Processor::Avx512, 0) => avx512::sweep::<true>(plan, parity, bits, said),
-                #[cfg(target_arch = "x86_64")]
                 (Processor::Avx512, _) => avx512::sweep::<false>(plan, parity, bits, said),
                 _ => {}
             }
@@ -227,11 +223,9 @@ impl MinSum {
         // SAFETY: as in `sweep`.
         unsafe {
             match self.processor {
-                #[cfg(target_arch = "x86_64")]
                 Processor::Avx2 => avx2::checks_hold(plan, parity, bits),
-                #[cfg(target_arch = "x86_64")]
                 Processor::Avx512 => avx512::checks_hold(plan, parity, bits),
-                _ => false,
+                Processor::Any => false,
             }
         }
     }
@@ -243,11 +237,9 @@ impl MinSum {
         // SAFETY: as in `sweep`.
         unsafe {
             match self.processor {
-                #[cfg(target_arch = "x86_64")]
                 Processor::Avx2 => avx2::pack(plan, parity, bits, info),
-                #[cfg(target_arch = "x86_64")]
                 Processor::Avx512 => avx512::pack(plan, parity, bits, info),
-                _ => {}
+                Processor::Any => {}
             }
         }
     }
@@ -530,228 +522,6 @@ macro_rules! processor {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use super::{Lanes, Plan, Row};
-    use std::arch::x86_64::*;
-
-    processor!("avx2", __m256i);
-
-    impl Lanes for __m256i {
-        const COUNT: usize = 32;
-        #[inline(always)]
-        unsafe fn load(from: *const i8) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_loadu_si256(from.cast()) }
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, to: *mut i8) {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_storeu_si256(to.cast(), self) }
-        }
-
-        #[inline(always)]
-        unsafe fn splat(octet: u8) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_set1_epi8(octet.cast_signed()) }
-        }
-
-        #[inline(always)]
-        unsafe fn table(octets: &[u8; 16]) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(octets.as_ptr().cast())) }
-        }
-
-        #[inline(always)]
-        unsafe fn look_up(self, table: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_shuffle_epi8(table, self) }
-        }
-
-        #[inline(always)]
-        unsafe fn xor(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_xor_si256(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn halves(self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_and_si256(_mm256_srli_epi16::<1>(self), _mm256_set1_epi8(0x7f)) }
-        }
-
-        #[inline(always)]
-        unsafe fn add(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_adds_epi8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn subtract(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_subs_epi8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn take(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_subs_epu8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn magnitude(self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_abs_epi8(self) }
-        }
-
-        #[inline(always)]
-        unsafe fn least(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_min_epu8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn most(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_max_epu8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn where_equal(self, other: Self, one: Self, another: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_blendv_epi8(another, one, _mm256_cmpeq_epi8(self, other)) }
-        }
-
-        #[inline(always)]
-        unsafe fn signed(self, of: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_sign_epi8(self, _mm256_or_si256(of, _mm256_set1_epi8(1))) }
-        }
-
-        #[inline(always)]
-        unsafe fn signs(self) -> u64 {
-            // SAFETY: as the caller promises.
-            unsafe { u64::from(_mm256_movemask_epi8(self).cast_unsigned()) }
-        }
-
-        #[inline(always)]
-        unsafe fn choose(self, one: Self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm256_blendv_epi8(one, other, self) }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx512 {
-    use super::{Lanes, Plan, Row};
-    use std::arch::x86_64::*;
-
-    processor!("avx512f,avx512bw,avx512vl", __m512i);
-
-    impl Lanes for __m512i {
-        const COUNT: usize = 64;
-        #[inline(always)]
-        unsafe fn load(from: *const i8) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_loadu_si512(from.cast()) }
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, to: *mut i8) {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_storeu_si512(to.cast(), self) }
-        }
-
-        #[inline(always)]
-        unsafe fn splat(octet: u8) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_set1_epi8(octet.cast_signed()) }
-        }
-
-        #[inline(always)]
-        unsafe fn table(octets: &[u8; 16]) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(octets.as_ptr().cast())) }
-        }
-
-        #[inline(always)]
-        unsafe fn look_up(self, table: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_shuffle_epi8(table, self) }
-        }
-
-        #[inline(always)]
-        unsafe fn xor(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_xor_si512(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn halves(self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_and_si512(_mm512_srli_epi16::<1>(self), _mm512_set1_epi8(0x7f)) }
-        }
-
-        #[inline(always)]
-        unsafe fn add(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_adds_epi8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn subtract(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_subs_epi8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn take(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_subs_epu8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn magnitude(self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_abs_epi8(self) }
-        }
-
-        #[inline(always)]
-        unsafe fn least(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_min_epu8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn most(self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_max_epu8(self, other) }
-        }
-
-        #[inline(always)]
-        unsafe fn where_equal(self, other: Self, one: Self, another: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_mask_blend_epi8(_mm512_cmpeq_epi8_mask(self, other), another, one) }
-        }
-
-        #[inline(always)]
-        unsafe fn signed(self, of: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_mask_sub_epi8(self, _mm512_movepi8_mask(of), _mm512_setzero_si512(), self) }
-        }
-
-        #[inline(always)]
-        unsafe fn signs(self) -> u64 {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_movepi8_mask(self) }
-        }
-
-        #[inline(always)]
-        unsafe fn choose(self, one: Self, other: Self) -> Self {
-            // SAFETY: as the caller promises.
-            unsafe { _mm512_mask_blend_epi8(_mm512_movepi8_mask(self), one, other) }
-        }
-    }
-}
+// Behind the macros, which they use.
+mod avx2;
+mod avx512;
