@@ -37,6 +37,7 @@ fn main() -> std::io::Result<()> {
         ("inspect", conversations()),
         ("recognise", beginnings()),
         ("signatures", signatures()),
+        ("ran", scripts(16, 200)),
     ] {
         let folder = root.join(target);
         std::fs::create_dir_all(&folder)?;

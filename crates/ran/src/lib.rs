@@ -11,7 +11,10 @@
 //! **Unsafe code** is confined to `simd`: calls of instructions that not every processor has, after asking whether this one has them.
 #![deny(unsafe_code)]
 
+mod bits;
+pub mod crc;
 pub mod ldpc;
 pub mod nea2;
 #[allow(unsafe_code)]
 pub mod simd;
+pub mod transport_block;

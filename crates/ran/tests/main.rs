@@ -1,6 +1,9 @@
 //! The crate's integration tests, one binary.
 
+mod crc;
 mod ldpc_decoder;
 mod ldpc_encoder;
 mod nea2;
 mod shared_data;
+mod standard;
+mod transport_block;

@@ -6,6 +6,7 @@ pub mod cipher;
 pub(crate) mod encode;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod min_sum;
+pub(crate) mod rate_matching;
 
 use std::fmt;
 
