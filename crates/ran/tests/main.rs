@@ -1,5 +1,6 @@
 //! The crate's integration tests, one binary.
 
+mod block_errors;
 mod crc;
 mod ldpc_decoder;
 mod ldpc_encoder;

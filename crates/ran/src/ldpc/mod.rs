@@ -11,6 +11,7 @@
 //! Bits are packed eight to an octet, the first in the highest bit. What is left of the last octet is zero.
 
 mod base_graph;
+mod belief_propagation;
 mod code;
 mod decoder;
 mod encoder;
@@ -18,6 +19,7 @@ mod messages;
 mod plain;
 
 pub use base_graph::{BaseGraph, CORE_ROWS, MOST_COLUMNS, MOST_DEGREE, PUNCTURED_COLUMNS};
+pub use belief_propagation::BeliefPropagation;
 pub use code::{Code, Edge, LiftingSize, MOST_LIFTING};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use decoder::Job;
