@@ -6,7 +6,7 @@
 //!
 //! **What is longer** goes packet by packet, eight vectors of blocks at a time, with the packet's round keys in all lanes.
 //!
-//! An instruction here treats one block (`Xmm`, AES-NI) or two (`Ymm`, VAES). The algorithm is written once, over `Vector`. The twin that
+//! An instruction here treats one block (`Xmm`, AES-NI), two or four (`Ymm` and `Zmm`, VAES). The algorithm is written once, over `Vector`. The twin that
 //! it is held to is the crate `aes`, in [`crate::nea2`].
 
 use super::cipher::{Block, CipherUnit, ROUNDS, Schedule};
@@ -21,8 +21,11 @@ const ABREAST: usize = 2;
 /// Vectors of blocks of one packet that are under way at a time: two AES units with a latency of four cycles want eight.
 const UNDER_WAY: usize = 8;
 
-/// Packets that go together at most, with two lanes in a vector.
-const MOST: usize = ABREAST * 2;
+/// Lanes of the widest vector.
+const MOST_LANES: usize = 4;
+
+/// Packets that go together at most.
+const MOST: usize = ABREAST * MOST_LANES;
 
 /// The constants of the key's expansion (FIPS 197 §5.2), in each octet 0 of a word.
 const CONSTANTS: [u32; ROUNDS] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
@@ -58,8 +61,8 @@ trait Vector: Copy {
     const LANES: usize;
     /// One block for all lanes.
     unsafe fn all(block: __m128i) -> Self;
-    /// A block for each lane; where there is one lane, the first.
-    unsafe fn each(first: __m128i, second: __m128i) -> Self;
+    /// A block for each lane: the first ones, where there are fewer lanes.
+    unsafe fn each(blocks: [__m128i; MOST_LANES]) -> Self;
     /// What is in a lane.
     unsafe fn lane(it: Self, lane: usize) -> __m128i;
     /// As many blocks as there are lanes.
@@ -90,6 +93,10 @@ struct Xmm(__m128i);
 #[derive(Clone, Copy)]
 struct Ymm(__m256i);
 
+/// Four blocks: VAES, AVX-512.
+#[derive(Clone, Copy)]
+struct Zmm(__m512i);
+
 /// Functions of a [`Vector`] that are one expression each.
 macro_rules! vector {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {$(
@@ -106,7 +113,7 @@ impl Vector for Xmm {
     const LANES: usize = 1;
     vector! {
         all(block: __m128i) -> Self = Self(block);
-        each(first: __m128i, _second: __m128i) -> Self = Self(first);
+        each(blocks: [__m128i; MOST_LANES]) -> Self = Self(blocks[0]);
         lane(it: Self, _lane: usize) -> __m128i = it.0;
         load(from: &[Block]) -> Self = Self(_mm_loadu_si128(from[..1].as_ptr().cast()));
         store(it: Self, to: &mut [Block]) -> () = _mm_storeu_si128(to[..1].as_mut_ptr().cast(), it.0);
@@ -124,7 +131,7 @@ impl Vector for Ymm {
     const LANES: usize = 2;
     vector! {
         all(block: __m128i) -> Self = Self(_mm256_broadcastsi128_si256(block));
-        each(first: __m128i, second: __m128i) -> Self = Self(_mm256_set_m128i(second, first));
+        each(blocks: [__m128i; MOST_LANES]) -> Self = Self(_mm256_set_m128i(blocks[1], blocks[0]));
         lane(it: Self, lane: usize) -> __m128i =
             if lane == 0 { _mm256_castsi256_si128(it.0) } else { _mm256_extracti128_si256::<1>(it.0) };
         load(from: &[Block]) -> Self = Self(_mm256_loadu_si256(from[..2].as_ptr().cast()));
@@ -136,6 +143,32 @@ impl Vector for Ymm {
         left8(it: Self) -> Self = Self(_mm256_bslli_epi128::<8>(it.0));
         round(it: Self, key: Self) -> Self = Self(_mm256_aesenc_epi128(it.0, key.0));
         last_round(it: Self, key: Self) -> Self = Self(_mm256_aesenclast_epi128(it.0, key.0));
+    }
+}
+
+impl Vector for Zmm {
+    const LANES: usize = 4;
+    vector! {
+        all(block: __m128i) -> Self = Self(_mm512_broadcast_i32x4(block));
+        each(blocks: [__m128i; MOST_LANES]) -> Self = {
+            let (low, high) = (_mm256_set_m128i(blocks[1], blocks[0]), _mm256_set_m128i(blocks[3], blocks[2]));
+            Self(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high))
+        };
+        lane(it: Self, lane: usize) -> __m128i = match lane {
+            0 => _mm512_castsi512_si128(it.0),
+            1 => _mm512_extracti32x4_epi32::<1>(it.0),
+            2 => _mm512_extracti32x4_epi32::<2>(it.0),
+            _ => _mm512_extracti32x4_epi32::<3>(it.0),
+        };
+        load(from: &[Block]) -> Self = Self(_mm512_loadu_si512(from[..4].as_ptr().cast()));
+        store(it: Self, to: &mut [Block]) -> () = _mm512_storeu_si512(to[..4].as_mut_ptr().cast(), it.0);
+        xor(it: Self, other: Self) -> Self = Self(_mm512_xor_si512(it.0, other.0));
+        add(it: Self, other: Self) -> Self = Self(_mm512_add_epi64(it.0, other.0));
+        shuffle(it: Self, order: Self) -> Self = Self(_mm512_shuffle_epi8(it.0, order.0));
+        left4(it: Self) -> Self = Self(_mm512_bslli_epi128::<4>(it.0));
+        left8(it: Self) -> Self = Self(_mm512_bslli_epi128::<8>(it.0));
+        round(it: Self, key: Self) -> Self = Self(_mm512_aesenc_epi128(it.0, key.0));
+        last_round(it: Self, key: Self) -> Self = Self(_mm512_aesenclast_epi128(it.0, key.0));
     }
 }
 
@@ -171,6 +204,8 @@ pub fn apply(unit: CipherUnit, jobs: &mut [Job]) {
         CipherUnit::Aes => unsafe { apply_xmm(jobs) },
         // SAFETY: as above.
         CipherUnit::Vaes => unsafe { apply_ymm(jobs) },
+        // SAFETY: as above.
+        CipherUnit::Vaes512 => unsafe { apply_zmm(jobs) },
         CipherUnit::Any => unreachable!("plain code isn't here"),
     }
 }
@@ -186,6 +221,8 @@ pub fn apply_expanded(unit: CipherUnit, schedule: &Schedule, prefix: u64, data: 
         CipherUnit::Aes => unsafe { rest_xmm(schedule, prefix, data) },
         // SAFETY: as above.
         CipherUnit::Vaes => unsafe { rest_ymm(schedule, prefix, data) },
+        // SAFETY: as above.
+        CipherUnit::Vaes512 => unsafe { rest_zmm(schedule, prefix, data) },
         CipherUnit::Any => unreachable!("plain code isn't here"),
     }
 }
@@ -212,6 +249,12 @@ unsafe fn apply_ymm(jobs: &mut [Job]) {
     unsafe { apply_all::<Ymm>(jobs) }
 }
 
+#[target_feature(enable = "vaes,aes,avx512f,avx512bw")]
+unsafe fn apply_zmm(jobs: &mut [Job]) {
+    // SAFETY: what Zmm needs is enabled.
+    unsafe { apply_all::<Zmm>(jobs) }
+}
+
 #[target_feature(enable = "aes,sse4.1")]
 unsafe fn rest_xmm(schedule: &Schedule, prefix: u64, data: &mut [u8]) {
     // SAFETY: what Xmm needs is enabled.
@@ -222,6 +265,12 @@ unsafe fn rest_xmm(schedule: &Schedule, prefix: u64, data: &mut [u8]) {
 unsafe fn rest_ymm(schedule: &Schedule, prefix: u64, data: &mut [u8]) {
     // SAFETY: what Ymm needs is enabled.
     unsafe { rest::<Ymm, 1>(&schedule.0, prefix, 0, data) }
+}
+
+#[target_feature(enable = "vaes,aes,avx512f,avx512bw")]
+unsafe fn rest_zmm(schedule: &Schedule, prefix: u64, data: &mut [u8]) {
+    // SAFETY: what Zmm needs is enabled.
+    unsafe { rest::<Zmm, 1>(&schedule.0, prefix, 0, data) }
 }
 
 #[target_feature(enable = "aes,sse4.1")]
@@ -299,9 +348,13 @@ unsafe fn apply_group<V: Vector>(group: &mut [Job], keys: &mut RoundKeys) {
         let zero = V::all(words(0, 0));
         let (mut key, mut state) = ([zero; ABREAST], [[zero; AHEAD]; ABREAST]);
         for v in 0..ABREAST {
-            let (first, second) = (&group[v * V::LANES], &group[v * V::LANES + V::LANES - 1]);
-            key[v] = V::each(block(first.key), block(second.key));
-            let counter = V::each(words(first.prefix.to_be(), 0), words(second.prefix.to_be(), 0));
+            let (mut keys_of, mut counters) = ([words(0, 0); MOST_LANES], [words(0, 0); MOST_LANES]);
+            for lane in 0..V::LANES {
+                let job = &group[v * V::LANES + lane];
+                (keys_of[lane], counters[lane]) = (block(job.key), words(job.prefix.to_be(), 0));
+            }
+            key[v] = V::each(keys_of);
+            let counter = V::each(counters);
             for (number, state) in state[v].iter_mut().enumerate() {
                 *state = V::xor(V::xor(counter, key[v]), V::all(words(0, (number as u64).to_be())));
             }
@@ -368,7 +421,8 @@ unsafe fn rest<V: Vector, const STRIDE: usize>(keys: &[Block], prefix: u64, star
     unsafe {
         let base = V::all(_mm_xor_si128(words(prefix.to_be(), 0), block(&keys[0])));
         let number = start as u64;
-        let mut counter = Counter(V::each(words(0, number), words(0, number + 1)));
+        let numbers = [0, 1, 2, 3].map(|lane| words(0, number + lane));
+        let mut counter = Counter(V::each(numbers));
         let (blocks, tail) = data[16 * start..].as_chunks_mut::<16>();
         let mut wide = blocks.chunks_exact_mut(UNDER_WAY * V::LANES);
         for blocks in &mut wide {

@@ -17,11 +17,13 @@ pub enum CipherUnit {
     Aes,
     /// VAES on 256 bits: two blocks an instruction.
     Vaes,
+    /// VAES on 512 bits, with AVX-512: four blocks an instruction.
+    Vaes512,
 }
 
 impl CipherUnit {
     /// All of them, the widest last.
-    pub const ALL: [Self; 3] = [Self::Any, Self::Aes, Self::Vaes];
+    pub const ALL: [Self; 4] = [Self::Any, Self::Aes, Self::Vaes, Self::Vaes512];
 
     /// Whether the machine that this runs on has it.
     pub fn is_here(self) -> bool {
@@ -31,6 +33,11 @@ impl CipherUnit {
             Self::Aes => is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse4.1"),
             Self::Vaes => {
                 Self::Aes.is_here() && is_x86_feature_detected!("vaes") && is_x86_feature_detected!("avx2")
+            }
+            Self::Vaes512 => {
+                Self::Vaes.is_here()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
             }
         };
         #[cfg(not(target_arch = "x86_64"))]
@@ -54,6 +61,7 @@ impl fmt::Display for CipherUnit {
             Self::Any => "any",
             Self::Aes => "aes-ni",
             Self::Vaes => "vaes-256",
+            Self::Vaes512 => "vaes-512",
         })
     }
 }
