@@ -13,8 +13,11 @@
 //! |---|---|---|
 //! | [`lookup`] | how does a caller ask all of these, and a device that answers later? | nothing |
 //! | [`hash`] | which value has this key? | one line, hit or miss; 10 to 20 bytes an entry |
+//! | [`classify`] | which flow of a fixed number has this 5-tuple? | one line or two (IPv4), two or three (IPv6); 18 and 73 bytes a flow |
+//! | [`cuckoo`] | (how are these and MAC addresses hashed, and how does a full bucket get room?) | |
+//! | [`image`] | what does a device's copy of a table look like, and what has changed? | a bit and a word per changed line |
 //! | [`flow`] | what is known of this flow? | two lines; 96 to 120 bytes a flow |
-//! | [`lpm`] | which route contains this address? | one to three entries (IPv4), five for an IPv6 /48 |
+//! | [`lpm`] | which route contains this address? | one to three entries (IPv4; with a root of 64 MiB one or two), five for an IPv6 /48 |
 //! | [`meter`] | is this packet within the rate? | a dozen instructions, 24 bytes |
 //! | [`marker`] | how far within its rates is this packet? | two meters, 64 bytes |
 //! | [`shared`] | the same, of many owners | a comparison, and two atomic exchanges a lease |
@@ -45,16 +48,19 @@
 //! **When not to use it.** For control-side bookkeeping that no packet waits for: std's maps are simpler, and safe for
 //! keys of any kind. For anything shared between threads, but for [`shared`].
 //!
-//! **Unsafe code** is confined to `simd` (comparing a bucket's keys), [`prefetch`] and [`clock`]; the compiler refuses it elsewhere.
+//! **Unsafe code** is confined to `simd` (vectors), [`prefetch`] and [`clock`]; the compiler refuses it elsewhere.
 #![deny(unsafe_code)]
 
 mod chunks;
+pub mod classify;
 #[allow(unsafe_code)]
 pub mod clock;
 pub mod conformance;
+pub mod cuckoo;
 mod dial;
 pub mod flow;
 pub mod hash;
+pub mod image;
 pub mod limiter;
 pub mod lookup;
 pub mod lpm;
@@ -71,15 +77,19 @@ pub mod supply;
 pub mod time;
 pub mod wheel;
 
+pub use classify::{Flows4, Flows6, Tuple4, Tuple6};
 pub use clock::Tsc;
+pub use cuckoo::CuckooError;
 pub use flow::{FlowError, FlowId, FlowKey, FlowProbe, FlowTable, FlowValue};
 pub use hash::{BulkMap, Full, Probe, TableKey};
+pub use image::Image;
 pub use limiter::RateLimiter;
 pub use lookup::Lookup;
-pub use lpm::{Lpm4, Lpm6, LpmError};
+pub use lpm::{Dir24, Lpm4, Lpm6, LpmError};
 pub use marker::{Colour, Marker, MarkerConfig};
 pub use meter::{Meter, MeterConfig};
 pub use shared::{Lease, SharedMarker};
+pub use simd::Processor;
 pub use slab::Slab;
 pub use supply::{Piece, Supply, SupplyCounters, Wish};
 pub use time::Nanos;

@@ -169,10 +169,6 @@ enum Table {
     Node(usize),
 }
 
-/// Bits that the root decides.
-const ROOT_BITS: u8 = 16;
-/// The first octet that it doesn't.
-const BELOW_ROOT: u8 = 2;
 /// Nodes that a third-level cache holds.
 const CACHED: usize = 16_384;
 
@@ -189,6 +185,8 @@ pub struct LpmProbe {
 
 /// IPv4 routes; see the module's documentation.
 pub type Lpm4 = Lpm<Ipv4Addr>;
+/// IPv4 routes by the hundred thousand, as DIR-24-8: a root of 64 MiB; see the module's documentation.
+pub type Dir24 = Lpm<Ipv4Addr, 24>;
 /// IPv6 routes; see the module's documentation.
 pub type Lpm6 = Lpm<Ipv6Addr>;
 
@@ -205,7 +203,7 @@ pub type Lpm6 = Lpm<Ipv6Addr>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Lpm<A> {
+pub struct Lpm<A, const ROOT: u8 = 16> {
     /// Entries by the first 16 bits; zeroed lazily by the operating system.
     root: Vec<u32>,
     nodes: Vec<Node>,
@@ -220,11 +218,17 @@ pub struct Lpm<A> {
     changes: u32,
 }
 
-impl<A: Address> Lpm<A> {
+impl<A: Address, const ROOT: u8> Lpm<A, ROOT> {
+    /// The first octet that the root doesn't decide.
+    const BELOW_ROOT: u8 = {
+        assert!(ROOT == 16 || ROOT == 24, "the root decides two octets or three");
+        ROOT / 8
+    };
+
     /// An empty table of at most `max_nodes` nodes of 1 KiB.
     pub fn new(max_nodes: usize) -> Self {
         Self {
-            root: vec![0; 1 << ROOT_BITS],
+            root: vec![0; 1 << ROOT],
             nodes: Vec::new(),
             places: Vec::new(),
             free: Vec::new(),
@@ -299,7 +303,7 @@ impl<A: Address> Lpm<A> {
 
     #[inline(always)]
     fn root_index(address: A) -> usize {
-        (address.octet(0) as usize) << 8 | address.octet(1) as usize
+        (0..Self::BELOW_ROOT as usize).fold(0, |index, at| index << 8 | address.octet(at) as usize)
     }
 
     #[inline(always)]
@@ -348,14 +352,14 @@ impl<A: Address> Lpm<A> {
     /// Bits that are decided when one of a table's entries is chosen.
     fn decides(&self, table: Table) -> u8 {
         match table {
-            Table::Root => ROOT_BITS,
+            Table::Root => ROOT,
             Table::Node(node) => self.places.get(node).map_or(A::BITS, |place| place.decided + 8),
         }
     }
 
     /// Bits that a table decides whose entries are routes of this length.
     const fn level(len: u8) -> u8 {
-        if len <= ROOT_BITS { ROOT_BITS } else { len.div_ceil(8) * 8 }
+        if len <= ROOT { ROOT } else { len.div_ceil(8) * 8 }
     }
 
     /// Which of a table's entries is an address's.
@@ -456,7 +460,7 @@ impl<A: Address> Lpm<A> {
     /// The entries of its table that a route covers: first and count.
     fn range(table: Table, prefix: A, len: u8) -> (usize, usize) {
         match table {
-            Table::Root => (Self::root_index(prefix), 1 << (ROOT_BITS - len.min(ROOT_BITS))),
+            Table::Root => (Self::root_index(prefix), 1 << (ROOT - len.min(ROOT))),
             Table::Node(_) => {
                 let last = (len.max(1) - 1) as usize / 8;
                 (prefix.octet(last) as usize, 1 << ((last + 1) * 8 - len as usize))
@@ -523,7 +527,7 @@ impl<A: Address> Lpm<A> {
 }
 
 /// The value of the longest route that contains the address: a phase for the root, and for each node and each gap on the way.
-impl<A: Address> Lookup for Lpm<A> {
+impl<A: Address, const ROOT: u8> Lookup for Lpm<A, ROOT> {
     type Key = A;
     type Value = u16;
     type Probe = LpmProbe;
@@ -541,7 +545,7 @@ impl<A: Address> Lookup for Lpm<A> {
         }
         (probe.entry, probe.octet) = match probe.entry.node() {
             Some(node) => self.next_entry(probe.entry, node, probe.octet, *address),
-            None if probe.octet == 0 => (self.root_entry(*address), BELOW_ROOT),
+            None if probe.octet == 0 => (self.root_entry(*address), Self::BELOW_ROOT),
             None => return false,
         };
         self.prefetch_next(probe.entry, address.octet(probe.octet as usize))
@@ -551,7 +555,7 @@ impl<A: Address> Lookup for Lpm<A> {
     fn finish(&self, probe: LpmProbe, address: &A) -> Option<u16> {
         let LpmProbe { mut entry, mut octet, changes } = probe;
         if octet == 0 || changes != self.changes {
-            (entry, octet) = (self.root_entry(*address), BELOW_ROOT);
+            (entry, octet) = (self.root_entry(*address), Self::BELOW_ROOT);
         }
         while let Some(node) = entry.node() {
             (entry, octet) = self.next_entry(entry, node, octet, *address);
@@ -565,7 +569,7 @@ impl<A: Address> Lookup for Lpm<A> {
     }
 }
 
-impl<A: Address> std::fmt::Debug for Lpm<A> {
+impl<A: Address, const ROOT: u8> std::fmt::Debug for Lpm<A, ROOT> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map()
             .entries(self.routes.iter().map(|((prefix, len), value)| ((prefix, len), value)))
@@ -586,12 +590,12 @@ mod tests {
     }
 
     /// Runs insertions and removals, then compares lookups of all addresses near the routes, and empties the table.
-    fn run<A: Address>(
+    fn run<A: Address, const ROOT: u8>(
         ops: Vec<(A, u8, Option<u16>)>,
         mut addresses: Vec<A>,
         near: impl Fn(A, u8) -> Vec<A>,
     ) {
-        let mut table = Lpm::new(100_000);
+        let mut table = Lpm::<A, ROOT>::new(100_000);
         let mut model = BTreeMap::new();
         for (prefix, len, value) in ops {
             let key = (prefix.masked(len), len);
@@ -614,7 +618,29 @@ mod tests {
             assert_eq!(table.remove(prefix, len), Some(value));
         }
         assert_eq!(table.nodes(), 0, "an empty table keeps no nodes");
-        assert!(table.root.iter().all(|entry| *entry == 0) && table.default.is_none());
+        // Of 64 MiB only where something was.
+        let all = ROOT == 16 && table.root.iter().any(|entry| *entry != 0);
+        assert!(!all && table.default.is_none());
+        assert!(addresses.iter().all(|address| table.lookup(address).is_none()));
+    }
+
+    proptest! {
+        // A short route covers millions of entries.
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn dir_24_8_equals_a_linear_search(
+            ops in prop::collection::vec(
+                (
+                    address4(),
+                    prop_oneof![Just(0_u8), 9_u8..=16, 17_u8..=32, 23_u8..=26],
+                    prop::option::weighted(0.7, any::<u16>()),
+                ),
+                0..120,
+            ),
+            addresses in prop::collection::vec(prop_oneof![address4(), any::<Ipv4Addr>()], 0..40),
+        ) {
+            run::<_, 24>(ops, addresses, near4);
+        }
     }
 
     /// The first and last address of a route and those just outside.
@@ -648,7 +674,7 @@ mod tests {
             ops in prop::collection::vec((address4(), 0_u8..=32, prop::option::weighted(0.7, any::<u16>())), 0..80),
             addresses in prop::collection::vec(prop_oneof![address4(), any::<Ipv4Addr>()], 0..40),
         ) {
-            run(ops, addresses, near4);
+            run::<_, 16>(ops, addresses, near4);
         }
 
         #[test]
@@ -656,7 +682,7 @@ mod tests {
             ops in prop::collection::vec((address6(), 0_u8..=128, prop::option::weighted(0.7, any::<u16>())), 0..60),
             addresses in prop::collection::vec(prop_oneof![address6(), any::<Ipv6Addr>()], 0..40),
         ) {
-            run(ops, addresses, near6);
+            run::<_, 16>(ops, addresses, near6);
         }
 
         /// Likewise, where nodes are skipped: hosts beside each other, their links, and what is shorter.
@@ -675,7 +701,7 @@ mod tests {
                 let address = 0x2001_0db8 << 96 | site << 87 | link << 64 | (host * 0x81);
                 (Ipv6Addr::from_bits(address), len, value)
             });
-            run(ops.collect(), Vec::new(), near6);
+            run::<_, 16>(ops.collect(), Vec::new(), near6);
         }
 
         /// Removals that hit: prefixes of few addresses, few lengths.
@@ -687,7 +713,7 @@ mod tests {
             ),
         ) {
             let ops = ops.into_iter().map(|(a, len, value)| (Ipv4Addr::from_bits(0x0a01_0100 + a * 0x81), len, value));
-            run(ops.collect(), Vec::new(), near4);
+            run::<_, 16>(ops.collect(), Vec::new(), near4);
         }
     }
 

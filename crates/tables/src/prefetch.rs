@@ -7,6 +7,8 @@
 //! **Cost.** One load-port slot per prefetch; a prefetch never faults and changes no observable state, which is why
 //! these wrappers are safe functions. On processors other than x86-64 they do nothing.
 
+pub(crate) mod pages;
+
 /// Asks for the first cache line of `value` in every cache level.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {

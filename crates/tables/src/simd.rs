@@ -1,8 +1,18 @@
-//! Comparing a bucket's keys at once.
+//! Vectors: what processors do for many keys, or many parts of one, at a time.
+//!
+//! [`cuckoo`], [`tags`] and [`lpm`] are bulk look-ups of one table each, with a file for each processor, chosen at run time ([`Processor`]); `words` is how
+//! tables are seen as flat words. What is here compares the keys of one bucket of a [`crate::BulkMap`]:
 //!
 //! SSE2 belongs to the x86-64 baseline, so these kernels are inlined into the lookup without a run-time choice; a
 //! wider AVX2 compare behind one would cost a call that cannot be inlined, which is more than it saves on seven keys.
 //! [`find_portable`] is the twin that other processors run, and that the tests hold the kernel to.
+
+pub(crate) mod cuckoo;
+pub(crate) mod processor;
+pub(crate) mod tags;
+pub(crate) mod words;
+
+pub use processor::Processor;
 
 /// The bit mask of the positions (bit *i* for `keys[i]`) that equal `key`.
 // The loads are the unaligned ones.

@@ -11,7 +11,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::conformance::{self, Expect, Moment, Report, Subject};
 use tables::hash::mix;
 use tables::lpm::{Address, Lpm};
-use tables::{BulkMap, FlowId, FlowKey, FlowTable, FlowValue, Lookup, Nanos, TableKey};
+use tables::{
+    BulkMap, Dir24, FlowId, FlowKey, FlowTable, FlowValue, Flows4, Flows6, Lookup, Lpm4, Lpm6, Nanos,
+    Processor, TableKey, Tuple4, Tuple6,
+};
 
 fn check(subject: &mut impl Subject, expect: Expect) -> Report {
     for seed in 1..5 {
@@ -117,6 +120,41 @@ fn a_bulk_map_conforms() {
     check(&mut Exact::new(BulkMap::<u32, u32>::new(7), |n| n as u32), large);
 }
 
+impl Map for Flows4 {
+    fn put(&mut self, key: Tuple4, value: u32) -> bool {
+        self.insert(key, value).is_ok()
+    }
+
+    fn take(&mut self, key: &Tuple4) {
+        self.remove(key);
+    }
+}
+
+impl Map for Flows6 {
+    fn put(&mut self, key: Tuple6, value: u32) -> bool {
+        self.insert(key, value).is_ok()
+    }
+
+    fn take(&mut self, key: &Tuple6) {
+        self.remove(key);
+    }
+}
+
+#[test]
+fn flows_by_their_tuple_conform_on_every_processor() {
+    for processor in Processor::here() {
+        // Fewer than there are keys: entries move, and some are refused.
+        let four = Flows4::new(7, 700).unwrap().with_processor(processor);
+        check(
+            &mut Exact::new(four, |n| Tuple4::new((n as u32).into(), 9.into(), 6, 1, 2)),
+            Expect::default(),
+        );
+        let six = Flows6::new(7, 700).unwrap().with_processor(processor);
+        let key = |n| Tuple6::new(u128::from(n).into(), 9.into(), 6, 1, 2);
+        check(&mut Exact::new(six, key), Expect::default());
+    }
+}
+
 #[test]
 fn a_bulk_map_of_colliding_keys_conforms() {
     let few = Expect { numbers: 200, ..Expect::default() };
@@ -208,17 +246,17 @@ fn a_flow_table_conforms() {
 }
 
 /// A routing table beside a list that is searched.
-struct Routes<A: Address> {
-    table: Lpm<A>,
+struct Routes<A: Address, const ROOT: u8> {
+    table: Lpm<A, ROOT>,
     route: fn(u64) -> (A, u8),
     model: BTreeMap<(A, u8), u16>,
 }
 
-impl<A: Address> Subject for Routes<A> {
-    type Table = Lpm<A>;
+impl<A: Address, const ROOT: u8> Subject for Routes<A, ROOT> {
+    type Table = Lpm<A, ROOT>;
     type Answer = u16;
 
-    fn table(&self) -> &Lpm<A> {
+    fn table(&self) -> &Lpm<A, ROOT> {
         &self.table
     }
 
@@ -268,11 +306,13 @@ fn route6(number: u64) -> (Ipv6Addr, u8) {
 fn routes_conform() {
     // The model is searched from one end to the other.
     let few = Expect { numbers: 200, rounds: 12, ..Expect::default() };
-    check(&mut Routes { table: Lpm::new(10_000), route: route4, model: BTreeMap::new() }, few);
-    check(&mut Routes { table: Lpm::new(10_000), route: route6, model: BTreeMap::new() }, few);
+    check(&mut Routes { table: Lpm4::new(10_000), route: route4, model: BTreeMap::new() }, few);
+    check(&mut Routes { table: Lpm6::new(10_000), route: route6, model: BTreeMap::new() }, few);
+    check(&mut Routes { table: Dir24::new(10_000), route: route4, model: BTreeMap::new() }, few);
     // So few nodes that routes are refused, and nodes freed and used again all the time.
-    check(&mut Routes { table: Lpm::new(20), route: route4, model: BTreeMap::new() }, few);
-    check(&mut Routes { table: Lpm::new(20), route: route6, model: BTreeMap::new() }, few);
+    check(&mut Routes { table: Lpm4::new(20), route: route4, model: BTreeMap::new() }, few);
+    check(&mut Routes { table: Lpm6::new(20), route: route6, model: BTreeMap::new() }, few);
+    check(&mut Routes { table: Dir24::new(20), route: route4, model: BTreeMap::new() }, few);
 }
 
 /// A device with a queue and a latency: it takes keys, and answers so many polls later what its table says then.
