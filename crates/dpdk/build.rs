@@ -25,6 +25,9 @@ const STATIC: &[&str] = &[
     "bus_vdev",
     "timer",
     "hash",
+    "lpm",
+    "rib",
+    "fib",
     "cryptodev",
     "security",
     "gso",
@@ -50,7 +53,8 @@ const STATIC: &[&str] = &[
 /// What those need of the system.
 const SYSTEM: &[&str] = &["numa", "pcap", "xdp", "bpf", "bsd", "elf", "z", "m", "dl", "pthread"];
 /// What the shim itself refers to.
-const DYNAMIC: &[&str] = &["eal", "ethdev", "mbuf", "mempool", "ring", "kvargs", "net", "net_bond"];
+const DYNAMIC: &[&str] =
+    &["eal", "ethdev", "mbuf", "mempool", "ring", "kvargs", "net", "net_bond", "hash", "lpm", "fib"];
 
 fn fail(why: &str) -> ! {
     println!("cargo::error=DPDK is needed to build this crate, but {why}");
@@ -105,7 +109,7 @@ fn main() {
         );
     }
     let mut build = cc::Build::new();
-    for source in ["shim.c", "af_packet.c", "bond.c", "counter.c", "flow.c", "meter.c", "steer.c"] {
+    for source in ["shim.c", "af_packet.c", "bond.c", "counter.c", "flow.c", "meter.c", "peer.c", "steer.c"] {
         build.file(format!("shim/{source}"));
     }
     build.opt_level(3).warnings(true).flag("-Wno-unused-parameter");

@@ -13,6 +13,7 @@ use bench::flows::{self, FlowsConfig};
 use bench::forward::{self, ForwardConfig};
 use bench::inspection::{self, InspectionConfig};
 use bench::jitter::Fitness;
+use bench::lookups::{self, LookupConfig, LookupError};
 use bench::meters::{self, MetersConfig};
 use bench::mirror::{self, MirrorConfig};
 use bench::n4::{self, N4Config};
@@ -106,6 +107,20 @@ enum Scenario {
     Dpi,
     /// The packet path with and without inspection: known flows, whole flows, and as many new flows as a worker takes beside them.
     Inspection,
+    /// Keys hashed per second, by hashes a packet and processor.
+    Hash,
+    /// Random places of a large memory read per second: the limit of all look-ups.
+    RandomAccess,
+    /// MAC addresses looked up per second, beside DPDK's `rte_hash`.
+    L2,
+    /// IPv4 5-tuples looked up and inserted per second, beside DPDK's `rte_hash`.
+    Flow4,
+    /// Likewise IPv6 5-tuples.
+    Flow6,
+    /// IPv4 routes looked up per second in a full table, beside DPDK's `rte_lpm` and `rte_fib`.
+    Lpm4,
+    /// Likewise IPv6 routes, beside `rte_lpm6` and `rte_fib6`.
+    Lpm6,
     /// Run-to-completion and pipeline: packets per second by payload.
     PayloadSize,
     /// Likewise by number of sessions.
@@ -266,6 +281,13 @@ fn measure(
             };
             this.with([InspectionConfig::quick, InspectionConfig::full], change, inspection::run)
         }
+        Scenario::Hash => this.lookups(lookups::hash::run),
+        Scenario::RandomAccess => this.lookups(lookups::random::run),
+        Scenario::L2 => this.lookups(lookups::link::run),
+        Scenario::Flow4 => this.lookups(lookups::flows::run4),
+        Scenario::Flow6 => this.lookups(lookups::flows::run6),
+        Scenario::Lpm4 => this.lookups(lookups::lpm::run4),
+        Scenario::Lpm6 => this.lookups(lookups::lpm::run6),
         Scenario::Nat => this.with([NatConfig::quick, NatConfig::full], |_| {}, nat::run),
     }
 }
@@ -288,6 +310,14 @@ impl Measuring<'_> {
         let mut config = if self.quick { quick() } else { full() };
         change(&mut config);
         run(&config, self.clock, self.progress).map_err(|error| failed(&error))
+    }
+
+    /// One of the look-ups.
+    fn lookups(
+        &mut self,
+        run: fn(&LookupConfig, Tsc, &mut dyn Progress) -> Result<Report, LookupError>,
+    ) -> Result<Report, Failure> {
+        self.with([LookupConfig::quick, LookupConfig::full], |_| {}, run)
     }
 
     /// One with a picture of its own.

@@ -43,6 +43,7 @@ impl Picture {
 }
 
 const CYCLES: &str = "cycles per packet";
+const LOOKUPS: &str = "look-ups a second";
 
 /// What a scenario's figure consists of; nothing, if it draws its own or there is none of its name.
 fn pictures(scenario: &str) -> Vec<Picture> {
@@ -142,6 +143,27 @@ fn pictures(scenario: &str) -> Vec<Picture> {
                 ("steady", "percent of the core that known flows take"),
             )
             .series(&["mix"]),
+        ],
+        "hash" => vec![
+            Picture::new("packets_per_second", "packets a second", ("hashes", "hashes a packet"))
+                .series(&["processor"]),
+        ],
+        "random-access" => vec![
+            Picture::new("accesses_per_second", "accesses a second", ("working_set", "octets"))
+                .series(&["chains"])
+                .logarithmic(),
+        ],
+        "l2" | "flow4" | "flow6" => {
+            vec![
+                Picture::new("lookups_per_second", LOOKUPS, ("entries", "entries"))
+                    .panels(&["hits"])
+                    .series(&["engine", "processor", "burst", "io_cycles"]),
+            ]
+        }
+        "lpm4" | "lpm6" => vec![
+            Picture::new("lookups_per_second", LOOKUPS, ("burst", "addresses of a burst"))
+                .panels(&["addresses", "io_cycles"])
+                .series(&["engine", "table", "octets", "processor"]),
         ],
         "dpi" => vec![
             Picture::new("nanoseconds_per_packet", "nanoseconds a packet", ("mix", "mix")),

@@ -24,6 +24,7 @@ pub mod hand_off;
 pub mod html;
 pub mod inspection;
 pub mod jitter;
+pub mod lookups;
 pub mod machine;
 pub mod meters;
 pub mod mirror;

@@ -381,3 +381,116 @@ unsafe extern "C" {
         error: *mut RawFlowError,
     ) -> c_int;
 }
+
+/// `shim/peer.c`: look-up tables for measuring beside ours.
+pub(crate) mod peer {
+    use std::ffi::{c_int, c_void};
+
+    /// An opaque `struct rte_hash`.
+    #[repr(C)]
+    pub(crate) struct RteHash {
+        _opaque: [u8; 0],
+    }
+
+    /// An opaque `struct rte_lpm`.
+    #[repr(C)]
+    pub(crate) struct RteLpm {
+        _opaque: [u8; 0],
+    }
+
+    /// An opaque `struct rte_fib`.
+    #[repr(C)]
+    pub(crate) struct RteFib {
+        _opaque: [u8; 0],
+    }
+
+    /// An opaque `struct rte_lpm6`.
+    #[repr(C)]
+    pub(crate) struct RteLpm6 {
+        _opaque: [u8; 0],
+    }
+
+    /// An opaque `struct rte_fib6`.
+    #[repr(C)]
+    pub(crate) struct RteFib6 {
+        _opaque: [u8; 0],
+    }
+
+    unsafe extern "C" {
+        pub(crate) fn mr_peer_heap(bytes: usize, socket: *mut c_int) -> c_int;
+        pub(crate) fn mr_peer_wide() -> c_int;
+        pub(crate) fn mr_peer_hash(
+            entries: u32,
+            key_length: u32,
+            socket: c_int,
+            error: *mut c_int,
+        ) -> *mut RteHash;
+        pub(crate) fn mr_peer_hash_add(hash: *mut RteHash, key: *const c_void) -> i32;
+        pub(crate) fn mr_peer_hash_find(
+            hash: *const RteHash,
+            keys: *const u8,
+            stride: usize,
+            count: usize,
+            out: *mut i32,
+        );
+        pub(crate) fn mr_peer_hash_free(hash: *mut RteHash);
+        pub(crate) fn mr_peer_lpm(groups: u32, socket: c_int, error: *mut c_int) -> *mut RteLpm;
+        pub(crate) fn mr_peer_lpm_fill(
+            lpm: *mut RteLpm,
+            prefixes: *const u32,
+            lengths: *const u8,
+            values: *const u16,
+            count: usize,
+            groups: u32,
+        ) -> c_int;
+        pub(crate) fn mr_peer_lpm_find(
+            lpm: *const RteLpm,
+            addresses: *const u32,
+            count: usize,
+            out: *mut u32,
+        );
+        pub(crate) fn mr_peer_lpm_free(lpm: *mut RteLpm);
+        pub(crate) fn mr_peer_fib(
+            routes: u32,
+            groups: u32,
+            bytes: c_int,
+            vector: c_int,
+            socket: c_int,
+            error: *mut c_int,
+        ) -> *mut RteFib;
+        pub(crate) fn mr_peer_fib_add(fib: *mut RteFib, prefix: u32, length: u8, value: u64) -> c_int;
+        pub(crate) fn mr_peer_fib_find(fib: *mut RteFib, addresses: *mut u32, count: usize, out: *mut u64);
+        pub(crate) fn mr_peer_fib_free(fib: *mut RteFib);
+        pub(crate) fn mr_peer_lpm6(
+            routes: u32,
+            groups: u32,
+            socket: c_int,
+            error: *mut c_int,
+        ) -> *mut RteLpm6;
+        pub(crate) fn mr_peer_lpm6_add(lpm: *mut RteLpm6, prefix: *const u8, length: u8, value: u32)
+        -> c_int;
+        pub(crate) fn mr_peer_lpm6_find(
+            lpm: *const RteLpm6,
+            addresses: *mut [u8; 16],
+            count: usize,
+            out: *mut i32,
+        );
+        pub(crate) fn mr_peer_lpm6_free(lpm: *mut RteLpm6);
+        pub(crate) fn mr_peer_fib6(
+            routes: u32,
+            groups: u32,
+            vector: c_int,
+            socket: c_int,
+            error: *mut c_int,
+        ) -> *mut RteFib6;
+        pub(crate) fn mr_peer_fib6_add(fib: *mut RteFib6, prefix: *const u8, length: u8, value: u64)
+        -> c_int;
+        pub(crate) fn mr_peer_fib6_find(
+            fib: *mut RteFib6,
+            addresses: *mut [u8; 16],
+            count: usize,
+            out: *mut u64,
+        );
+        pub(crate) fn mr_peer_fib6_free(fib: *mut RteFib6);
+    }
+}

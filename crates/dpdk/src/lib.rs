@@ -24,7 +24,7 @@
 //! # Model
 //!
 //! Every call into DPDK goes through `shim/shim.c`, some twenty functions, and `shim/flow.c` and `shim/steer.c`, six for rules ([`RteFlow`], and those that steer);
-//! `shim/af_packet.c` stands between one driver and the kernel. Configuration structs are filled in C, so
+//! `shim/af_packet.c` stands between one driver and the kernel, and `shim/peer.c` lends DPDK's look-up tables to benchmarks ([`peer`]). Configuration structs are filled in C, so
 //! that their layout never crosses; the few fields of an mbuf that the packet path needs are mirrored, with static
 //! assertions on both sides. A burst is one call: a `Vec<Mbuf>` is, in memory, the array of pointers DPDK wants.
 //!
@@ -54,6 +54,7 @@ mod error;
 mod ffi;
 mod flow;
 mod mbuf;
+pub mod peer;
 mod pool;
 mod port;
 mod queue;

@@ -213,11 +213,17 @@ pub(crate) fn take(journal: Option<&mut Journal>, into: &mut Changes) {
     }
 }
 
-/// `count` lines of zeros, on large pages where the system has them.
+/// Room for `count` elements, on pages of 2 MB where the system has them; nothing where it has no memory.
+pub fn on_large_pages<T>(count: usize) -> Option<Vec<T>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(count).ok()?;
+    pages::huge(room.spare_capacity_mut());
+    Some(room)
+}
+
+/// `count` lines of zeros, likewise.
 pub(crate) fn zeroed(count: usize) -> Result<Vec<Line>, Full> {
-    let mut lines = Vec::new();
-    lines.try_reserve_exact(count).map_err(|_| Full)?;
-    pages::huge(lines.spare_capacity_mut());
+    let mut lines = on_large_pages(count).ok_or(Full)?;
     lines.resize(count, Line::default());
     Ok(lines)
 }

@@ -14,6 +14,7 @@
 //! | [`lookup`] | how does a caller ask all of these, and a device that answers later? | nothing |
 //! | [`hash`] | which value has this key? | one line, hit or miss; 10 to 20 bytes an entry |
 //! | [`classify`] | which flow of a fixed number has this 5-tuple? | one line or two (IPv4), two or three (IPv6); 18 and 73 bytes a flow |
+//! | [`l2`] | behind which port is this MAC address? | one line or two; 18 bytes an entry |
 //! | [`cuckoo`] | (how are these and MAC addresses hashed, and how does a full bucket get room?) | |
 //! | [`image`] | what does a device's copy of a table look like, and what has changed? | a bit and a word per changed line |
 //! | [`flow`] | what is known of this flow? | two lines; 96 to 120 bytes a flow |
@@ -61,6 +62,7 @@ mod dial;
 pub mod flow;
 pub mod hash;
 pub mod image;
+pub mod l2;
 pub mod limiter;
 pub mod lookup;
 pub mod lpm;
@@ -83,6 +85,7 @@ pub use cuckoo::CuckooError;
 pub use flow::{FlowError, FlowId, FlowKey, FlowProbe, FlowTable, FlowValue};
 pub use hash::{BulkMap, Full, Probe, TableKey};
 pub use image::Image;
+pub use l2::L2;
 pub use limiter::RateLimiter;
 pub use lookup::Lookup;
 pub use lpm::{Dir24, Lpm4, Lpm6, LpmError};

@@ -23,8 +23,11 @@
 //!
 //! **When not to use it.** For millions of IPv6 host routes: those are exact matches, for [`crate::BulkMap`].
 
-use crate::lookup::Lookup;
+use crate::image;
+use crate::lookup::{Lookup, in_phases};
 use crate::prefetch::prefetch_slice_at;
+use crate::simd::Processor;
+use crate::simd::dir24::{self, Routes};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -61,6 +64,10 @@ pub trait Address: Copy + Ord + std::fmt::Debug {
     fn masked(self, len: u8) -> Self;
     /// How many bits at the beginning are the same.
     fn common(self, other: Self) -> u8;
+    /// The same addresses, if they are IPv4's.
+    fn as_ipv4(_addresses: &[Self]) -> Option<&[Ipv4Addr]> {
+        None
+    }
 }
 
 impl Address for Ipv4Addr {
@@ -80,6 +87,10 @@ impl Address for Ipv4Addr {
     #[inline(always)]
     fn common(self, other: Self) -> u8 {
         (self.to_bits() ^ other.to_bits()).leading_zeros() as u8
+    }
+
+    fn as_ipv4(addresses: &[Self]) -> Option<&[Ipv4Addr]> {
+        Some(addresses)
     }
 }
 
@@ -106,7 +117,7 @@ impl Address for Ipv6Addr {
 /// A table entry: nothing, `1 << 24 | route length << 16 | value`, or `1 << 31 | node`, with `1 << 30` where octets between are
 /// still to be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Entry(u32);
+pub(crate) struct Entry(pub u32);
 
 impl Entry {
     const NOTHING: Self = Self(0);
@@ -123,7 +134,7 @@ impl Entry {
     }
 
     #[inline(always)]
-    const fn node(self) -> Option<usize> {
+    pub const fn node(self) -> Option<usize> {
         if self.0 & Self::NODE != 0 { Some((self.0 & !(Self::NODE | Self::GAP)) as usize) } else { None }
     }
 
@@ -138,7 +149,7 @@ impl Entry {
     }
 
     #[inline(always)]
-    const fn value(self) -> Option<u16> {
+    pub const fn value(self) -> Option<u16> {
         if self.0 & Self::LEAF != 0 { Some(self.0 as u16) } else { None }
     }
 
@@ -150,7 +161,7 @@ impl Entry {
 
 #[derive(Clone)]
 #[repr(align(64))]
-struct Node([u32; 256]);
+pub(crate) struct Node(pub [u32; 256]);
 
 /// Where a node stands.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +180,8 @@ enum Table {
     Node(usize),
 }
 
+/// Nodes from which on they are worth large pages.
+const LARGE: usize = 4096;
 /// Nodes that a third-level cache holds.
 const CACHED: usize = 16_384;
 
@@ -216,6 +229,7 @@ pub struct Lpm<A, const ROOT: u8 = 16> {
     routes: BTreeMap<(A, u8), u16>,
     /// How often it was changed. Nodes are used again: a look-up that began before must not go on.
     changes: u32,
+    processor: Processor,
 }
 
 impl<A: Address, const ROOT: u8> Lpm<A, ROOT> {
@@ -228,7 +242,7 @@ impl<A: Address, const ROOT: u8> Lpm<A, ROOT> {
     /// An empty table of at most `max_nodes` nodes of 1 KiB.
     pub fn new(max_nodes: usize) -> Self {
         Self {
-            root: vec![0; 1 << ROOT],
+            root: Self::root(),
             nodes: Vec::new(),
             places: Vec::new(),
             free: Vec::new(),
@@ -236,7 +250,27 @@ impl<A: Address, const ROOT: u8> Lpm<A, ROOT> {
             default: None,
             routes: BTreeMap::new(),
             changes: 0,
+            processor: Processor::best(),
         }
+    }
+
+    /// A root of zeros. The narrow one is zeroed by the system as it is touched; of the wide one all is going to be read, and so it is on large pages.
+    fn root() -> Vec<u32> {
+        if ROOT == 24
+            && let Some(mut root) = image::on_large_pages(1 << ROOT)
+        {
+            root.resize(1 << ROOT, 0);
+            return root;
+        }
+        vec![0; 1 << ROOT]
+    }
+
+    /// Looks bulks up with the instructions of this processor, or of the best below it that is here, if the table is one of those that use vectors
+    /// ([`Dir24`]).
+    #[must_use]
+    pub fn with_processor(mut self, processor: Processor) -> Self {
+        self.processor = processor;
+        self
     }
 
     /// Number of routes.
@@ -257,6 +291,15 @@ impl<A: Address, const ROOT: u8> Lpm<A, ROOT> {
     /// Nodes in use, each 1 KiB.
     pub fn nodes(&self) -> usize {
         self.nodes.len() - self.free.len()
+    }
+
+    /// Bytes of memory that look-ups may read, and what changes need beside them (of the list of routes an estimate).
+    pub fn memory(&self) -> usize {
+        let nodes =
+            self.nodes.capacity() * size_of::<Node>() + self.places.capacity() * size_of::<Place<A>>();
+        // A B-tree's nodes are two thirds full.
+        let routes = self.routes.len() * (size_of::<(A, u8)>() + size_of::<u16>()) * 3 / 2;
+        size_of::<Self>() + self.root.capacity() * size_of::<u32>() + nodes + routes
     }
 
     /// The value of exactly this route.
@@ -442,10 +485,23 @@ impl<A: Address, const ROOT: u8> Lpm<A, ROOT> {
         if let (Some(old), Some(there)) = (self.nodes.get_mut(node), self.places.get_mut(node)) {
             (*old, *there) = (fresh, place);
         } else {
+            self.widen();
             self.nodes.push(fresh);
             self.places.push(place);
         }
         node
+    }
+
+    /// Makes room for more nodes, many of them on large pages: where there are many, each look-up would miss the TLB as well.
+    fn widen(&mut self) {
+        let nodes = self.nodes.len();
+        if nodes == self.nodes.capacity()
+            && nodes >= LARGE
+            && let Some(mut wider) = image::on_large_pages(2 * nodes)
+        {
+            wider.append(&mut self.nodes);
+            self.nodes = wider;
+        }
     }
 
     /// Makes a table's entry lead to a node.
@@ -566,6 +622,22 @@ impl<A: Address, const ROOT: u8> Lookup for Lpm<A, ROOT> {
     #[inline(always)]
     fn is_cached(&self) -> bool {
         self.nodes.len() <= CACHED
+    }
+
+    #[inline]
+    fn lookup_bulk(&self, keys: &[A], out: &mut [Option<u16>]) {
+        if ROOT == 24
+            && let Some(addresses) = A::as_ipv4(keys)
+        {
+            let routes = Routes { root: &self.root, nodes: &self.nodes, default: self.default };
+            dir24::bulk(self.processor, routes, addresses, out);
+        } else if self.is_cached() {
+            for (key, out) in keys.iter().zip(out) {
+                *out = self.lookup(key);
+            }
+        } else {
+            in_phases(self, keys, out);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Vectors: what processors do for many keys, or many parts of one, at a time.
 //!
-//! [`cuckoo`], [`tags`] and [`lpm`] are bulk look-ups of one table each, with a file for each processor, chosen at run time ([`Processor`]); `words` is how
+//! [`cuckoo`], [`tags`] and [`dir24`] are bulk look-ups of one table each, with a file for each processor, chosen at run time ([`Processor`]); `words` is how
 //! tables are seen as flat words. What is here compares the keys of one bucket of a [`crate::BulkMap`]:
 //!
 //! SSE2 belongs to the x86-64 baseline, so these kernels are inlined into the lookup without a run-time choice; a
@@ -8,6 +8,7 @@
 //! [`find_portable`] is the twin that other processors run, and that the tests hold the kernel to.
 
 pub(crate) mod cuckoo;
+pub(crate) mod dir24;
 pub(crate) mod processor;
 pub(crate) mod tags;
 pub(crate) mod words;

@@ -161,7 +161,7 @@ fn measure(traffic: &Traffic, config: &DpiConfig, knowledge: &Arc<Knowledge>) ->
 }
 
 /// The thread's own time, in seconds: what others do on the same core meanwhile doesn't count.
-fn spent() -> f64 {
+pub(crate) fn spent() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
