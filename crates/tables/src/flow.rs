@@ -150,6 +150,14 @@ impl FlowProbe {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowId(u32);
 
+impl FlowId {
+    /// The number of its line. After a change of the table it is a guess ([`FlowTable::guess`]).
+    #[inline(always)]
+    pub const fn line(self) -> u32 {
+        self.0
+    }
+}
+
 /// One line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -272,6 +280,27 @@ impl<K: FlowKey, V: FlowValue> FlowTable<K, V> {
     pub fn confirm(&mut self, probe: FlowProbe, key: &K) -> Option<&mut V> {
         let FlowId(id) = self.finish(probe, key)?;
         self.entries.get_mut(id).map(|entry| &mut entry.value)
+    }
+
+    /// First phase of the look-up of a flow that somebody says is in this line, who may be wrong: asks for the line, and not for the bucket.
+    /// [`Self::verify`] has to be next.
+    #[inline(always)]
+    pub fn guess(&self, key: &K, line: u32) -> FlowProbe {
+        self.entries.prefetch(line);
+        FlowProbe { at: At::Line(line), ..self.probe(key) }
+    }
+
+    /// Second phase: if the flow isn't there, its look-up begins as [`Lookup::prepare`] would have it. Whether it is there. Says no of
+    /// look-ups that began otherwise, and leaves them as they are.
+    #[inline(always)]
+    pub fn verify(&self, probe: &mut FlowProbe, key: &K) -> bool {
+        let At::Line(line) = probe.at else { return false };
+        let is_there = self.holds(line, key);
+        if !is_there {
+            self.index.fetch(probe.bucket);
+            probe.at = At::Home;
+        }
+        is_there
     }
 
     /// Whose flow it is, and its value.

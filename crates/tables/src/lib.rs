@@ -19,6 +19,7 @@
 //! | [`image`] | what does a device's copy of a table look like, and what has changed? | a bit and a word per changed line |
 //! | [`flow`] | what is known of this flow? | two lines; 96 to 120 bytes a flow |
 //! | [`lpm`] | which route contains this address? | one to three entries (IPv4; with a root of 64 MiB one or two), five for an IPv6 /48 |
+//! | [`memo`] | what was last heard of this key? | one line; 8 bytes an entry |
 //! | [`meter`] | is this packet within the rate? | a dozen instructions, 24 bytes |
 //! | [`marker`] | how far within its rates is this packet? | two meters, 64 bytes |
 //! | [`shared`] | the same, of many owners | a comparison, and two atomic exchanges a lease |
@@ -67,6 +68,7 @@ pub mod limiter;
 pub mod lookup;
 pub mod lpm;
 pub mod marker;
+pub mod memo;
 pub mod meter;
 #[allow(unsafe_code)]
 pub mod prefetch;
@@ -90,6 +92,7 @@ pub use limiter::RateLimiter;
 pub use lookup::Lookup;
 pub use lpm::{Dir24, Lpm4, Lpm6, LpmError};
 pub use marker::{Colour, Marker, MarkerConfig};
+pub use memo::Memo;
 pub use meter::{Meter, MeterConfig};
 pub use shared::{Lease, SharedMarker};
 pub use simd::Processor;

@@ -360,3 +360,31 @@ fn a_flow_that_lasts_forever_is_kept() {
     table.expire(Nanos(1 << 62), &mut |_, _| unreachable!());
     assert!(table.get(&Key(1)).is_some());
 }
+
+#[test]
+fn a_guess_finds_what_a_look_up_finds() {
+    let mut table = FlowTable::new(7, 1_000, Nanos(0));
+    // Two of three have the same signature, so that aliases are among them.
+    let key = |id: u32| Chosen::new(u64::from(id / 3) << 32 | u64::from(id), id);
+    let mut entered = 0;
+    for id in 0..90 {
+        entered += u32::from(table.insert(key(id), value(id.into(), 100)).is_ok());
+    }
+    assert_eq!(entered, table.len() as u32);
+    let (mut right, mut wrong) = (0, 0);
+    for id in 0..120 {
+        let known = table.lookup(&key(id));
+        for line in (0..entered + 3).chain([u32::MAX]) {
+            let mut probe = table.guess(&key(id), line);
+            let is_there = table.verify(&mut probe, &key(id));
+            assert_eq!(is_there, known.is_some_and(|known| known.line() == line));
+            (right, wrong) = (right + u32::from(is_there), wrong + u32::from(!is_there));
+            while table.step(&mut probe, &key(id)) {}
+            assert_eq!(table.finish(probe, &key(id)), known);
+        }
+        let mut probe = table.prepare(&key(id));
+        assert!(!table.verify(&mut probe, &key(id)), "it was no guess");
+        assert_eq!(table.finish(probe, &key(id)), known);
+    }
+    assert_eq!((right, wrong), (entered, 120 * (entered + 4) - entered));
+}
