@@ -122,7 +122,7 @@ counters::counters! {
     /// One worker's counters. Plain numbers: whoever wants the total adds the workers' copies up.
     ///
     /// Every frame has one fate, so at any moment between two calls
-    /// `received + handed_in + originated = sent + handed_out + dropped + consumed + buffered + held`; see [`Counters::balance`].
+    /// `received + handed_in + originated = sent + handed_out + dropped + consumed + buffered + held + under_way`; see [`Counters::balance`].
     #[derive(Clone, Debug, PartialEq, Eq, Default)]
     pub struct Counters {
         /// Frames that came from a port.
@@ -144,6 +144,8 @@ counters::counters! {
         pub buffered: u64 = "buffered", Gauge of Packets;
         /// Frames waiting now for a neighbour's address or for further fragments.
         pub held: u64 = "held", Gauge of Packets;
+        /// Frames of bursts that wait now for a device to answer their look-ups.
+        pub under_way: u64 = "under-way", Gauge of Packets;
         /// Dropped frames, by reason.
         pub drops: By<Reason, { Reason::COUNT }> = "dropped", Counter of Packets;
         /// The UEs' packets forwarded uplink.
@@ -189,7 +191,8 @@ impl Counters {
             + self.dropped_total() as i128
             + self.consumed as i128
             + self.buffered as i128
-            + self.held as i128;
+            + self.held as i128
+            + self.under_way as i128;
         came - went
     }
 
@@ -225,6 +228,12 @@ impl Counters {
 
     /// Frames that were received or handed in, and lost before anything could become of them.
     pub fn lose(&mut self, reason: Reason, frames: u64) {
+        self.add_drops(reason, frames);
+    }
+
+    /// Frames that were under way, and are lost.
+    pub fn lose_under_way(&mut self, reason: Reason, frames: u64) {
+        self.under_way -= frames;
         self.add_drops(reason, frames);
     }
 

@@ -6,6 +6,7 @@ use crate::costs::{Laps, Stage, StageCosts};
 use crate::counters::{Counters, InterfaceCounters, Traffic};
 use crate::hand_off::{self, HandedOff};
 use crate::inspect::Inspected;
+use crate::lookups::Batch;
 use crate::meta::{self, Kind, Meta};
 use crate::mirror::Taps;
 use crate::nat;
@@ -331,6 +332,13 @@ impl<F: Frame> Datapath<F> {
     /// Reads frames that arrived at a port, and asks for what they need first. Until [`Self::finish`], which has to come, other bursts
     /// may begin and finish, and nothing else may happen here. Those of one port finish in the order in which they began.
     pub fn begin(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        self.read(now, port, burst, out);
+        self.look_up(burst);
+    }
+
+    /// The first part of [`Self::begin`]: reads the frames. What they need is asked for by [`Self::look_up`], or of a device
+    /// by [`Self::question`]: one of these has to follow.
+    pub fn read(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
         burst.strangers = self.overload.allows(port, burst.frames.len(), self.config.new_flows_in_overload);
         self.arrive(now, port, burst, out);
     }
@@ -340,6 +348,7 @@ impl<F: Frame> Datapath<F> {
     pub fn begin_steered(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
         burst.strangers = self.overload.allows_beside(port, self.config.new_flows_in_overload);
         self.arrive(now, port, burst, out);
+        self.look_up(burst);
     }
 
     fn arrive(&mut self, now: Nanos, port: u16, burst: &mut Burst<F>, out: &mut Outbox<F>) {
@@ -365,7 +374,10 @@ impl<F: Frame> Datapath<F> {
         }
         counters.arrived(interface, traffic);
         self.end_of(Stage::Parse);
-        self.find(now, burst, out, true);
+        self.translate(now, burst, out);
+        if burst.mixed {
+            self.divide(burst);
+        }
     }
 
     #[inline(always)]
@@ -379,16 +391,24 @@ impl<F: Frame> Datapath<F> {
         }
     }
 
-    /// The stages of a burst whose frames are parsed, up to where look-ups are asked for. Fresh from a port, they may be anybody's.
-    fn find(&mut self, now: Nanos, burst: &mut Burst<F>, out: &mut Outbox<F>, fresh: bool) {
+    /// The stages of a burst whose frames are parsed, up to where look-ups are asked for.
+    fn find(&mut self, now: Nanos, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        self.translate(now, burst, out);
+        self.look_up(burst);
+    }
+
+    #[inline(always)]
+    fn translate(&mut self, now: Nanos, burst: &mut Burst<F>, out: &mut Outbox<F>) {
         if self.nat.is_some() {
             self.follow_newcomers(now, &mut out.events);
             self.translate_in(now, burst);
             self.end_of(Stage::TranslateIn);
         }
-        if fresh && burst.mixed {
-            self.divide(burst);
-        }
+    }
+
+    /// The second part of [`Self::begin`]: asks memory for what a burst needs that was read.
+    #[inline]
+    pub fn look_up(&mut self, burst: &mut Burst<F>) {
         self.locate(burst);
         self.end_of(Stage::Locate);
     }
@@ -407,6 +427,29 @@ impl<F: Frame> Datapath<F> {
         }
         self.decide(&mut cx, burst);
         self.settle(&mut cx, burst);
+    }
+
+    /// As [`Self::finish`], for a burst whose look-ups a device was asked for. `batch` is what came back; without one, they
+    /// are done here. What becomes of the frames is the same either way. Between [`Self::question`] and this, other bursts may begin and finish, and nothing
+    /// else may happen here: who has something else to do finishes all bursts that are under way first.
+    pub fn finish_answered<P: FramePool<Frame = F>>(
+        &mut self,
+        now: Nanos,
+        burst: &mut Burst<F>,
+        batch: Option<&Batch>,
+        out: &mut Outbox<F>,
+        pool: &mut P,
+    ) {
+        if let Some(laps) = &mut self.laps {
+            laps.resume();
+        }
+        self.counters.under_way -= burst.hints.come();
+        match batch {
+            Some(batch) => self.hear(burst, &batch.answers),
+            None => self.locate(burst),
+        }
+        self.end_of(Stage::Locate);
+        self.finish(now, burst, out, pool);
     }
 
     /// Processes frames that another worker handed over ([`Outbox::hand_off`]). A frame whose shard isn't here, because it has just
@@ -450,6 +493,13 @@ impl<F: Frame> Datapath<F> {
         self.end_of(Stage::Parse);
     }
 
+    /// As [`Self::read`], for frames that [have arrived](Self::arrive_handed_off) from another worker.
+    pub fn read_arrived(&mut self, now: Nanos, burst: &mut Burst<F>, out: &mut Outbox<F>) {
+        // They were received already: overload is not their affair.
+        burst.strangers = u32::MAX;
+        self.translate(now, burst, out);
+    }
+
     /// The second part of [`Self::process_handed_off`].
     pub fn process_arrived<P: FramePool<Frame = F>>(
         &mut self,
@@ -458,15 +508,17 @@ impl<F: Frame> Datapath<F> {
         out: &mut Outbox<F>,
         pool: &mut P,
     ) {
-        // They were received already: overload is not their affair.
-        burst.strangers = u32::MAX;
-        self.find(now, burst, out, false);
+        self.read_arrived(now, burst, out);
+        self.look_up(burst);
         self.finish(now, burst, out, pool);
     }
 
     /// The stages from where what was looked up has arrived.
     fn decide<P: FramePool<Frame = F>>(&mut self, cx: &mut Context<'_, F, P>, burst: &mut Burst<F>) {
         self.located(burst);
+        if burst.hints.are_heard() {
+            Self::judge_sessions(burst);
+        }
         if burst.away {
             self.set_apart(burst);
         }
@@ -488,7 +540,7 @@ impl<F: Frame> Datapath<F> {
         }
         let served = self.serve_first(cx, burst);
         self.end_of(Stage::Serve);
-        let Burst { frames, metas, lookups, .. } = burst;
+        let Burst { frames, metas, lookups, hints, .. } = burst;
         for (at, (meta, frame)) in (served..).zip(metas.iter().skip(served).zip(frames.drain(..))) {
             let lookup = lookups.get(at).and_then(Option::as_ref);
             // Its record has said no to the first of them already, unless that was left for its mirrors' sake.
@@ -507,6 +559,7 @@ impl<F: Frame> Datapath<F> {
         }
         metas.clear();
         lookups.clear();
+        hints.clear();
         self.end_of(Stage::Judge);
     }
 
@@ -554,7 +607,7 @@ impl<F: Frame> Datapath<F> {
         let mut burst = std::mem::take(&mut self.aside);
         burst.metas.push(Arrival::at(&self.network, port).parse(frame.bytes()));
         burst.frames.push(frame);
-        self.find(cx.now, &mut burst, cx.out, false);
+        self.find(cx.now, &mut burst, cx.out);
         self.decide(cx, &mut burst);
         self.aside = burst;
     }
@@ -577,7 +630,7 @@ impl<F: Frame> Datapath<F> {
             burst.metas.extend(
                 burst.frames.iter().map(|frame| parse::internal(&self.config.prefixes, frame.bytes())),
             );
-            self.find(cx.now, burst, cx.out, false);
+            self.find(cx.now, burst, cx.out);
             self.decide(cx, burst);
         }
         for frame in self.arisen.drain(..) {

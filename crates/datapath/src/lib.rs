@@ -69,14 +69,14 @@
 //!
 //! # The floors
 //!
-//! - What is spoken with the outside, in types of all floors: [`command`], [`inspect`] (who looks into packets), `config`, [`counters`], [`Reason`], `outbox`,
+//! - What is spoken with the outside, in types of all floors: [`command`], [`inspect`] (who looks into packets), [`lookups`] (who answers look-ups), `config`, [`counters`], [`Reason`], `outbox`,
 //!   `hand_off` (frames for other workers), [`StageCosts`].
 //! - Ground: `meta`, what is known of a frame by its bytes.
 //! - `network`: [`rib`] (what control knows of it), [`fib`] (what workers forward by, made of that), `interface`, `ingress`, `sources` (who can't have sent a packet), `egress`, `neighbour`, `near`, `peer`.
 //! - `state`: `shard` (sessions), [`record`] and `compile` (how rules become records), `treatment` (what a rule does), `rules`, `flow`,
 //!   `conversation` (flows under question), `feeder` (a tunnel's other end),
 //!   [`account`] (volumes), `police` (meters), [`marking`], `directory`, [`export`] (what is told of flows), `fragment`, `room`, `overload`, `limits`.
-//! - `stages`, in a packet's order: [`Burst`] (what is worked on), `parse`, `locate`, `check_source`, `look_closer`, `serve` (the fast
+//! - `stages`, in a packet's order: [`Burst`] (what is worked on), `parse`, `hints` (what a device is asked), `locate`, `check_source`, `look_closer`, `serve` (the fast
 //!   path), `judge` (by rules, packet by packet; `classify` says by which, `inquire` asks what it is), `ecn`.
 //! - [`nat`]: public addresses become UEs' before all this, and UEs' public ones after it.
 //! - `beside`: `orders`, `gtpu_control`, `local` (ARP, neighbour discovery, ping), `icmp` (errors), `pieces` (fragments), `flow_life`,
@@ -103,6 +103,7 @@ pub mod counters;
 mod datapath;
 mod hand_off;
 pub mod inspect;
+pub mod lookups;
 mod meta;
 pub mod mirror;
 pub mod nat;

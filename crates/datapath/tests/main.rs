@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod differential;
+mod hints;
 mod kernel_tcp;
 mod mirrors;
 mod nat;

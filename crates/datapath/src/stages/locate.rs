@@ -38,7 +38,7 @@ fn shard_of(meta: &Meta) -> ShardId {
 
 /// First phase of the look-up of its address there.
 #[inline(always)]
-fn prepare<F>(shard: &Shard<F>, meta: &Meta) -> Probe {
+pub(super) fn prepare<F>(shard: &Shard<F>, meta: &Meta) -> Probe {
     if meta.v6 { shard.by_prefix.prepare(&meta.key) } else { shard.by_ipv4.prepare(&(meta.key as u32)) }
 }
 
@@ -134,17 +134,27 @@ impl<F: Frame> Datapath<F> {
     /// come mixed with this worker's own. [`Self::locate`] finds out for nothing that there are any.
     #[inline(never)]
     pub(crate) fn divide(&self, burst: &mut Burst<F>) {
+        self.place(burst);
+        self.set_apart(burst);
+    }
+
+    /// Finds out whose shards the packets are of, and as much of their places there as says itself.
+    #[inline(always)]
+    pub(crate) fn place(&self, burst: &mut Burst<F>) {
         for (meta, frame) in burst.metas.iter_mut().zip(&burst.frames) {
             match meta.kind {
-                Kind::Tunnel => meta.shard = self.directory.teid(meta.teid).0,
+                Kind::Tunnel => {
+                    let (shard, slot) = self.directory.teid(meta.teid);
+                    (meta.shard, meta.slot) = (shard, u32::from(slot));
+                }
                 Kind::Plain => {
                     let elsewhere = place_elsewhere(&self.directory, meta, || frame.bytes());
-                    meta.shard = elsewhere.map_or_else(|| shard_of(meta).index() as u16, |(shard, _)| shard);
+                    let here = || (shard_of(meta).index() as u16, Meta::EMPTY.slot);
+                    (meta.shard, meta.slot) = elsewhere.unwrap_or_else(here);
                 }
                 _ => {}
             }
         }
-        self.set_apart(burst);
     }
 
     /// Takes the packets of shards that other workers own out of the burst. None overtakes another of its session, which is in one

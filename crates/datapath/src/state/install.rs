@@ -218,10 +218,10 @@ impl<F> Shard<F> {
         self.divided += usize::from(session.rule_records.len() > 0);
         // A full map leaves the address unknown: its packets are dropped and counted, nothing breaks.
         if let Some(address) = session.rules.ue_ipv4 {
-            let _ = self.by_ipv4.insert(address.into(), slot);
+            self.ambiguous |= self.by_ipv4.insert(address.into(), slot) != Ok(None);
         }
         if let Some(prefix) = session.prefix {
-            let _ = self.by_prefix.insert(prefix, slot);
+            self.ambiguous |= self.by_prefix.insert(prefix, slot) != Ok(None);
         }
     }
 
@@ -249,6 +249,7 @@ impl<F> Shard<F> {
         if let Some(record) = self.downlink.get_mut(slot as usize) {
             *record = Record::default();
         }
+        self.ambiguous &= self.live > 0;
     }
 }
 

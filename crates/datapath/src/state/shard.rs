@@ -3,6 +3,7 @@
 use crate::Reason;
 use crate::config::CheckSource;
 use crate::counters::Traffic;
+use crate::lookups::UNKNOWN;
 use crate::meta::{Kind, Meta};
 use crate::network::peer::{Luggage, NO_PEER};
 use crate::state::account::{self, Books};
@@ -25,7 +26,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
-use tables::flow::FlowTable;
+use tables::flow::{FlowId, FlowProbe, FlowTable};
 use tables::prefetch::prefetch_slice_at;
 use tables::{BulkMap, Colour, Lookup as _, Marker, Nanos, Supply};
 
@@ -128,6 +129,8 @@ pub struct Shard<F> {
     pub(crate) by_ipv4: BulkMap<u32, u32>,
     /// Keys of UE prefixes.
     pub(crate) by_prefix: BulkMap<u64, u32, 5>,
+    /// There was an address, or a prefix, that more than one session had, or that found no room in its map: records don't say what the maps say.
+    pub(super) ambiguous: bool,
     /// How many FARs use each peer, by its number.
     peers: HashMap<u16, u32>,
     /// How much of an IPv6 address is its key.
@@ -172,6 +175,7 @@ impl<F> Shard<F> {
             sessions: Vec::new(),
             by_ipv4: BulkMap::new(seed),
             by_prefix: BulkMap::new(seed.rotate_left(32)),
+            ambiguous: false,
             peers: HashMap::new(),
             prefixes: PrefixLengths::default(),
             luggage: None,
@@ -257,13 +261,43 @@ impl<F> Shard<F> {
     /// First phase of a packet's way to its rule's record: which flow is it? Fetches the flow table's bucket.
     #[inline(always)]
     pub(crate) fn prepare(&self, meta: &Meta, frame: &[u8]) -> Option<Lookup> {
+        self.look_up(meta, frame, |key| self.flows.prepare(key))
+    }
+
+    /// As [`Self::prepare`], where somebody says in which line the flow is: fetches that instead.
+    #[inline(always)]
+    pub(crate) fn prepare_by(&self, meta: &Meta, frame: &[u8], line: u32) -> Option<Lookup> {
+        self.look_up(meta, frame, |key| match line {
+            UNKNOWN => self.flows.prepare(key),
+            line => self.flows.guess(key, line),
+        })
+    }
+
+    #[inline(always)]
+    fn look_up(&self, meta: &Meta, frame: &[u8], prepare: impl FnOnce(&Key) -> FlowProbe) -> Option<Lookup> {
         let record = self.leading(meta)?;
         if record.flags & flag::DIRECT != 0 {
             prefetch_slice_at(self.rules.elements(), record.rule() as usize);
             return None;
         }
         let key = Key::of(frame, meta, record.ue_prefix, record.tos_mask())?;
-        Some(Lookup { key, probe: self.flows.prepare(&key), rule: flow::NO_RULE })
+        Some(Lookup { key, probe: prepare(&key), rule: flow::NO_RULE })
+    }
+
+    /// The line of a flow that was looked up and is known.
+    pub(crate) fn line_of(&self, lookup: &Lookup) -> Option<u32> {
+        self.flows.finish(lookup.probe, &lookup.key).map(FlowId::line)
+    }
+
+    /// Whether the map of addresses has this slot for a plain packet's, told by the slot's record alone.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, slot: u32, meta: &Meta) -> bool {
+        let Some(record) = self.downlink.get(slot as usize).filter(|record| record.has(flag::LIVE)) else {
+            return false;
+        };
+        let address = if meta.v6 { record.ue_prefix } else { u64::from(record.ue_ipv4) };
+        // Zero stands for none.
+        address == meta.key && address != 0 && !self.ambiguous
     }
 
     /// Second phase: fetches the flow. True: it isn't where most are, and this phase is wanted once more.

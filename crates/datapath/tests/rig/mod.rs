@@ -1,6 +1,8 @@
 //! One worker between a gNB and a router, and an everyday session: what tests of the packet path share.
 #![allow(clippy::unwrap_used)]
 
+pub mod asked;
+
 use datapath::command::{Command, Token, Transition};
 use datapath::inspect::{Direction, Inspector, Payload, Verdict};
 use datapath::{Burst, Config, Datapath, Outbox, Reason};
