@@ -14,6 +14,7 @@ use crate::regulate::{Regulator, Scaling};
 use crate::report::{Dial, Gauge, Snapshots, WorkerReport};
 use crate::seed::{Seed, Started, deal_queues};
 use crate::supplier::Neighbourhood;
+use crate::under_way::OpenLookups;
 use crate::waker::{Roster, Waker};
 use crate::worker::{Answer, Order};
 use datapath::command::{Command, Event};
@@ -70,6 +71,8 @@ pub struct EngineConfig {
     pub resting: bool,
     /// Whether, and when, flows go to the ports' flow tables; a partial mode's queue is each worker's own.
     pub offload: Option<Policy>,
+    /// Who answers look-ups for workers that own shards; `None`: they do it themselves.
+    pub lookups: Option<OpenLookups>,
 }
 
 impl Default for EngineConfig {
@@ -92,6 +95,7 @@ impl Default for EngineConfig {
             on_thread_start: Arc::new(|| Box::new(())),
             resting: false,
             offload: None,
+            lookups: None,
         }
     }
 }
@@ -298,6 +302,7 @@ impl Engine {
                 },
                 shards: engine.map.shards_of(number).collect(),
                 supplier: beside.and_then(|beside| beside.supplier(number, core)),
+                lookups: config.lookups.clone().filter(|_| owns),
                 config: config.clone(),
                 datapath: datapath.clone(),
                 clock,
@@ -541,6 +546,13 @@ impl Engine {
                     Answer::Fence(number) => seat.passed = number,
                     Answer::Moved(moved) => self.director.moved(moved),
                     Answer::Died => died.push(worker),
+                    Answer::LookupsLost(why) => {
+                        tracing::warn!(
+                            worker,
+                            why,
+                            "the device for look-ups is lost; the worker does them itself"
+                        );
+                    }
                 }
             }
             // It ended without a word: the panic came while it packed what it had. Abandoned first: after that nothing is said any more.

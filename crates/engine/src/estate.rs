@@ -14,6 +14,7 @@
 use crate::mesh::Boxed;
 use crate::records::NAP;
 use crate::worker::{Answer, Receive, Steered, Worker};
+use datapath::Reason;
 use io::Port;
 use session::ShardId;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +46,8 @@ impl<P: Port> Clone for Estates<P> {
 impl<P: Port> Worker<P> {
     /// After a panic: counts what is lost, and leaves the rest to an heir.
     pub(crate) fn bequeath(&mut self) {
+        let waiting = self.under_way.as_mut().map_or(0, |under_way| under_way.abandon());
+        self.datapath.counters_mut().lose_under_way(Reason::LostWithWorker, waiting as u64);
         let mut shards = self.leave_rings();
         shards.append(&mut self.packed);
         shards.extend(ShardId::all().filter_map(|id| self.datapath.release(id)));

@@ -46,6 +46,10 @@
 //! A replay, a test or a fuzz target calls [`datapath::Datapath::process`] itself and needs none of this.
 #![forbid(unsafe_code)]
 
+// What the integration tests share says `engine`.
+#[cfg(test)]
+extern crate self as engine;
+
 pub mod egress;
 pub mod idle;
 pub mod placement;
@@ -69,6 +73,7 @@ mod report;
 mod seed;
 mod sending;
 mod supplier;
+mod under_way;
 mod worker;
 
 pub use control::{Engine, EngineConfig, EngineError, Fence, MoveError, OnThreadStart};
@@ -77,5 +82,6 @@ pub use model::{Model, Sender};
 pub use moves::MoveCounters;
 pub use published::{Published, Publisher};
 pub use regulate::{Change, Scaling};
-pub use report::{Gauge, Load, PortLoad, Snapshots, SteeredLoad, WorkerReport};
+pub use report::{Gauge, Load, LookupCounters, PortLoad, Snapshots, SteeredLoad, WorkerReport};
 pub use supplier::Supplier;
+pub use under_way::{MOST as MOST_UNDER_WAY, OpenLookups};

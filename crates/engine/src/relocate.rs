@@ -42,6 +42,7 @@ impl<P: Port> Worker<P> {
     /// The move that runs goes on, as far as it is this worker's turn. Says whether there was anything to do.
     pub(crate) fn relocate(&mut self, now: Nanos) -> usize {
         let mut work = 0;
+        self.finish_under_way(now);
         // One step after the other, each as soon as the one before allows: packets wait for these shards.
         if self.mover.is_settling() && self.redirections.iter_mut().all(|table| table.settled()) {
             let step = self.mover.settled();

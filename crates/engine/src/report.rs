@@ -37,6 +37,8 @@ pub struct WorkerReport {
     pub ports: Vec<PortLoad>,
     /// Its flows in hardware, if it may have any.
     pub offload: Option<OffloadReport>,
+    /// What became of look-ups that a device was asked for, if it has one.
+    pub lookups: Option<LookupCounters>,
     /// What waited to be sent, by port and by class in the order of the [plan](crate::egress::Plan).
     pub egress: Vec<Vec<ClassCounters>>,
     /// Receive queues that ports steer to ahead of RSS, in the order in which they are polled.
@@ -59,6 +61,7 @@ counters::words!(WorkerReport {
     stages,
     ports,
     offload,
+    lookups,
     egress,
     steered,
     slices,
@@ -119,6 +122,41 @@ counters::counters! {
         pub redirections_refused: u64 = "redirections-refused", Counter;
         /// Reports lost because control did not take them for a long time.
         pub events_lost: u64 = "events-lost", Counter;
+    }
+}
+
+counters::counters! {
+    /// What became of bursts whose look-ups were handed to a device (docs/lookups.md).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct LookupCounters {
+        /// Bursts whose look-ups were handed over.
+        pub asked: u64 = "asked", Counter;
+        /// Of these, bursts whose answers came in time.
+        pub answered: u64 = "answered", Counter;
+        /// Bursts that were looked up here because they had waited for long enough.
+        pub late: u64 = "late", Counter;
+        /// Bursts that were looked up here because an order, a timer or a move was due, or the load was gone.
+        pub interrupted: u64 = "interrupted", Counter;
+        /// Bursts that the device had no room for.
+        pub refused: u64 = "refused", Counter;
+        /// Times that the device was left alone for a while, because it was late again and again.
+        pub pauses: u64 = "pauses", Counter;
+        /// Devices that are lost.
+        pub lost: u64 = "lost", Gauge;
+        /// How long those that were answered waited.
+        pub waited: u64 = "waited", Counter of Nanoseconds;
+        /// Look-ups that were handed over.
+        pub questions: u64 = "questions", Counter;
+        /// Answers that were right.
+        pub right: u64 = "right", Counter;
+        /// Answers that were out of date or of something else.
+        pub wrong: u64 = "wrong", Counter;
+        /// Look-ups that the device knew nothing of, and that found something here.
+        pub unknown: u64 = "unknown", Counter;
+        /// Look-ups that the device knew nothing of, and that found nothing here either.
+        pub nothing: u64 = "nothing", Counter;
+        /// Results of look-ups that were passed on to the device.
+        pub lessons: u64 = "lessons", Counter;
     }
 }
 
@@ -242,6 +280,7 @@ mod tests {
             stages: StageCosts { bursts: 2, ..StageCosts::default() },
             ports: vec![PortLoad { packets: 1, nanos: 2, far: true }, PortLoad::default()],
             offload: Some(OffloadReport::default()),
+            lookups: Some(LookupCounters { asked: 3, ..LookupCounters::default() }),
             slices: vec![[SliceTraffic { red: traffic, ..SliceTraffic::default() }; 2]],
             egress: vec![vec![ClassCounters { queued: traffic, ..ClassCounters::default() }; 3], Vec::new()],
             steered: [Duty::Control, Duty::Group(2)]
@@ -256,6 +295,7 @@ mod tests {
     #[test]
     fn numbers_are_named_added_and_passed_on() {
         counters::conformance::check::<Load>();
+        counters::conformance::check::<LookupCounters>();
         counters::conformance::check::<ClassCounters>();
     }
 }

@@ -20,6 +20,7 @@ use crate::plan::ewma::Ewma;
 use crate::published::{Published, Publisher};
 use crate::report::{Load, PortLoad, SteeredLoad, WorkerReport};
 use crate::supplier::Supplier;
+use crate::under_way::{OpenLookups, UnderWay};
 use crate::waker::{Roster, Waker};
 use crate::worker::{Answer, CONTROL_BURST, Order, Receive, Seen, Steered, Transmit, Worker};
 use datapath::offload::{Mode, Offload};
@@ -61,6 +62,8 @@ pub(crate) struct Seed<P: Port> {
     pub shards: Vec<ShardId>,
     /// Who makes memory ready for its flow tables.
     pub supplier: Option<Supplier<FlowMemory>>,
+    /// Who makes a device for its look-ups.
+    pub lookups: Option<OpenLookups>,
     pub config: EngineConfig,
     pub datapath: Config,
     pub clock: Tsc,
@@ -112,7 +115,7 @@ where
     }
 
     /// The worker, in memory of the calling thread's node.
-    fn grow(self) -> Worker<P> {
+    pub(crate) fn grow(self) -> Worker<P> {
         let Self { number, core, hand, pool, redirections, devices, shards, config, datapath, .. } = self;
         let (workers, ports) = (config.cores.len(), hand.transmit.len());
         let mut datapath = Datapath::new(datapath);
@@ -143,6 +146,10 @@ where
             pool,
             datapath,
             burst: Burst::new(),
+            under_way: self
+                .lookups
+                .and_then(|open| open(number))
+                .map(|device| Box::new(UnderWay::new(device))),
             supplier: self.supplier,
             offload,
             resting: config.resting,

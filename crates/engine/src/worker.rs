@@ -13,6 +13,7 @@ use crate::records;
 use crate::report::{Dial, Load, PortLoad, SteeredLoad, WorkerReport, report};
 use crate::sending::{Flush, SendMark};
 use crate::supplier::Supplier;
+use crate::under_way::UnderWay;
 use crate::waker::{Roster, Waker};
 use counters::{Words, put_all};
 use datapath::command::{Command, Event};
@@ -87,6 +88,8 @@ pub(crate) enum Answer {
     Moved(Moved),
     /// It has panicked, and left this many shards.
     Died,
+    /// The device that answered its look-ups is lost, and why.
+    LookupsLost(String),
 }
 
 /// A receive queue of its own.
@@ -187,6 +190,8 @@ pub(crate) struct Worker<P: Port> {
     pub datapath: Datapath<P::Frame>,
     /// What it is working on; empty between calls.
     pub burst: Burst<P::Frame>,
+    /// Those that wait for a device, if it has one.
+    pub under_way: Option<Box<UnderWay<P::Frame>>>,
     pub supplier: Option<Supplier<FlowMemory>>,
     pub offload: Option<Offload>,
     /// Takes no packets from ports any more.
@@ -236,20 +241,7 @@ impl<P: Port> Worker<P> {
         loop {
             let began = self.clock.now();
             self.load.total_nanos = began.since(started);
-            let mut now = began;
-            let received = if self.resting { 0 } else { self.receive(&mut now) };
-            let packets = received + self.take_over(now) + self.send_waiting();
-            let orders = if packets < BURST { ORDERS_PER_LOOP } else { ORDERS_BESIDE_BURSTS };
-            let mut work = packets + self.obey(now, orders, &mut stopping);
-            if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
-                work += self.relocate(now);
-            }
-            if now >= next_tick {
-                next_tick = now.plus(TICK);
-                self.tick(now);
-            }
-            work += self.answer();
-            self.load.polls += 1;
+            let (packets, work) = self.round(began, &mut next_tick, &mut stopping);
             let after = self.clock.now();
             // Traffic doesn't end because a worker does: what comes for longer than this stays in the queues.
             let is_late = stopping && after.since(*told_to_stop.get_or_insert(after)) >= LINGER;
@@ -267,8 +259,9 @@ impl<P: Port> Worker<P> {
             let waiting = self.transmit.iter().any(|transmit| !transmit.waiting.is_empty());
             let has_to_wait = waiting && after.since(last_work) < LINGER;
             if is_late || (stopping || self.answers.is_abandoned()) && !has_to_wait {
+                self.finish_under_way(after);
                 if let Some(offload) = &mut self.offload {
-                    offload.stop(now, &mut self.datapath, &mut self.out);
+                    offload.stop(after, &mut self.datapath, &mut self.out);
                 }
                 self.tell_overdue();
                 self.close_flows();
@@ -295,8 +288,35 @@ impl<P: Port> Worker<P> {
         }
     }
 
+    /// One round of its loop: packets, orders, moves, timers, answers. Says how many packets there were, and how much work in all.
+    #[inline]
+    pub(crate) fn round(
+        &mut self,
+        began: Nanos,
+        next_tick: &mut Nanos,
+        stopping: &mut bool,
+    ) -> (usize, usize) {
+        let mut now = began;
+        let received = if self.resting { 0 } else { self.receive(&mut now) };
+        let packets = received + self.take_over(now) + self.send_waiting();
+        self.go_on(now);
+        let orders = if packets < BURST { ORDERS_PER_LOOP } else { ORDERS_BESIDE_BURSTS };
+        let mut work = packets + self.obey(now, orders, stopping);
+        if self.mover.is_busy() || !self.flushes.is_empty() || self.mesh.has_words() {
+            work += self.relocate(now);
+        }
+        if now >= *next_tick {
+            *next_tick = now.plus(TICK);
+            self.tick(now);
+        }
+        work += self.answer();
+        self.load.polls += 1;
+        (packets, work)
+    }
+
     /// Timers, and the needles of the dial.
     fn tick(&mut self, now: Nanos) {
+        self.finish_under_way(now);
         // First: counters are read before flows age.
         if let Some(offload) = self.offload.as_mut().filter(|_| !self.resting) {
             offload.tick(now, &mut self.datapath, &mut self.out);
@@ -337,6 +357,7 @@ impl<P: Port> Worker<P> {
         let Self { publisher, datapath, .. } = self;
         let (port_loads, steered, transmit) = (&self.port_loads, &self.steered, &self.transmit);
         let offload = self.offload.as_ref().map(|offload| offload.report(FLOWS_REPORTED));
+        let lookups = self.under_way.as_ref().map(|under_way| *under_way.counters());
         publisher.begin(|words| {
             (self.number, now).put(words);
             (ended, self.core).put(words);
@@ -346,6 +367,7 @@ impl<P: Port> Worker<P> {
             (self.load, datapath.stage_costs()).put(words);
             port_loads.put(words);
             offload.put(words);
+            lookups.put(words);
             transmit.len().put(words);
             transmit.iter().for_each(|transmit| put_all(transmit.waiting.counters(), words));
             put_all(steered.iter().map(|queue| queue.load), words);
@@ -415,14 +437,19 @@ impl<P: Port> Worker<P> {
         if let Some(offload) = &mut self.offload {
             offload.sight(began, &self.datapath, port, &self.burst.frames);
         }
-        if steered {
-            self.datapath.begin_steered(began, port, &mut self.burst, &mut self.out);
+        if !steered && self.waits(began, received) {
+            self.datapath.read(began, port, &mut self.burst, &mut self.out);
+            self.hand_over(began, Some(port));
         } else {
-            self.datapath.begin(began, port, &mut self.burst, &mut self.out);
+            if steered {
+                self.datapath.begin_steered(began, port, &mut self.burst, &mut self.out);
+            } else {
+                self.datapath.begin(began, port, &mut self.burst, &mut self.out);
+            }
+            self.datapath.finish(began, &mut self.burst, &mut self.out, &mut self.pool);
+            self.recheck(began);
+            self.flush(began);
         }
-        self.datapath.finish(began, &mut self.burst, &mut self.out, &mut self.pool);
-        self.recheck(began);
-        self.flush(began);
         *now = self.clock.now();
         if let Some(load) = self.port_loads.get_mut(usize::from(port)) {
             load.packets += received as u64;
@@ -474,6 +501,7 @@ impl<P: Port> Worker<P> {
                 }
                 Some(Passed::Word(word)) => {
                     // It says something of what came before it.
+                    self.finish_under_way(now);
                     self.flush(now);
                     self.hear(now, other, *word);
                 }
@@ -491,14 +519,20 @@ impl<P: Port> Worker<P> {
         if let Some(offload) = &mut self.offload {
             offload.sight_handed_off(now, &self.datapath, &self.burst);
         }
+        let waits = self.waits(now, self.burst.frames.len());
         let Self { datapath, burst, out, pool, .. } = self;
+        if waits {
+            datapath.read_arrived(now, burst, out);
+            self.hand_over(now, None);
+            return;
+        }
         datapath.process_arrived(now, burst, out, pool);
         self.recheck(now);
         self.flush(now);
     }
 
     /// Packets may have told where a neighbour is now: then no flow in hardware goes on to where it was.
-    fn recheck(&mut self, now: Nanos) {
+    pub(crate) fn recheck(&mut self, now: Nanos) {
         if let Some(offload) = &mut self.offload {
             offload.check(now, &mut self.datapath, &mut self.out);
         }
@@ -511,6 +545,7 @@ impl<P: Port> Worker<P> {
             && let Ok(order) = self.orders.pop()
         {
             work += 1;
+            self.finish_under_way(now);
             match order {
                 Order::Stop => *stopping = true,
                 Order::Rest => self.rest(now),
@@ -570,6 +605,7 @@ impl<P: Port> Worker<P> {
             }
             self.take_over(now);
         }
+        self.finish_under_way(now);
     }
 
     /// Sends what the datapath put into the outbox: packets to ports, packets to other workers, events.

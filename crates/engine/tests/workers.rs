@@ -8,6 +8,7 @@ use crate::rig::{
 };
 use counters::Count;
 use datapath::command::{Command, Token, Transition};
+use datapath::lookups::{LookupDevice, Model as Device, Trouble};
 use datapath::offload::{Mode, Policy, TakenBack};
 use datapath::{Counters, Reason};
 use engine::{Engine, EngineConfig, EngineError, Model, Sender, WorkerReport};
@@ -365,4 +366,74 @@ fn many_slices_are_published_in_parts() {
         });
     }
     assert_eq!(engine.stop().unwrap()[0].slices.len(), SLICES);
+}
+
+/// Bursts that waited in full queues are looked up by a device, in another thread's time: none is lost, none overtaken, also when the device is lost.
+#[test]
+fn bursts_that_a_device_looks_up_leave_in_order() {
+    let ((n3, mut n3_wire), (n6, mut n6_wire)) = (nic(N3_MAC, 2), nic(N6_MAC, 2));
+    let mut ports = vec![n3, n6];
+    let trouble = Arc::new(Trouble::default());
+    trouble.latency.store(20_000, Ordering::Relaxed);
+    let device = Arc::clone(&trouble);
+    let open = move |_| -> Option<Box<dyn LookupDevice>> {
+        Some(Box::new(Device::new(1 << 12, 32, Arc::clone(&device))))
+    };
+    let config = EngineConfig {
+        cores: vec![None; 2],
+        resting: true,
+        lookups: Some(Arc::new(open)),
+        ..EngineConfig::default()
+    };
+    let datapath = datapath::Config::new(network().fib());
+    let mut engine = Engine::start(&mut ports, &config, &datapath, Tsc::process()).unwrap();
+    // With flows, so that uplink packets are asked about, too.
+    install_all(
+        &mut engine,
+        (0..SESSIONS).map(|index| {
+            let mut rules = rules(index);
+            rules.pdrs.iter_mut().for_each(|pdr| pdr.filters = [SdfFilter::default()].into());
+            rules
+        }),
+    );
+    // All that comes while they rest is there when they wake: full bursts.
+    let mut waiting: Vec<MemFrame> = (0..600)
+        .map(|number| packet(tunnel(number % SESSIONS).teid, ue(number % SESSIONS), number))
+        .collect();
+    assert_eq!(n3_wire.offer(&mut waiting), 600);
+    engine.wake();
+    engine.flush();
+    let (mut sent, mut arrived) = (600, 0);
+    let mut next = vec![0; SESSIONS as usize];
+    let mut out: Vec<MemFrame> = Vec::new();
+    let total = 40_000;
+    wait("packets", || {
+        while waiting.len() < 256 && sent < total && sent < arrived + 900 {
+            waiting.push(packet(tunnel(sent % SESSIONS).teid, ue(sent % SESSIONS), sent));
+            sent += 1;
+        }
+        n3_wire.offer(&mut waiting);
+        n6_wire.collect(&mut out, 64);
+        for frame in out.drain(..) {
+            let bytes = frame.bytes();
+            let session = u32::from_be_bytes(bytes[26..30].try_into().unwrap()) - u32::from(ue(0));
+            let number = u32::from_be_bytes(bytes[42..46].try_into().unwrap());
+            let next = &mut next[session as usize];
+            assert_eq!(number, *next * SESSIONS + session, "lost or overtaken");
+            *next += 1;
+            arrived += 1;
+        }
+        trouble.lost.store(arrived > total / 2, Ordering::Relaxed);
+        engine.flush();
+        engine.drain(|_, _| {});
+        arrived == total
+    });
+    let reports = engine.stop().unwrap();
+    let mut lookups = engine::LookupCounters::default();
+    for report in &reports {
+        assert_eq!((report.counters.balance(), report.counters.under_way), (0, 0));
+        assert_eq!(report.counters.dropped_total(), 0);
+        lookups = lookups.plus(report.lookups.unwrap());
+    }
+    assert!(lookups.asked > 0 && lookups.questions > 0, "{lookups:?}");
 }
