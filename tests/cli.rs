@@ -224,6 +224,7 @@ impl Responder for Fake {
                 Told::new::<Nat>(&NatStatus { pools: vec![pool], ..NatStatus::default() })
             }
             Request::Offload(_) => Told::new::<Offload>(&OffloadStatus::default()),
+            Request::Lookups(_) => Told::new::<Lookups>(&LookupStatus::default()),
             Request::Routes(_) => {
                 let (to, interface) = ("0.0.0.0/0".into(), "n6".into());
                 let line = RouteLine { to, interface, via: Some([203, 0, 113, 254].into()), mac: None };
@@ -463,6 +464,7 @@ fn ctl_asks_a_running_upf() {
          any other  10.45.0.0/16          3  65534          0     0\n"
     );
     assert_eq!(ends(&ask(&["ctl", "offload"]), 0).0, "Nothing is to be offloaded (offload.mode).\n");
+    assert_eq!(ends(&ask(&["ctl", "lookups"]), 0).0, "Workers look up by themselves (workers.lookup).\n");
     assert!(ends(&ask(&["ctl", "qos"]), 0).0.ends_with("\nNo port steers ahead of RSS.\n"));
     assert_eq!(
         ends(&ask(&["ctl", "nat"]), 0).0,

@@ -11,8 +11,8 @@ use datapath::nat::PoolCounters;
 use datapath::offload::OffloadCounters;
 use datapath::{Counters, FlowCounters, InterfaceCounters, Reason, SliceTraffic, StageCosts};
 use dpi::classify::Carrier;
-use engine::Load;
 use engine::egress::ClassCounters;
+use engine::{Load, LookupCounters};
 use n4::N4Counters;
 use pfcp::node::NodeCounters;
 use serde_json::Value;
@@ -80,7 +80,7 @@ const METRICS: &str = "\
 of OpenMetrics 1.0, or in Prometheus' older one for whoever doesn't ask for that. [prometheus.yml](prometheus.yml) is an example of what a Prometheus is
 told. A metric's name is `millrace_`, its group, the counter's name and its unit; time is in seconds, and a counter ends in `_total`:
 `received` of worker 0 is `millrace_worker_received_packets_total{worker=\"0\"}`. Groups are `pfcp`, `n4`, `port`, `worker`, `worker_loop` (its time), `interface`, `queue`,
-`slice`, `nat`, `mirror`, `application`, `offload` and `flow` (its log). Labels are `worker`, `port`, `interface`, `class`, `slice`, `direction`, `pool`, `reason`, `application`,
+`slice`, `nat`, `mirror`, `application`, `offload`, `lookups` and `flow` (its log). Labels are `worker`, `port`, `interface`, `class`, `slice`, `direction`, `pool`, `reason`, `application`,
 and of a mirror `to` (its target's name) and `slot` (0 to 63; a later mirror gets it again): none of them grows with subscribers. A mirror is told of while it is in force.
 At most 64 applications have a label of their own: who has one keeps it, and of new ones the largest come first. What was looked into and is no application's that is known has
 the label `(unknown)`, all others together `(others)`. What they have carried while they live is looked at every ten seconds; of a million flows every sixteen.
@@ -112,6 +112,7 @@ fn counters() {
         ("Translation on N6, by pool", "`ctl nat`", counted(&PoolCounters::default())),
         ("Mirrors", "`ctl mirror`", counted(&MirrorCounters::default())),
         ("Flows in NICs", "`ctl offload`", counted(&OffloadCounters::default())),
+        ("Look-ups by a device", "`ctl lookups`", counted(&LookupCounters::default())),
         ("Applications", "`ctl applications`", counted(&ApplicationCounters::default())),
     ];
     let mut text = String::from(

@@ -42,7 +42,9 @@ pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
         return Err(super::config::object(&args.config, &args.overrides, key, wrong));
     }
     if args.check {
-        return confirm(&args.config, &config).and_then(|()| confirm_cores(&config));
+        return confirm(&args.config, &config)
+            .and_then(|()| confirm_cores(&config))
+            .and_then(|()| confirm_lookups(&config));
     }
     for warning in config.warnings() {
         tracing::warn!("{warning}");
@@ -89,6 +91,20 @@ fn confirm_cores(config: &Config) -> Result<(), Failure> {
     let placed = upf::cores::place(config, engine::topology::SYSFS.as_ref());
     let placed = placed.map_err(|error| Failure::new(Exit::Usage, error))?;
     output::text(&placed.to_string())
+}
+
+/// Who looks for a CUDA device.
+const LOOKUPS: Option<&upf::lookups::FindLookups> = None;
+
+/// Says who would look up sessions and flows, where that is to be a device.
+fn confirm_lookups(config: &Config) -> Result<(), Failure> {
+    if config.lookup == config::LookupBy::Cpu {
+        return Ok(());
+    }
+    let foretold = upf::lookups::foretell(config.lookup, LOOKUPS);
+    let foretold =
+        foretold.map_err(|error| Failure::new(Exit::Device, upf::UpfError::from(error).to_string()))?;
+    output::text(&format!("lookup = \"{}\": {foretold}\n", config.lookup.label()))
 }
 
 #[cfg(not(feature = "dpdk"))]
@@ -140,6 +156,7 @@ fn serve(config: &Config, args: &Args, levels: Levels) -> Result<(), Failure> {
         on_thread_start: Some(Arc::new(move || Box::new(registrar.register_thread().ok()))),
         idle: if args.busy_poll { IdlePolicy::Busy } else { IdlePolicy::default() },
         restore,
+        lookups: LOOKUPS.cloned(),
         ..Options::default()
     };
     let upf = Upf::start(config, ports, options).map_err(|error| failure(&error))?;
@@ -208,13 +225,14 @@ fn failure(error: &UpfError) -> Failure {
         | UpfError::OtherNode { .. }
         | UpfError::Engine(Pin { .. } | NoQueue { .. }) => Exit::Usage,
         UpfError::WorkerLost(_) => Exit::WorkerLost,
+        UpfError::Lookups(_) => Exit::Device,
         _ => Exit::Failed,
     };
     Failure::new(exit, error.to_string())
 }
 
-/// Packets that each port's pool must have: those in its queues, what is buffered for UEs, what waits for any port to be sent, and some
-/// in hand; and beside all these, the share that workers may hold back.
+/// Packets that each port's pool must have: those in its queues, what is buffered for UEs, what waits for any port to be sent or for a device to
+/// look it up, and some in hand; and beside all these, the share that workers may hold back.
 #[cfg(feature = "dpdk")]
 fn frames(config: &Config, port: &config::Port) -> u32 {
     let descriptors =
@@ -222,7 +240,11 @@ fn frames(config: &Config, port: &config::Port) -> u32 {
     let steered = config.qos.steering.extra_queues(port.queues) as u32 * u32::from(port.rx_descriptors);
     let waiting = config.qos.egress.frames().saturating_mul(config.ports.len() as u32);
     let workers = u32::from(config.workers.workers());
-    let waiting = waiting.saturating_add(256).saturating_mul(workers);
+    let under_way = match config.lookup {
+        config::LookupBy::Cpu => 0,
+        config::LookupBy::Cuda | config::LookupBy::Auto => (engine::MOST_UNDER_WAY * io::BURST) as u32,
+    };
+    let waiting = waiting.saturating_add(256 + under_way).saturating_mul(workers);
     let needed = waiting.saturating_add(descriptors + steered + config.limits.buffered_packets + 4_096);
     needed.saturating_add(needed / (upf::HELD_SHARE as u32 - 1))
 }

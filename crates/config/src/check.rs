@@ -63,6 +63,7 @@ pub(crate) fn check(file: &File, root: &Node) -> Result<Config, Vec<Problem>> {
         parked_packets: file.workers.parked_packets,
         scaling: file.scaling.clone(),
         memory: file.workers.memory,
+        lookup: file.workers.lookup,
         qos,
         offload: file.offload,
         limits: file.limits.consistent(),

@@ -68,7 +68,7 @@ pub use report::{LoadError, Problem, Report, printable};
 pub use scaling::ScalingSection;
 pub use schema::schema;
 pub use sections::Written;
-pub use sections::{Driver, Limits, Log, MarkingSection, Memory, Pin, Role, SliceSection};
+pub use sections::{Driver, Limits, Log, LookupBy, MarkingSection, Memory, Pin, Role, SliceSection};
 pub use typed::{Config, Interface, N4, Neighbour, Placement, Pool, Port, Route};
 pub use units::{BitRate, DeviceName, InterfaceAddress, NodeId, PciAddress};
 

@@ -433,6 +433,30 @@ pub enum Pin {
     Never,
 }
 
+/// Who looks up sessions and flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LookupBy {
+    /// Workers themselves.
+    #[default]
+    Cpu,
+    /// A CUDA device, or no start.
+    Cuda,
+    /// A CUDA device if there is one, else workers themselves.
+    Auto,
+}
+
+impl LookupBy {
+    /// As it is written.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 /// The threads that move packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -458,6 +482,8 @@ pub struct WorkersSection {
     pub parked_packets: Option<u32>,
     /// Where packet buffers live.
     pub memory: Memory,
+    /// Who looks up sessions and flows while there is more to do than time (docs/lookups.md).
+    pub lookup: LookupBy,
 }
 
 impl WorkersSection {

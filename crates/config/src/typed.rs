@@ -11,7 +11,7 @@ use super::nat::Nat;
 use super::offload::OffloadSection;
 use super::qos::Qos;
 use super::scaling::ScalingSection;
-use super::sections::{Limits, Log, MarkingSection, Memory, Pin, Role, SliceSection, Written};
+use super::sections::{Limits, Log, LookupBy, MarkingSection, Memory, Pin, Role, SliceSection, Written};
 use super::units::{DeviceName, InterfaceAddress, NodeId};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use packet::MacAddr;
@@ -67,6 +67,8 @@ pub struct Config {
     pub scaling: ScalingSection,
     /// Where packet buffers live.
     pub memory: Memory,
+    /// Who looks up sessions and flows under load.
+    pub lookup: LookupBy,
     /// Who waits, and who is served first.
     pub qos: Qos,
     /// What NICs do by themselves.

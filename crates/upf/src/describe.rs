@@ -4,9 +4,9 @@ use super::convert::dropped;
 use super::view::View;
 use super::{Backend, Upf, sums};
 use api::{
-    Answers, Config, CtlError, DropList, Drops, ErrorCode, InForce, Nat, NatPoolLine, NatStatus, Offload,
-    OffloadStatus, PortList, Ports, Program, RecentLoad, SliceLine, SliceList, Slices, StageLine, Stages,
-    StagesLine, StagesList, Stop, Stopping, Version, WorkerLine, WorkerList, Workers,
+    Answers, Config, CtlError, DropList, Drops, ErrorCode, InForce, LookupStatus, Lookups, Nat, NatPoolLine,
+    NatStatus, Offload, OffloadStatus, PortList, Ports, Program, RecentLoad, SliceLine, SliceList, Slices,
+    StageLine, Stages, StagesLine, StagesList, Stop, Stopping, Version, WorkerLine, WorkerList, Workers,
 };
 use config::SliceSection;
 use counters::Count;
@@ -127,6 +127,12 @@ impl Answers<Offload> for Backend {
         let given = self.view.given();
         let ports: Vec<_> = given.config.ports.iter().map(|port| port.name.clone()).collect();
         Ok(super::offload::describe(&self.view.reports(), &ports))
+    }
+}
+
+impl Answers<Lookups> for Backend {
+    fn answer(&self, _: Lookups) -> Result<LookupStatus, CtlError> {
+        Ok(super::lookups::describe(&self.view.reports()))
     }
 }
 

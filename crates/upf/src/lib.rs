@@ -26,6 +26,7 @@ mod journal;
 pub mod kernel;
 mod labels;
 mod leaving;
+pub mod lookups;
 mod metrics;
 mod mirrors;
 mod n4_socket;
@@ -190,7 +191,9 @@ impl Upf {
         let no_ctl = options.no_ctl;
         let cores = cores::place(config, SYSFS.as_ref())?;
         cores.log();
+        let lookups = lookups::choose(config.lookup, options.lookups.as_ref())?;
         let mut engine = assemble::engine(config, cores, options, seed);
+        engine.lookups = lookups;
         // The first packets find all sessions.
         engine.resting = former.is_some();
         let engine = Engine::start(&mut ports, &engine, &datapath, clock)?;

@@ -1,5 +1,6 @@
 //! What a UPF is started with beside its configuration, and why it did not start.
 
+use super::lookups::{FindLookups, NoLookupDevice};
 use super::restart::file::{FileError, Saved};
 use super::server::CtlBindError;
 use datapath::rib::RibError;
@@ -40,6 +41,9 @@ pub enum UpfError {
     /// Workers.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// Look-ups are to be a device's, and there is none.
+    #[error("{0}; see [workers] lookup")]
+    Lookups(#[from] NoLookupDevice),
     /// Workers are to be pinned, and can't all be.
     #[error("{0}; see [workers] pin")]
     Cores(#[from] NotEnoughCores),
@@ -123,4 +127,6 @@ pub struct Options {
     pub time_of_day: Option<fn() -> SystemTime>,
     /// Go on with what another process wrote down.
     pub restore: Option<Saved>,
+    /// Finds a CUDA device that answers workers' look-ups; `None`: the program can't drive any.
+    pub lookups: Option<FindLookups>,
 }

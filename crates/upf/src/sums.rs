@@ -5,8 +5,8 @@ use counters::Count;
 use datapath::mirror::MirrorCounters;
 use datapath::offload::OffloadCounters;
 use datapath::{Counters, SliceTraffic};
-use engine::WorkerReport;
 use engine::egress::ClassCounters;
+use engine::{LookupCounters, WorkerReport};
 
 fn sum<'a, T: Count + 'a>(of_workers: impl Iterator<Item = &'a T>) -> T {
     let mut sum = T::default();
@@ -42,6 +42,13 @@ pub(super) fn offload(reports: &[WorkerReport]) -> Option<OffloadCounters> {
     Some(sum(of_workers.map(|report| &report.counters)))
 }
 
+/// Bursts whose look-ups were handed to devices; `None`: no worker has one.
+pub(super) fn lookups(reports: &[WorkerReport]) -> Option<LookupCounters> {
+    let mut of_workers = reports.iter().filter_map(|report| report.lookups.as_ref()).peekable();
+    of_workers.peek()?;
+    Some(sum(of_workers))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +78,11 @@ mod tests {
         assert_eq!(offload(&[WorkerReport::default()]), None);
         let offload = Some(datapath::offload::OffloadReport::default());
         assert!(super::offload(&[WorkerReport { offload, ..WorkerReport::default() }]).is_some());
+        assert_eq!(lookups(&[WorkerReport::default()]), None);
+        let asks = || WorkerReport {
+            lookups: Some(LookupCounters { asked: 2, ..LookupCounters::default() }),
+            ..WorkerReport::default()
+        };
+        assert_eq!(lookups(&[asks(), WorkerReport::default(), asks()]).map(|sum| sum.asked), Some(4));
     }
 }

@@ -8,6 +8,7 @@ mod applications;
 mod drops;
 mod dump;
 mod flows;
+mod lookups;
 mod mirror;
 mod n4;
 mod nat;
@@ -27,6 +28,7 @@ pub use applications::*;
 pub use drops::*;
 pub use dump::*;
 pub use flows::*;
+pub use lookups::*;
 pub use mirror::*;
 pub use n4::*;
 pub use nat::*;
@@ -173,6 +175,7 @@ questions! {
     Mirror: MirrorCommand,
     Nat: Nat,
     Offload: Offload,
+    Lookups: Lookups,
     Routes: Routes,
     Neighbours: Neighbours,
     Gnbs: Gnbs,

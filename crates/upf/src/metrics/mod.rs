@@ -135,6 +135,9 @@ fn metrics(view: &View, format: Format) -> String {
     if let Some(counters) = sums::offload(&reports) {
         text.add("offload", &[], &counters.lines());
     }
+    if let Some(counters) = sums::lookups(&reports) {
+        text.add("lookups", &[], &counters.lines());
+    }
     if let Some(log) = control.flow_log {
         text.add("flow", &[], &log.lines());
     }
