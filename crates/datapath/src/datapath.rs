@@ -547,10 +547,11 @@ impl<F: Frame> Datapath<F> {
             let unserved = if at == served && !self.is_mirrored(meta) {
                 Err(frame)
             } else {
-                self.serve_one(cx, meta, lookup, frame)
+                self.serve_one(cx, meta, lookup, frame, None)
             };
             if let Err(frame) = unserved {
-                if lookup.is_some_and(|lookup| !lookup.is_settled()) && !cx.admits_stranger() {
+                // Who has begun goes on: what is known of a flow under question was paid for, and little is left to be done.
+                if lookup.is_some_and(Lookup::is_stranger) && !cx.admits_stranger() {
                     self.counters.drop(Reason::NewFlowInOverload);
                 } else {
                     self.dispatch(cx, meta, lookup, frame);

@@ -6,7 +6,7 @@
 //!
 //! **Model.** An [`Inspector`] is shown the packets of a *conversation*: both directions of a 5-tuple of one session. It says what it knows by now
 //! ([`Verdict`]): which application it is; that it is none; or that it wants to see more, with what it takes it for so far. As long as it
-//! wants to see more, flows whose rule depends on the answer go past the fast path, packet by packet: by the rule that matches so far. With the
+//! wants to see more, flows whose rule depends on the answer are shown to it packet by packet, and go by the rule that matches so far. With the
 //! answer, the flow's rule changes between two packets, and from then on the flow is like any other. Flows whose rule doesn't depend on an
 //! application are never shown.
 //!

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::counters::Traffic;
     use crate::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict};
-    use crate::state::conversation::Inquiry;
+    use crate::state::conversation::{Answer, Inquiry};
     use crate::state::export::{End, Ledger};
     use crate::state::flow::NO_RULE;
     use crate::{Config, Places, Rib};
@@ -179,10 +179,11 @@ mod tests {
         let conversations = shard.conversations.as_mut().unwrap();
         let shown = (&payload, Direction::Uplink);
         let counted = &mut datapath.counters.inspection;
-        let (conversation, _) =
+        let (conversation, known) =
             conversations.consult((&key.ends(), seid, NO_RULE), shown, now, &inspection, counted).unwrap();
         let mut flow = Flow::new(3, 0, 30, now);
-        conversations.join(&mut flow, Inquiry { conversation, open: true }, false, Traffic::default());
+        let answer = Answer { conversation, known, direction: Direction::Uplink };
+        conversations.join(&mut flow, Inquiry { answer, open: true }, false, Traffic::default());
         shard.flows.insert(key, flow).unwrap();
         // A device has forwarded more than a flow's line can hold.
         let (packets, bytes) = (5 << 30, 100 * (5 << 30));

@@ -10,6 +10,7 @@ use crate::state::shard::Shard;
 use io::Frame;
 use session::SHARDS;
 use session::prefixes::upper_half;
+use tables::prefetch::{prefetch_lines, prefetch_slice_at};
 use tables::{Nanos, RateLimiter};
 
 /// Lines that one tick looks at for a watermark that was set.
@@ -18,6 +19,8 @@ const LOOKED_BACK: u32 = 2048;
 const VISITED: u32 = 1024;
 /// Lines that one visit to a shard looks at for flows whose session is gone, and as many of them as it ends at most: some 50 us.
 const PURGED: (u32, u32) = (2048, 128);
+/// Lines of a session, or of its rules, that a flow's end asks for.
+const SESSION_LINES: usize = 4;
 
 impl<F> Shard<F> {
     pub(super) fn owner(&self, key: &Key, flow: &Flow) -> Option<Owner> {
@@ -39,6 +42,42 @@ impl<F> Shard<F> {
     fn tell(&self, told: Told, key: &Key, flow: &Flow, owner: Option<Owner>, ledger: &mut Ledger<'_>) {
         if ledger.export.policy.is_some() {
             ledger.tell(told, key, flow, (owner, self.finding(key, flow)));
+        }
+    }
+
+    /// Asks for what the ends of these flows take: their sessions, and the conversations that they count on. It is a chain of six dependent accesses, which
+    /// all of them take together.
+    pub(crate) fn expect_ends(&self, ended: &[(Key, Flow)]) {
+        for (key, _) in ended {
+            match key.place() {
+                (slot, true) => prefetch_slice_at(&self.tunnels, slot as usize),
+                (slot, false) => prefetch_slice_at(&self.sessions, slot as usize),
+            }
+        }
+        for (key, _) in ended.iter().filter(|(key, _)| key.place().1) {
+            if let Some(slot) = self.slot_of(key) {
+                prefetch_slice_at(&self.sessions, slot as usize);
+            }
+        }
+        let sessions = || ended.iter().filter_map(|(key, flow)| Some((key, flow, self.session_of(key)?)));
+        for (_, _, session) in sessions() {
+            prefetch_lines(std::slice::from_ref(session), SESSION_LINES);
+        }
+        for (_, _, session) in sessions() {
+            prefetch_lines(std::slice::from_ref(&*session.rules), SESSION_LINES);
+        }
+        for (_, flow, session) in sessions() {
+            if let Some(at) = flow.rule.checked_sub(session.rule_records.start()) {
+                prefetch_slice_at(&session.rules.pdrs, at as usize);
+            }
+        }
+        let Some(conversations) = &self.conversations else { return };
+        let inspected = || sessions().filter(|(_, flow, _)| flow.is_inspected());
+        for (key, _, session) in inspected() {
+            conversations.expect(&key.ends(), session.rules.seid);
+        }
+        for (key, _, session) in inspected() {
+            conversations.expect_found(&key.ends(), session.rules.seid);
         }
     }
 

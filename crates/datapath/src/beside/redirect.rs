@@ -216,7 +216,7 @@ impl<F: Frame> Datapath<F> {
         let (shard, slot) = place;
         let meta = Meta { shard, slot, ..internal(&self.config.prefixes, frame.bytes()) };
         let packet = packet_of(frame.bytes(), &meta);
-        let found = classify(rules, None, &meta, packet, Known::NONE, &mut self.fragment_flows, cx.now);
+        let found = classify(rules, None, &meta, packet, Some(Known::NONE), &mut self.fragment_flows, cx.now);
         let pdr = found.rule.ok().and_then(|index| rules.pdrs.get(usize::from(index)));
         match pdr.map(|pdr| (pdr.far, treatment(rules, pdr))) {
             Some((far, way @ Treatment::Tunnel(_))) => {

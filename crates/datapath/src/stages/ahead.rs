@@ -25,20 +25,38 @@ const LINES: usize = 4;
 /// Lines of a PDR, of its filters, and of each other small table of a session.
 const FEW: usize = 2;
 
-/// Asks for what the first `most` packets need whose flow was looked up and not found, or is under question. `shards` are the worker's.
+/// Asks for what packets need whose flow is under question, and the first `most` of those whose flow isn't known. `shards` are the worker's.
 #[inline(never)]
 pub fn fetch<F>(shards: &[Option<Box<Shard<F>>>], metas: &[Meta], lookups: &[Option<Lookup>], most: usize) {
-    let unknown = || {
-        let pairs = zip(metas, lookups).filter_map(|(meta, lookup)| {
+    let all = || {
+        zip(metas, lookups).filter_map(|(meta, lookup)| {
             let lookup = lookup.as_ref().filter(|lookup| !lookup.is_settled())?;
-            let shard = shards.get(usize::from(meta.shard))?.as_deref()?;
-            Some((shard, meta, lookup, u32::from(shard.record(meta)?.session)))
-        });
-        pairs.take(most)
+            Some((shards.get(usize::from(meta.shard))?.as_deref()?, meta, lookup))
+        })
     };
+    let unknown = || {
+        let strangers = all().filter(|(_, _, lookup)| lookup.is_stranger()).take(most);
+        strangers.filter_map(|(shard, meta, lookup)| {
+            Some((shard, meta, lookup, u32::from(shard.record(meta)?.session)))
+        })
+    };
+    // Those under question go by handles: to a conversation and the rule that they have so far, and to what the inspector remembers.
+    let questioned = || {
+        all()
+            .filter(|(_, _, lookup)| lookup.is_under_question())
+            .filter_map(|(shard, _, lookup)| Some((shard, shard.conversations.as_deref()?, lookup.rule)))
+    };
+    for (_, conversations, handle) in questioned() {
+        conversations.expect_hung(handle);
+    }
     for (shard, _, lookup, slot) in unknown() {
         prefetch_slice_at(&shard.sessions, slot as usize);
         shard.flows.expect(lookup.probe);
+    }
+    for (shard, conversations, handle) in questioned() {
+        if let Some(rule) = conversations.expect_conversation(handle) {
+            prefetch_slice_at(shard.rules.elements(), rule as usize);
+        }
     }
     let sessions =
         || unknown().filter_map(|(shard, meta, _, slot)| Some((shard, meta, shard.session(slot)?)));
@@ -75,15 +93,12 @@ pub fn fetch<F>(shards: &[Option<Box<Shard<F>>>], metas: &[Meta], lookups: &[Opt
         unknown().filter_map(|(shard, meta, lookup, slot)| {
             let (conversations, rules) = (shard.conversations.as_deref()?, &*shard.session(slot)?.rules);
             let asks = || candidates(rules, meta).any(|(_, pdr)| pdr.application.is_some());
-            (conversations.of_all || (rules.classifier.is_none() && asks())).then_some((
-                conversations,
-                lookup,
-                rules,
-            ))
+            let is_asked = conversations.of_all || (rules.classifier.is_none() && asks());
+            is_asked.then_some((conversations, lookup, rules))
         })
     };
     for (conversations, lookup, rules) in asking() {
-        conversations.expect(&lookup.key.ends(), rules.seid, lookup.rule);
+        conversations.expect(&lookup.key.ends(), rules.seid);
     }
     for (_, meta, session) in few() {
         for (_, pdr) in candidates(&session.rules, meta) {
@@ -93,8 +108,8 @@ pub fn fetch<F>(shards: &[Option<Box<Shard<F>>>], metas: &[Meta], lookups: &[Opt
             }
         }
     }
-    for (conversations, lookup, _) in asking() {
-        conversations.expect_state(lookup.rule);
+    for (_, conversations, handle) in questioned() {
+        conversations.expect_state(handle);
     }
 }
 

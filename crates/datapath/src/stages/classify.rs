@@ -27,13 +27,14 @@ pub(crate) struct Match {
     pub open: bool,
 }
 
-/// The rule that matches `packet` (the UE's, whole). `tunnel`: the TEID that it came with. `known`: of its application.
+/// The rule that matches `packet` (the UE's, whole). `tunnel`: the TEID that it came with. `known`: of its application. `None`: somebody can be asked
+/// about that; where the answer matters, nobody goes beyond the first rule that depends on it, and there is no rule yet.
 pub(crate) fn classify(
     rules: &Rules,
     tunnel: Option<u32>,
     meta: &Meta,
     packet: &[u8],
-    known: Known,
+    known: Option<Known>,
     flows: &mut FragmentFlows,
     now: Nanos,
 ) -> Match {
@@ -47,7 +48,7 @@ fn find(
     tunnel: Option<u32>,
     meta: &Meta,
     packet: &[u8],
-    asks: (Known, &mut bool),
+    asks: (Option<Known>, &mut bool),
     flows: &mut FragmentFlows,
     now: Nanos,
 ) -> Result<u16, Reason> {
@@ -73,7 +74,7 @@ fn first_match<'r>(
     mut parsed: Option<IpPacket>,
     meta: &Meta,
     packet: &[u8],
-    (known, open): (Known, &mut bool),
+    (known, open): (Option<Known>, &mut bool),
     flows: &mut FragmentFlows,
     now: Nanos,
 ) -> Result<u16, Reason> {
@@ -114,6 +115,10 @@ fn first_match<'r>(
             continue;
         }
         if let Some(application) = pdr.application {
+            let Some(known) = known else {
+                *open = true;
+                return Err(Reason::NoRule);
+            };
             *open |= known.open;
             if !known.of.has(application) {
                 continue;

@@ -1,13 +1,19 @@
 //! What is it? Where a rule asks for an application, whoever inspects is shown the packet.
+//!
+//! A flow's first packet is judged by its session's rules, and so is the one after which its conversation is taken for something else. All those between are
+//! shown, and then served by the record of the rule that the flow goes by so far: the rules are the same, and so is all that they look at.
 
 use crate::datapath::Datapath;
 use crate::inspect::{Detection, Direction, Payload};
-use crate::meta::{Kind, Meta};
-use crate::state::conversation::Known;
+use crate::meta::{Kind, Meta, packet_of};
+use crate::network::Context;
+use crate::state::conversation::Answer;
 use crate::state::flow::{Lookup, Tuple};
+use crate::state::record::flag;
 use crate::state::rules::candidates;
-use io::Frame;
+use io::{Frame, FramePool};
 use packet::IpPacket;
+use session::applications::Lineage;
 use session::prefixes::upper_half;
 use session::rules::{Pdr, Rules};
 use tables::Nanos;
@@ -18,12 +24,56 @@ impl<F: Frame> Datapath<F> {
         self.config.inspection.as_ref().is_some_and(|inspection| inspection.of_all)
     }
 
-    /// What is known before anybody is asked of a packet whose flow is `lookup`.
-    pub(crate) const fn known_unasked(&self, lookup: Option<&Lookup>) -> Known {
-        match (&self.config.inspection, lookup) {
-            (Some(_), Some(_)) => Known::NOTHING,
-            _ => Known::NONE,
+    /// Whether somebody could be asked about a packet whose flow is `lookup`.
+    pub(crate) const fn may_ask(&self, lookup: Option<&Lookup>) -> bool {
+        matches!((&self.config.inspection, lookup), (Some(_), Some(_)))
+    }
+
+    /// A packet of a flow under question: it is shown, and served by the rule that the flow has so far, if what is known makes no difference. If it
+    /// does, or the rule's record can't decide, the packet is given back, with what came of asking if somebody was asked.
+    pub(crate) fn resume<P: FramePool<Frame = F>>(
+        &mut self,
+        cx: &mut Context<'_, F, P>,
+        meta: &Meta,
+        lookup: &Lookup,
+        frame: F,
+    ) -> Result<(), (F, Option<Answer>)> {
+        match self.ask_again(cx.now, meta, lookup, packet_of(frame.bytes(), meta)) {
+            None => Err((frame, None)),
+            Some((answer, None)) => Err((frame, Some(answer))),
+            Some((answer, rule)) => {
+                self.serve_one(cx, meta, Some(lookup), frame, rule).map_err(|frame| (frame, Some(answer)))
+            }
         }
+    }
+
+    /// Shows a packet of a flow that hangs on its conversation, and was classified by rules that are in force. Says what came of it, and the rule's
+    /// record if it is the same as before and nothing has to be told. `None`: nobody was asked.
+    fn ask_again(
+        &mut self,
+        now: Nanos,
+        meta: &Meta,
+        lookup: &Lookup,
+        packet: &[u8],
+    ) -> Option<(Answer, Option<u32>)> {
+        let inspection = self.config.inspection.as_ref()?;
+        let shard = self.shards.get_mut(usize::from(meta.shard))?.as_deref_mut()?;
+        let version = shard.record(meta).filter(|record| record.has(flag::FLOWS))?.flow_version();
+        let conversations = shard.conversations.as_deref_mut()?;
+        let flow = shard.flows.confirm(lookup.probe, &lookup.key).filter(|flow| flow.version == version)?;
+        let hung = *conversations.hung(flow.rule)?;
+        let payload = Payload { packet, ip: IpPacket::parse(packet).ok()? };
+        let (whose, shown) = (hung.conversation, (&payload, hung.direction));
+        let known = conversations.show(whose, shown, now, inspection, &mut self.counters.inspection)?;
+        let answer = Answer { conversation: whose, known, direction: hung.direction };
+        // Where an application is known for good, somebody may want to be told.
+        if known.of != hung.of || (!known.open && known.of != Lineage::NONE) {
+            return Some((answer, None));
+        }
+        if !known.open {
+            flow.rule = conversations.settle(flow.rule);
+        }
+        Some((answer, Some(hung.rule)))
     }
 
     /// Shows a packet of a session with these rules to whoever inspects, if its conversation is under question: which one it is, and
@@ -35,7 +85,7 @@ impl<F: Frame> Datapath<F> {
         lookup: Option<&Lookup>,
         rules: &Rules,
         packet: &[u8],
-    ) -> Option<(u32, Known)> {
+    ) -> Option<Answer> {
         let inspection = self.config.inspection.as_ref()?;
         let shard = self.shards.get_mut(usize::from(meta.shard))?.as_deref_mut()?;
         let payload = Payload { packet, ip: IpPacket::parse(packet).ok()? };
@@ -46,7 +96,9 @@ impl<F: Frame> Datapath<F> {
         let direction = if is_uplink { Direction::Uplink } else { Direction::Downlink };
         let whose = (&lookup?.key.ends(), rules.seid, lookup?.rule);
         let counters = &mut self.counters.inspection;
-        shard.conversations.as_deref_mut()?.consult(whose, (&payload, direction), now, inspection, counters)
+        let conversations = shard.conversations.as_deref_mut()?;
+        let found = conversations.consult(whose, (&payload, direction), now, inspection, counters);
+        found.map(|(conversation, known)| Answer { conversation, known, direction })
     }
 
     /// A packet was judged: its conversation is forgotten, unless a flow counts on it. `rule`: the one that it matched, if somebody wants to be

@@ -15,7 +15,7 @@ use crate::network::peer::NO_PEER;
 use crate::stages::classify::classify;
 use crate::stages::ecn::Ecn;
 use crate::stages::serve::{self, Encapsulation, Routed};
-use crate::state::conversation::{Inquiry, Known};
+use crate::state::conversation::{Answer, Inquiry, Known};
 use crate::state::export::Ledger;
 use crate::state::flow::Lookup;
 use crate::state::origin::{SourceOf, are_all_uplink, source_of};
@@ -95,14 +95,21 @@ impl<F: Frame> Datapath<F> {
         place: (u16, u32),
         frame: F,
     ) {
-        self.judge(cx, meta, lookup, place, frame, true);
+        let resumed = match lookup.filter(|lookup| lookup.is_under_question()) {
+            Some(lookup) => self.resume(cx, meta, lookup, frame),
+            None => Err((frame, None)),
+        };
+        if let Err((frame, answer)) = resumed {
+            self.judge(cx, meta, (lookup, answer), place, frame, true);
+        }
     }
 
+    /// `answer`: what came of asking about its application, if somebody was asked.
     fn judge<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
-        lookup: Option<&Lookup>,
+        (lookup, answer): (Option<&Lookup>, Option<Answer>),
         place: (u16, u32),
         frame: F,
         notify: bool,
@@ -115,13 +122,13 @@ impl<F: Frame> Datapath<F> {
         let shard = self.shards.get(usize::from(meta.shard)).and_then(Option::as_deref);
         let lookup = lookup.copied().or_else(|| shard?.prepare(meta, frame.bytes()));
         let case = Case { meta, place, rules, lookup, notify };
-        let mut asked = None;
+        let mut asked = answer;
         let found = self.rule_for(cx.now, &case, &frame, &mut asked);
         let index = found.as_ref().ok().map(|found| found.index);
         if let Err(reason) = found.and_then(|found| self.treat(cx, &case, found, frame)) {
             self.refuse(meta, reason);
         }
-        if let Some(conversation) = asked {
+        if let Some(Answer { conversation, .. }) = asked {
             let pdr = index.and_then(|index| case.rules.pdrs.get(usize::from(index)));
             let rule = pdr.filter(|pdr| case.rules.tells_of_application(pdr)).map(|pdr| (&*case.rules, pdr));
             self.conclude(cx.now, meta, conversation, case.lookup.as_ref(), rule);
@@ -132,13 +139,13 @@ impl<F: Frame> Datapath<F> {
         self.shards.get(shard as usize)?.as_deref()?.session(slot)
     }
 
-    /// The rule that a packet matches, if its source may send such a packet. `asked`: the conversation that was shown, if one was.
+    /// The rule that a packet matches, if its source may send such a packet. `asked`: what came of asking, if somebody was asked, now or before.
     fn rule_for<'c>(
         &mut self,
         now: Nanos,
         case: &'c Case<'_>,
         frame: &F,
-        asked: &mut Option<u32>,
+        asked: &mut Option<Answer>,
     ) -> Result<Found<'c>, Reason> {
         let Case { meta, rules, lookup, .. } = case;
         let tunnel = (meta.kind == Kind::Tunnel).then_some(meta.teid);
@@ -151,18 +158,24 @@ impl<F: Frame> Datapath<F> {
             return Err(Reason::SpoofedSource);
         }
         let packet = packet_of(frame.bytes(), meta);
-        let known = self.known_unasked(lookup.as_ref());
-        let mut found = classify(rules, tunnel, meta, packet, known, &mut self.fragment_flows, now);
-        let (mut inquiry, of_all) = (None, self.inspects_all());
-        if known.open && (found.open || of_all) {
-            // The answer matters: now somebody is asked.
-            let answer = self.inquire(now, meta, lookup.as_ref(), rules, packet);
-            *asked = answer.map(|(conversation, _)| conversation);
-            let known = answer.map_or(Known::NONE, |(_, known)| known);
-            found = classify(rules, tunnel, meta, packet, known, &mut self.fragment_flows, now);
-            let open = found.open || (of_all && known.open);
-            inquiry = asked.map(|conversation| Inquiry { conversation, open });
-        }
+        let (may_ask, of_all) = (asked.is_none() && self.may_ask(lookup.as_ref()), self.inspects_all());
+        let flows = &mut self.fragment_flows;
+        // Where all flows are inspected, nobody has to look whether the answer matters.
+        let unasked = (may_ask && !of_all).then(|| classify(rules, tunnel, meta, packet, None, flows, now));
+        let found = match unasked {
+            Some(found) if !found.open => found,
+            _ => {
+                if may_ask {
+                    *asked = self.inquire(now, meta, lookup.as_ref(), rules, packet);
+                }
+                let known = asked.map_or(Known::NONE, |answer| answer.known);
+                classify(rules, tunnel, meta, packet, Some(known), &mut self.fragment_flows, now)
+            }
+        };
+        let inquiry = asked.map(|answer| {
+            let open = found.open || (of_all && answer.known.open);
+            Inquiry { answer, open }
+        });
         let index = found.rule?;
         let pdr = rules.pdrs.get(usize::from(index)).ok_or(Reason::NoRule)?;
         // A tunnel may serve rules of both directions: then it is the rule that says whose packet this claims to be.
@@ -495,7 +508,7 @@ impl<F: Frame> Datapath<F> {
                     session.drop(Reason::BufferDiscarded);
                 }
             } else {
-                self.judge(cx, &meta, None, at, frame, false);
+                self.judge(cx, &meta, (None, None), at, frame, false);
             }
         }
     }

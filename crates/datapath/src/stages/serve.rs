@@ -181,23 +181,26 @@ impl<F: Frame> Datapath<F> {
         let mut sent = Traffic::default();
         for ((meta, lookup), frame) in metas.zip(frames) {
             let plain = self.taps.plain;
-            let Some(link) = self.serve::<DIVIDED>(now, meta, lookup, frame, plain) else { break };
+            let Some(link) = self.serve::<DIVIDED>(now, meta, (lookup, None), frame, plain) else { break };
             sent.add(frame.len());
             links.push(link);
         }
         sent
     }
 
-    /// Serves one packet by its record and sends it; gives it back if it has to be asked about.
+    /// Serves one packet by its record and sends it; gives it back if it has to be asked about. `so_far`: the number of its rule's record, if its flow
+    /// is under question.
     pub(crate) fn serve_one<P: FramePool<Frame = F>>(
         &mut self,
         cx: &mut Context<'_, F, P>,
         meta: &Meta,
         lookup: Option<&Lookup>,
         mut frame: F,
+        so_far: Option<u32>,
     ) -> Result<(), F> {
         let uplink = self.counters.uplink.packets;
-        let Some(link) = self.serve::<true>(cx.now, meta, lookup, &mut frame, flag::LIVE) else {
+        let flow = (lookup, so_far);
+        let Some(link) = self.serve::<true>(cx.now, meta, flow, &mut frame, flag::LIVE) else {
             return Err(frame);
         };
         if self.is_mirrored(meta) {
@@ -210,14 +213,14 @@ impl<F: Frame> Datapath<F> {
     }
 
     /// Checks, enforces and transforms a packet where it is. `None`, and nothing done, if the record can't decide by itself
-    /// or the way out isn't known. `DIVIDED`: sessions are looked for whose rules have records of their own. `plain`: of these
+    /// or the way out isn't known. `DIVIDED`: sessions are looked for whose rules have records of their own. `so_far`: as above. `plain`: of these
     /// flags, the session's record must have just [`flag::LIVE`] (see [`crate::mirror`]).
     #[inline(always)]
     fn serve<const DIVIDED: bool>(
         &mut self,
         now: Nanos,
         meta: &Meta,
-        lookup: Option<&Lookup>,
+        (lookup, so_far): (Option<&Lookup>, Option<u32>),
         frame: &mut F,
         plain: u32,
     ) -> Option<Link> {
@@ -243,7 +246,8 @@ impl<F: Frame> Datapath<F> {
                 let lookup = lookup?;
                 let known = shard.flows.confirm(lookup.probe, &lookup.key)?;
                 let known = (known.version == record.flow_version()).then_some(known)?;
-                flow.insert(known).rule
+                let known = flow.insert(known);
+                so_far.unwrap_or(known.rule)
             };
             shard
                 .rules

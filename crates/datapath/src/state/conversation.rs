@@ -38,15 +38,23 @@ pub(crate) struct Known {
 impl Known {
     /// It has none.
     pub const NONE: Self = Self { of: Lineage::NONE, open: false };
-    /// Nobody was asked yet.
-    pub const NOTHING: Self = Self { of: Lineage::NONE, open: true };
+}
+
+/// What came of asking about a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Answer {
+    pub conversation: u32,
+    pub known: Known,
+    /// Which way the packet goes.
+    pub direction: Direction,
 }
 
 /// A conversation that a packet belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Inquiry {
-    pub conversation: u32,
-    /// The packet's rule may be another one when more is known.
+    /// By which the packet's rule was found.
+    pub answer: Answer,
+    /// That may be another one when more is known.
     pub open: bool,
 }
 
@@ -99,10 +107,14 @@ struct Question {
 
 /// A flow under question.
 #[derive(Clone, Copy, Debug)]
-struct Hung {
-    conversation: u32,
+pub(crate) struct Hung {
+    pub conversation: u32,
     /// Number of the record of the rule that it goes by so far.
-    rule: u32,
+    pub rule: u32,
+    /// What the conversation was taken for when that was found.
+    pub of: Lineage,
+    /// Which way its packets go.
+    pub direction: Direction,
 }
 
 /// A shard's conversations; see the module's documentation.
@@ -158,28 +170,47 @@ impl Conversations {
         self.all.get(number).is_some_and(|it| (&it.ends, it.seid) == (ends, seid)).then_some(number)
     }
 
-    /// Asks for what [`Self::consult`] is going to read first. `rule`: what the flow's line says, if there is one.
+    /// Asks for what [`Self::consult`] is going to read first of a conversation that no flow hangs on.
     #[inline(always)]
-    pub fn expect(&self, ends: &Key, seid: Seid, rule: u32) {
-        match self.hung_on(rule) {
-            Some(conversation) => self.all.prefetch_whole(conversation),
-            None => _ = self.index.prepare(&self.hash(ends, seid)),
+    pub fn expect(&self, ends: &Key, seid: Seid) {
+        self.index.prepare(&self.hash(ends, seid));
+    }
+
+    /// Asks for the conversation between these ends, whose place was asked for before.
+    #[inline(always)]
+    pub fn expect_found(&self, ends: &Key, seid: Seid) {
+        if let Some(number) = self.index.get(&self.hash(ends, seid)) {
+            self.all.prefetch_whole(number);
         }
+    }
+
+    /// Asks for what stands behind a handle.
+    #[inline(always)]
+    pub fn expect_hung(&self, handle: u32) {
+        self.hung.prefetch_whole(handle & MOST);
+    }
+
+    /// Asks for the conversation that a flow hangs on whose line says `rule`, and says which rule it goes by so far.
+    #[inline(always)]
+    pub fn expect_conversation(&self, rule: u32) -> Option<u32> {
+        let hung = self.hung(rule)?;
+        self.all.prefetch_whole(hung.conversation);
+        Some(hung.rule)
     }
 
     /// Asks for what the inspector remembers of the conversation that a flow hangs on, which was asked for before.
     #[inline(always)]
     pub fn expect_state(&self, rule: u32) {
-        let conversation = self.hung_on(rule).and_then(|conversation| self.all.get(conversation));
+        let conversation = self.hung(rule).and_then(|hung| self.all.get(hung.conversation));
         if let Some(question) = conversation.and_then(|it| it.question.as_ref()) {
             self.questions.expect(question.state);
         }
     }
 
-    /// The conversation that a flow hangs on whose line says `rule`.
+    /// How a flow hangs on a conversation whose line says `rule`.
     #[inline(always)]
-    fn hung_on(&self, rule: u32) -> Option<u32> {
-        Some(self.hung.get(self.number_of(rule)?)?.conversation)
+    pub fn hung(&self, rule: u32) -> Option<&Hung> {
+        self.hung.get(self.number_of(rule)?)
     }
 
     /// Shows one more packet, if its conversation is under question or new. `None`: there is no room for it. `rule`: what the flow's line says, if there
@@ -193,13 +224,26 @@ impl Conversations {
         counters: &mut InspectionCounters,
     ) -> Option<(u32, Known)> {
         let is_of = |it: &Conversation| (&it.ends, it.seid) == (ends, seid);
-        let hung_on = self.hung_on(rule).filter(|number| self.all.get(*number).is_some_and(is_of));
+        let hung_on = self.hung(rule).map(|hung| hung.conversation);
+        let hung_on = hung_on.filter(|number| self.all.get(*number).is_some_and(is_of));
         let known = hung_on.or_else(|| self.find(ends, seid));
         let known = known.or_else(|| self.begin(ends, seid, inspection, counters));
         let Some(number) = known else {
             counters.refused += 1;
             return None;
         };
+        Some((number, self.show(number, (payload, direction), now, inspection, counters)?))
+    }
+
+    /// Shows one more packet of a conversation, if it is under question.
+    pub fn show(
+        &mut self,
+        number: u32,
+        (payload, direction): (&Payload<'_>, Direction),
+        now: Nanos,
+        inspection: &Inspection,
+        counters: &mut InspectionCounters,
+    ) -> Option<Known> {
         let conversation = self.all.get_mut(number)?;
         if let Some(question) = &mut conversation.question {
             counters.shown += 1;
@@ -229,8 +273,7 @@ impl Conversations {
                 conversation.question = None;
             }
         }
-        let known = Known { of: conversation.of, open: conversation.question.is_some() };
-        Some((number, known))
+        Some(Known { of: conversation.of, open: conversation.question.is_some() })
     }
 
     fn begin(
@@ -330,13 +373,14 @@ impl Conversations {
     /// A flow counts on a conversation from now on. Its line says its rule; while that may change, a handle takes the rule's place. `before`: what it
     /// has carried that is not the conversation's.
     pub fn join(&mut self, flow: &mut Flow, inquiry: Inquiry, uplink: bool, before: Traffic) {
-        let Inquiry { conversation, open } = inquiry;
+        let Inquiry { answer: Answer { conversation, known, direction }, open } = inquiry;
         if let Some(joined) = self.all.get_mut(conversation) {
             joined.flows += 1;
             joined.rest(uplink).subtract(before);
             flow.set_inspected(true);
+            let hung = Hung { conversation, rule: flow.rule, of: known.of, direction };
             // If too many are under question, this one keeps the rule that it has.
-            if open && let Ok(number) = self.hung.insert(Hung { conversation, rule: flow.rule }) {
+            if open && let Ok(number) = self.hung.insert(hung) {
                 flow.rule = QUESTION | (self.hung.generation(number) << NUMBER) & !QUESTION | number;
             }
         }
@@ -346,13 +390,20 @@ impl Conversations {
     /// counts on it by its rule alone. `rule`: what its line says. What it is to say; `None`: it doesn't hang on it.
     pub fn stay(&mut self, rule: u32, inquiry: Inquiry, next: u32) -> Option<u32> {
         let number = self.number_of(rule)?;
-        let hung = self.hung.get_mut(number).filter(|hung| hung.conversation == inquiry.conversation)?;
+        let answer = inquiry.answer;
+        let hung = self.hung.get_mut(number).filter(|hung| hung.conversation == answer.conversation)?;
         if inquiry.open {
-            hung.rule = next;
+            (hung.rule, hung.of) = (next, answer.known.of);
             return Some(rule);
         }
         self.hung.remove(number);
         Some(next)
+    }
+
+    /// A flow hangs on its conversation no longer, but counts on it by its rule alone. `rule`: what its line says. What it is to say.
+    pub fn settle(&mut self, rule: u32) -> u32 {
+        let hung = self.number_of(rule).and_then(|number| self.hung.remove(number));
+        hung.map_or(rule, |hung| hung.rule)
     }
 
     /// It is remembered as if one more flow counted on it, or no longer: then it is forgotten where it is concluded, if it has none.
@@ -411,13 +462,12 @@ impl Conversations {
 
     /// The conversation that a flow counts on, if it counts on one.
     fn conversation_of(&self, ends: &Key, seid: Option<Seid>, rule: u32) -> Option<u32> {
-        self.hung_on(rule).or_else(|| self.find(ends, seid?))
+        self.hung(rule).map(|hung| hung.conversation).or_else(|| self.find(ends, seid?))
     }
 
     /// The number of the record of the rule that a flow goes by, whose line says `rule`.
     pub fn rule(&self, rule: u32) -> u32 {
-        let hung = self.number_of(rule).and_then(|number| self.hung.get(number));
-        hung.map_or(rule, |hung| hung.rule)
+        self.hung(rule).map_or(rule, |hung| hung.rule)
     }
 
     fn number_of(&self, handle: u32) -> Option<u32> {

@@ -199,6 +199,18 @@ impl Lookup {
     pub const fn is_settled(&self) -> bool {
         self.rule < QUESTION
     }
+
+    /// The flow isn't known.
+    #[inline(always)]
+    pub const fn is_stranger(&self) -> bool {
+        self.rule == NO_RULE
+    }
+
+    /// The flow is known, and its rule is under question: there is a handle.
+    #[inline(always)]
+    pub const fn is_under_question(&self) -> bool {
+        !self.is_settled() && !self.is_stranger()
+    }
 }
 
 /// The flow isn't found yet, or isn't known.

@@ -411,9 +411,8 @@ impl<F> Shard<F> {
 
     /// A conversation is remembered as if one more flow counted on it, or no longer.
     pub(crate) fn hold(&mut self, inquiry: Option<Inquiry>, holds: bool) {
-        if let (Some(Inquiry { conversation, .. }), Some(conversations)) = (inquiry, &mut self.conversations)
-        {
-            conversations.hold(conversation, holds);
+        if let (Some(Inquiry { answer, .. }), Some(conversations)) = (inquiry, &mut self.conversations) {
+            conversations.hold(answer.conversation, holds);
         }
     }
 
@@ -448,6 +447,7 @@ impl<F> Shard<F> {
         }
         let mut ended = std::mem::take(&mut self.ended);
         self.flows.expire(ledger.now, &mut |key, flow| ended.push((key, flow)));
+        self.expect_ends(&ended);
         for (key, flow) in ended.drain(..) {
             ledger.counters.expired += 1;
             self.flow_ended(&key, &flow, End::IdleTimeout, ledger);
@@ -457,7 +457,7 @@ impl<F> Shard<F> {
     }
 
     /// The slot of the session that is now in a flow's place.
-    fn slot_of(&self, key: &Key) -> Option<u32> {
+    pub(crate) fn slot_of(&self, key: &Key) -> Option<u32> {
         match key.place() {
             (slot, true) => {
                 let record = self.tunnels.get(slot as usize).filter(|record| record.has(flag::LIVE))?;
