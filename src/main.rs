@@ -7,8 +7,6 @@
 mod commands;
 mod exit;
 mod log;
-#[cfg(feature = "dpdk")]
-mod memory;
 mod output;
 mod report;
 mod screen;

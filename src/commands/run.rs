@@ -5,8 +5,6 @@ use crate::exit::{Exit, Failure};
 use crate::log::{self, Levels, Verbosity};
 use crate::output;
 use config::Config;
-#[cfg(feature = "dpdk")]
-use config::Wrong;
 use std::path::PathBuf;
 #[cfg(feature = "dpdk")]
 use upf::{Options, Saved, Upf, UpfError};
@@ -36,8 +34,8 @@ pub fn run(args: &Args, verbosity: Verbosity) -> Result<(), Failure> {
     let config = load(&args.config, &args.overrides)?;
     let levels = log::start_with_levels(verbosity, Some(&config.log.filter))?;
     #[cfg(feature = "dpdk")]
-    if let Some(room) = crate::memory::Room::here()
-        && let Some((key, wrong)) = exceeds(&config, &room)
+    if let Some(room) = machine::memory::Room::here()
+        && let Some((key, wrong)) = upf::needs::exceeds(&config, &room)
     {
         return Err(super::config::object(&args.config, &args.overrides, key, wrong));
     }
@@ -88,7 +86,7 @@ fn reload(file: &std::path::Path, overrides: &Overrides, backend: &upf::Backend,
 
 /// Says where workers would run on this machine, and what is wrong with that.
 fn confirm_cores(config: &Config) -> Result<(), Failure> {
-    let placed = upf::cores::place(config, engine::topology::SYSFS.as_ref());
+    let placed = upf::cores::place(config, machine::topology::SYSFS.as_ref());
     let placed = placed.map_err(|error| Failure::new(Exit::Usage, error))?;
     output::text(&placed.to_string())
 }
@@ -231,24 +229,6 @@ fn failure(error: &UpfError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// Packets that each port's pool must have: those in its queues, what is buffered for UEs, what waits for any port to be sent or for a device to
-/// look it up, and some in hand; and beside all these, the share that workers may hold back.
-#[cfg(feature = "dpdk")]
-fn frames(config: &Config, port: &config::Port) -> u32 {
-    let descriptors =
-        u32::from(port.queues) * (u32::from(port.rx_descriptors) + u32::from(port.tx_descriptors));
-    let steered = config.qos.steering.extra_queues(port.queues) as u32 * u32::from(port.rx_descriptors);
-    let waiting = config.qos.egress.frames().saturating_mul(config.ports.len() as u32);
-    let workers = u32::from(config.workers.workers());
-    let under_way = match config.lookup {
-        config::LookupBy::Cpu => 0,
-        config::LookupBy::Cuda | config::LookupBy::Auto => (engine::MOST_UNDER_WAY * io::BURST) as u32,
-    };
-    let waiting = waiting.saturating_add(256 + under_way).saturating_mul(workers);
-    let needed = waiting.saturating_add(descriptors + steered + config.limits.buffered_packets + 4_096);
-    needed.saturating_add(needed / (upf::HELD_SHARE as u32 - 1))
-}
-
 #[cfg(feature = "dpdk")]
 fn device_spec(config: &Config, port: &config::Port) -> dpdk::DeviceSpec {
     dpdk::DeviceSpec {
@@ -259,7 +239,7 @@ fn device_spec(config: &Config, port: &config::Port) -> dpdk::DeviceSpec {
         rx_descriptors: port.rx_descriptors,
         tx_descriptors: port.tx_descriptors,
         mtu: port.mtu,
-        frames: Some(frames(config, port)),
+        frames: Some(upf::needs::frames(config, port)),
         ..dpdk::DeviceSpec::new(&port.name, &port.device.to_string())
     }
 }
@@ -297,68 +277,6 @@ fn bond(bond: &config::Bond) -> dpdk::bond::Bond {
     }
 }
 
-/// Bytes of packet buffers, and of what drivers have beside them, if so many packets are buffered for UEs.
-#[cfg(feature = "dpdk")]
-fn buffer_bytes(config: &Config, buffered: u32) -> u64 {
-    let mut config = config.clone();
-    config.limits.buffered_packets = buffered;
-    // Headroom, private data and alignment come to less than 800 bytes a buffer.
-    let bytes = |port: &config::Port| {
-        // For LACP's own packets, each member of a port has about a kilobyte per transmit descriptor.
-        let members = port.bond.as_ref().map_or(0, |bond| bond.members.len() as u64);
-        let descriptors = u64::from(port.queues) * u64::from(port.tx_descriptors) + 256;
-        u64::from(frames(&config, port)) * (u64::from(port.mtu) + 800) + members * descriptors * 1024
-    };
-    config.ports.iter().map(bytes).sum::<u64>() * 5 / 4 + (64 << 20)
-}
-
-/// What of the memory that is taken at the start there is no room for, if anything: the key to change, and what to say.
-#[cfg(feature = "dpdk")]
-fn exceeds(config: &Config, room: &crate::memory::Room) -> Option<(&'static [&'static str], Wrong)> {
-    use config::Memory;
-
-    let flow = u64::from(upf::BYTES_PER_FLOW);
-    let wrong = |what, bytes: u64, available: u64, remedy| Wrong::Memory {
-        what,
-        megabytes: bytes >> 20,
-        available: available >> 20,
-        says: room.says.clone(),
-        remedy,
-    };
-    let buffers = buffer_bytes(config, config.limits.buffered_packets);
-    let are_huge = match config.memory {
-        // DPDK says it if there are too few.
-        Memory::HugePages => true,
-        Memory::Auto => buffers <= room.huge,
-        Memory::NoHuge => false,
-    };
-    let buffers = if are_huge { 0 } else { buffers };
-    if buffers > room.ordinary {
-        let without = buffer_bytes(config, 0);
-        // Rounded up: what is said to fit does.
-        let each = (buffers - without) / u64::from(config.limits.buffered_packets.max(1)) + 2;
-        let fit = room.ordinary.saturating_sub(without) / each;
-        let (key, remedy): (&[&str], _) = if fit > 0 {
-            let remedy = format!("lower `limits.buffered-packets` to {fit} or less, or give it more memory");
-            (&["limits", "buffered-packets"], remedy)
-        } else {
-            let remedy = "fewer or shorter queues (`queues`, `rx-descriptors`, `tx-descriptors`, [qos]), a smaller `mtu`, fewer \
-                          workers, or more memory";
-            (&["port"], remedy.into())
-        };
-        return Some((key, wrong("packet buffers", buffers, room.ordinary, remedy)));
-    }
-    let (flows, left) = (u64::from(config.limits.flows_reserved) * flow, room.ordinary - buffers);
-    if flows > left {
-        let remedy = format!(
-            "lower `limits.flows-reserved` to {} or less: others are taken as flows come",
-            left / flow
-        );
-        return Some((&["limits", "flows-reserved"], wrong("flow entries", flows, left, remedy)));
-    }
-    None
-}
-
 #[cfg(feature = "dpdk")]
 fn eal_config(config: &Config) -> dpdk::EalConfig {
     use config::Memory;
@@ -368,7 +286,7 @@ fn eal_config(config: &Config) -> dpdk::EalConfig {
         None => vec![port.device.to_string()],
     };
     let devices: Vec<String> = config.ports.iter().flat_map(names).collect();
-    let megabytes = buffer_bytes(config, config.limits.buffered_packets) >> 20;
+    let megabytes = upf::needs::buffer_bytes(config) >> 20;
     dpdk::EalConfig {
         memory: match config.memory {
             Memory::Auto => dpdk::Memory::Auto,
@@ -384,35 +302,6 @@ fn eal_config(config: &Config) -> dpdk::EalConfig {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::memory::Room;
-
-    #[test]
-    fn memory_that_is_not_there_is_refused_with_what_would_fit() {
-        let config = |set: &[&str]| {
-            let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
-            config::parse("example", config::EXAMPLE, &[], &set).unwrap()
-        };
-        let room = Room { ordinary: 4 << 30, says: "the test".into(), huge: 0 };
-        assert!(exceeds(&config(&[]), &room).is_none());
-        let much = ["limits.buffered-packets=16000000", "limits.buffered-packets-per-session=64"];
-        let (key, wrong) = exceeds(&config(&much), &room).unwrap();
-        assert_eq!(key, ["limits", "buffered-packets"]);
-        assert!(wrong.to_string().contains("MB, and there are 4096 MB (the test)"), "{wrong}");
-        // What it says does fit, and a little more doesn't.
-        let help = wrong.help().unwrap();
-        let fit: u32 = help.split(' ').find_map(|word| word.parse().ok()).unwrap();
-        let fits = |packets: u32| {
-            exceeds(&config(&[&format!("limits.buffered-packets={packets}")]), &room).is_none()
-        };
-        assert!(fits(fit) && !fits(fit + fit / 50), "{help}");
-        // Huge pages hold them, or are asked for and DPDK says it.
-        assert!(exceeds(&config(&much), &Room { huge: 1 << 40, ..room.clone() }).is_none());
-        let small = Room { ordinary: 1 << 20, ..room.clone() };
-        assert_eq!(exceeds(&config(&[]), &small).unwrap().0, ["port"]);
-        let (key, wrong) =
-            exceeds(&config(&["limits.flows-reserved=134217728", "limits.flows=134217728"]), &room).unwrap();
-        assert_eq!(key, ["limits", "flows-reserved"], "{wrong}");
-    }
 
     #[test]
     fn a_lost_worker_has_an_exit_code_of_its_own() {

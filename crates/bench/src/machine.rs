@@ -1,7 +1,12 @@
 //! What machine a figure was measured on, so that it can be read later and elsewhere.
 
+use machine::files::Files;
+use machine::kernel::Kernel;
+use machine::processor::Processor;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Facts that the kernel tells.
@@ -28,25 +33,16 @@ pub struct Machine {
 impl Machine {
     /// Reads this machine's facts; one that the kernel doesn't tell is empty or zero.
     pub fn read(clock: &tables::clock::Tsc) -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        let cpuinfo = read("/proc/cpuinfo");
-        let meminfo = read("/proc/meminfo");
-        let field = |text: &str, name: &str| {
-            text.lines()
-                .find(|line| line.starts_with(name))
-                .and_then(|line| line.split_once(':'))
-                .map(|(_, value)| value.trim().to_owned())
-                .unwrap_or_default()
-        };
-        let number =
-            |text: String| text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+        let (files, unread) = (Files(Path::new("/")), &mut Vec::new());
+        let memory = machine::memory::Memory::read(files, &BTreeSet::new(), unread);
+        let of_2_mb = memory.huge.iter().find(|pages| pages.bytes == 2 << 20);
         Self {
-            cpu: field(&cpuinfo, "model name"),
+            cpu: Processor::read(files, unread).model,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             tsc_hz: clock.hz(),
-            memory: number(field(&meminfo, "MemTotal")) * 1024,
-            huge_pages: number(field(&meminfo, "HugePages_Total")),
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            memory: memory.total.unwrap_or_default(),
+            huge_pages: of_2_mb.map_or(0, |pages| pages.total),
+            kernel: Kernel::read(files, unread).release,
             time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             millrace: env!("CARGO_PKG_VERSION"),
         }

@@ -20,7 +20,7 @@
 //! - **Shards move** while their packets keep coming (`moves/`, docs/moves.md): to start and end workers, to level their loads, to
 //!   inherit from one that died (`estate.rs`). Who owns which shard is a table that is read for packets that are handed off (`owners.rs`).
 //! - **Regulation** (`regulate.rs`) reads how busy workers and shards are, asks [`plan`] what to do, and wants shards moved;
-//!   [`watchdog`] tells of workers that stand still, [`topology`] which cores they should have.
+//!   [`watchdog`] tells of workers that stand still, [`machine::topology`] which cores they should have.
 //! - **Workers publish their counters** (`published.rs`) ten times a second and before they fall asleep; any thread reads what was
 //!   published last ([`Snapshots`]), and none asks a worker.
 //! - **Control sleeps in `poll(2)`** on its sockets and on the engine's [`waker::Waker`]; a worker writes to that only if
@@ -54,7 +54,6 @@ pub mod egress;
 pub mod idle;
 pub mod placement;
 pub mod plan;
-pub mod topology;
 pub mod waker;
 pub mod watchdog;
 

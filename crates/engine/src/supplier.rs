@@ -8,8 +8,8 @@
 //! worker is pinned to; where there are none there is no supplier, for it would take the core from packets, or lay flows far away.
 
 use crate::placement::{available_cores, pin_to_any};
-use crate::topology::{SYSFS, Topology};
 use datapath::FlowMemory;
+use machine::topology::{SYSFS, Topology};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::io;
 use std::thread::{Builder, JoinHandle, park};

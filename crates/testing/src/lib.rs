@@ -1,5 +1,5 @@
-//! What the tests of all crates share: how a test says that it could not run, how it runs a part of itself in a process of its own, and
-//! [`Directory`].
+//! What the tests of all crates share: how a test says that it could not run, how it runs a part of itself in a process of its own,
+//! [`Directory`], and [`MadeUp`] machines.
 //!
 //! A test that needs root, a tool or a kernel's help must not fail where that is missing. But libtest knows only passed, failed and
 //! ignored: a test that returns early has passed, and what it printed is kept from sight. So it calls [`skipped`], which writes
@@ -27,8 +27,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod directory;
+mod machines;
 
 pub use directory::Directory;
+pub use machines::MadeUp;
 
 use std::fmt::Display;
 use std::fs::OpenOptions;

@@ -2,7 +2,8 @@
 
 use config::{Config, DeviceName, Pin, Placement};
 use engine::placement::pin;
-use engine::topology::{NotEnoughCores, PortDevice, PortPlace, SysfsError, Topology, Warning, Wish};
+use machine::files::FileError;
+use machine::topology::{Chosen, NotEnoughCores, PortDevice, PortPlace, Topology, Warning, Wish};
 use std::fmt;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ pub struct Cores {
     /// What is not as it should be.
     pub warnings: Vec<Warning>,
     /// What could not be found out.
-    pub problems: Vec<SysfsError>,
+    pub problems: Vec<FileError>,
 }
 
 impl Cores {
@@ -54,6 +55,15 @@ impl fmt::Display for Cores {
 ///
 /// Errors: `pin = "always"`, and there are fewer cores than workers.
 pub fn place(config: &Config, sysfs: &Path) -> Result<Cores, NotEnoughCores> {
+    place_on(config, sysfs, pinnable)
+}
+
+/// The same, where `pinnable` says which of these cores a thread of the process may be pinned to.
+pub fn place_on(
+    config: &Config,
+    sysfs: &Path,
+    pinnable: impl FnOnce(Vec<usize>) -> Vec<usize>,
+) -> Result<Cores, NotEnoughCores> {
     let workers = usize::from(config.workers.workers());
     let configured = match &config.workers {
         Placement::Count(_) => None,
@@ -62,7 +72,7 @@ pub fn place(config: &Config, sysfs: &Path) -> Result<Cores, NotEnoughCores> {
     let floating =
         |reason: String| Cores { cores: vec![None; workers], reasons: vec![reason], ..Cores::default() };
     let kernels = |why: &str| format!("the kernel places the {workers} workers: {why}");
-    let topology = match Topology::read(sysfs) {
+    let mut topology = match Topology::read(sysfs) {
         Ok(topology) => topology,
         Err(problem) => {
             let mut cores = floating(kernels("the machine's cores are not known"));
@@ -81,7 +91,7 @@ pub fn place(config: &Config, sysfs: &Path) -> Result<Cores, NotEnoughCores> {
         .ports
         .iter()
         .map(|port| {
-            let found = device(&port.device).map_or(Ok(None), |device| topology.port_node(&device));
+            let found = kernel_device(&port.device).map_or(Ok(None), |device| topology.port_node(&device));
             let node = found.unwrap_or_else(|problem| {
                 problems.push(problem);
                 None
@@ -105,7 +115,7 @@ pub fn place(config: &Config, sysfs: &Path) -> Result<Cores, NotEnoughCores> {
             let nodes: Vec<_> = ports.iter().map(|port| port.node).collect();
             match topology.choose(&Wish { workers, usable: &usable, nodes: &nodes }) {
                 Ok(chosen) => {
-                    let reason = |(worker, chosen): (usize, &engine::topology::Chosen)| {
+                    let reason = |(worker, chosen): (usize, &Chosen)| {
                         format!("worker {worker} runs on core {}: {}", chosen.core, chosen.why)
                     };
                     let reasons = chosen.iter().enumerate().map(reason).collect();
@@ -120,20 +130,20 @@ pub fn place(config: &Config, sysfs: &Path) -> Result<Cores, NotEnoughCores> {
         }
     };
     let warnings = topology.warnings(&chosen, &ports);
-    problems.extend(topology.into_problems());
+    problems.extend(topology.take_problems());
     Ok(Cores { cores: chosen.into_iter().map(Some).collect(), reasons, warnings, problems })
 }
 
 /// The cores among these that a thread of this process may be pinned to. Its affinity doesn't say: isolated cores are not in
 /// it, and may be used all the same unless a control group forbids it.
-fn pinnable(cores: Vec<usize>) -> Vec<usize> {
+pub fn pinnable(cores: Vec<usize>) -> Vec<usize> {
     let probe = move || cores.into_iter().filter(|core| pin(*core).is_ok()).collect();
     // In a thread of its own, which ends where it was pinned last.
     std::thread::spawn(probe).join().unwrap_or_default()
 }
 
 /// What the kernel calls the device behind a port: of virtual devices those on a kernel interface.
-fn device(name: &DeviceName) -> Option<PortDevice> {
+pub fn kernel_device(name: &DeviceName) -> Option<PortDevice> {
     let text = match name {
         DeviceName::Pci(address) => address.to_string(),
         DeviceName::Vdev { arguments, .. } => {

@@ -4,8 +4,12 @@
 //! well: every G-PDU with an ICMP error, every connection with a reset.
 
 use config::{Config, DeviceName, InterfaceAddress, Port};
+use machine::files::Files;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+
+/// Bytes of a table that are read: a router with all routes of the Internet has some hundred times as many as a UPF.
+const MOST: u64 = 256 << 20;
 
 /// Where the kernel tells of this process's network namespace.
 pub const PROC_NET: &str = "/proc/thread-self/net";
@@ -25,7 +29,11 @@ pub fn shared_addresses(config: &Config, proc_net: &Path) -> Vec<IpAddr> {
 
 /// The kernel's addresses; none where it doesn't say.
 pub fn addresses(proc_net: &Path) -> Vec<IpAddr> {
-    let read = |file| std::fs::read_to_string(proc_net.join(file)).unwrap_or_default();
+    let files = Files(proc_net);
+    let read = |file| {
+        let bytes = files.bytes(file, MOST).ok().flatten().unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
     let mut addresses: Vec<IpAddr> = ipv4(&read("fib_trie")).into_iter().map(IpAddr::V4).collect();
     addresses.extend(ipv6(&read("if_inet6")).map(IpAddr::V6));
     addresses

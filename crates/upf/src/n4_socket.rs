@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use tables::Nanos;
 
 const LOOK_EVERY: u64 = 10 * Nanos::SECOND;
-/// Receive buffer of a socket: a burst of some thousand requests.
-const SOCKET_BUFFER: usize = 8 << 20;
+/// Bytes of receive buffer that N4's sockets ask for: a burst of some thousand requests.
+pub const SOCKET_BUFFER: usize = 8 << 20;
 /// How many far ends are remembered with the address that they asked; beyond, all are learned anew.
 const REMEMBERED: usize = 65_536;
 

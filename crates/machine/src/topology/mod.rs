@@ -15,17 +15,17 @@
 //! core 0 and its other hyperthreads last, since the kernel does its own work there; then by number.
 //!
 //! **Sysfs is a directory** that is given, `/sys` or a test's. A file that is missing leaves out what it would have said; one
-//! that says something strange is a [`SysfsError`] among [`Topology::problems`], and counts as missing. Only without a list of
+//! that says something strange is a [`FileError`] among [`Topology::problems`], and counts as missing. Only without a list of
 //! cores that are online there is no topology. Reading is bounded in bytes and in files.
 //!
 //! # Example
 //! ```no_run
-//! use engine::topology::{Topology, Wish};
+//! use machine::topology::{Topology, Wish};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let topology = Topology::read("/sys".as_ref())?;
 //! let node = topology.port_node(&"0000:3b:00.0".parse()?)?;
-//! let wish = Wish { workers: 4, usable: &engine::placement::available_cores(), nodes: &[node] };
+//! let wish = Wish { workers: 4, usable: &[0, 1, 2, 3], nodes: &[node] };
 //! for chosen in topology.choose(&wish)? {
 //!     println!("core {}: {}", chosen.core, chosen.why);
 //! }
@@ -37,22 +37,22 @@
 //! the same rule choose the same cores.
 
 mod choose;
-mod sysfs;
 
 pub use choose::{Chosen, NotEnoughCores, PortPlace, Warning, Why, Wish};
-pub use sysfs::{MAX_NUMBER, SysfsError};
 
+use crate::files::{FileError, Files};
+use crate::note;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use sysfs::Sysfs;
 
 /// Where the kernel's is.
 pub const SYSFS: &str = "/sys";
 
 /// A core that is online: a hyperthread, where there are such.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Core {
     /// NUMA node.
     pub node: Option<usize>,
@@ -115,22 +115,24 @@ impl fmt::Display for PortDevice {
 }
 
 /// The machine's cores.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Topology {
+    #[serde(skip)]
     root: PathBuf,
     cores: BTreeMap<usize, Core>,
-    problems: Vec<SysfsError>,
+    #[serde(skip)]
+    problems: Vec<FileError>,
 }
 
 impl Topology {
     /// Reads it from a directory like `/sys`.
     ///
     /// Errors: there is no list of cores that are online, or it can't be read.
-    pub fn read(root: &Path) -> Result<Self, SysfsError> {
-        let sysfs = Sysfs(root);
+    pub fn read(root: &Path) -> Result<Self, FileError> {
+        let sysfs = Files(root);
         let online = "devices/system/cpu/online";
         let numbers = sysfs.list(online)?.filter(|list| !list.is_empty());
-        let numbers = numbers.ok_or_else(|| SysfsError::NoSuchFile { path: root.join(online) })?;
+        let numbers = numbers.ok_or_else(|| FileError::NoSuchFile { path: root.join(online) })?;
         let mut problems = Vec::new();
         let isolated = note(&mut problems, sysfs.list("devices/system/cpu/isolated")).unwrap_or_default();
         let tickless = note(&mut problems, sysfs.list("devices/system/cpu/nohz_full")).unwrap_or_default();
@@ -168,36 +170,34 @@ impl Topology {
     }
 
     /// Files that could not be understood.
-    pub fn problems(&self) -> &[SysfsError] {
+    pub fn problems(&self) -> &[FileError] {
         &self.problems
     }
 
-    /// The same, when the topology has served.
-    pub fn into_problems(self) -> Vec<SysfsError> {
-        self.problems
+    /// The same, taken out of it.
+    pub fn take_problems(&mut self) -> Vec<FileError> {
+        std::mem::take(&mut self.problems)
+    }
+
+    /// The NUMA nodes that cores are on.
+    pub fn nodes(&self) -> impl Iterator<Item = usize> + '_ {
+        let nodes: BTreeSet<usize> = self.cores.values().filter_map(|core| core.node).collect();
+        nodes.into_iter()
     }
 
     /// The NUMA node that a device is on, if it is known: virtual devices have none, nor has any device of a machine with
     /// one node.
-    pub fn port_node(&self, device: &PortDevice) -> Result<Option<usize>, SysfsError> {
+    pub fn port_node(&self, device: &PortDevice) -> Result<Option<usize>, FileError> {
         let path = match device {
             PortDevice::Pci(address) => format!("bus/pci/devices/{address}/numa_node"),
             PortDevice::Interface(name) => format!("class/net/{name}/device/numa_node"),
         };
-        Sysfs(&self.root).number(&path)
+        Files(&self.root).number(&path)
     }
 }
 
-/// What was read; a problem is put aside.
-fn note<T>(problems: &mut Vec<SysfsError>, read: Result<Option<T>, SysfsError>) -> Option<T> {
-    read.unwrap_or_else(|problem| {
-        problems.push(problem);
-        None
-    })
-}
-
 /// The file says `0` for any latency, `n/a` for none at all, else microseconds.
-fn wake_up(sysfs: Sysfs<'_>, path: &str) -> Result<Option<u32>, SysfsError> {
+fn wake_up(sysfs: Files<'_>, path: &str) -> Result<Option<u32>, FileError> {
     match sysfs.text(path)?.as_deref() {
         None | Some("0") => Ok(None),
         Some("n/a") => Ok(Some(0)),

@@ -1,7 +1,7 @@
 //! Cores for workers, with reasons and warnings.
 
-use super::sysfs::write_list;
 use super::{Core, Topology};
+use crate::files::write_list;
 use std::collections::BTreeSet;
 use std::fmt;
 
