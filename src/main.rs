@@ -41,6 +41,8 @@ enum Command {
     Run(commands::run::Args),
     /// Check a configuration; print its schema or an example.
     Config(commands::config::Args),
+    /// Say what this machine offers, what Millrace makes of it, and what would be better.
+    Doctor(commands::doctor::Args),
     /// Ask a running UPF what it does.
     Ctl(commands::ctl::Args),
     /// Say which protocols and applications captures consist of, and why.
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => quietly(cli.verbosity).and_then(|()| commands::bench::run(&args)),
         Command::Run(args) => commands::run::run(&args, cli.verbosity),
         Command::Config(args) => log::start(cli.verbosity, None).and_then(|()| commands::config::run(&args)),
+        Command::Doctor(args) => quietly(cli.verbosity).and_then(|()| commands::doctor::run(&args)),
         Command::Ctl(args) => log::start(cli.verbosity, None).and_then(|()| commands::ctl::run(&args)),
         Command::Dpi(args) => quietly(cli.verbosity).and_then(|()| commands::dpi::run(&args)),
         Command::Lab(args) => {

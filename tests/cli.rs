@@ -1,6 +1,7 @@
 //! The `millrace` program as a user meets it: what it prints where, and what it ends with.
 #![allow(clippy::unwrap_used)]
 
+mod doctor;
 #[cfg(feature = "dpdk")]
 mod signals;
 

@@ -124,7 +124,11 @@ fn main() {
 
     let directory = pkg_config(&["--variable=libdir"]).join("");
     println!("cargo::rustc-link-search=native={directory}");
+    let drivers: Vec<&str> = STATIC.iter().filter(|library| library.starts_with("net_")).copied().collect();
+    println!("cargo::rustc-env=MILLRACE_DPDK_DRIVERS={}", drivers.join(","));
     if std::env::var("DPDK_LINK").is_ok_and(|how| how == "dynamic") {
+        // Which there are is known when it runs.
+        println!("cargo::rustc-env=MILLRACE_DPDK_DRIVERS=");
         for library in DYNAMIC {
             println!("cargo::rustc-link-lib=dylib=rte_{library}");
         }

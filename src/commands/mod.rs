@@ -5,6 +5,7 @@ pub mod bench;
 pub mod config;
 pub mod ctl;
 pub mod demo;
+pub mod doctor;
 pub mod dpi;
 pub mod lab;
 pub mod run;

@@ -74,7 +74,7 @@ impl Interface {
     }
 
     /// What will cost packets, with the remedy.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let Self { name, .. } = self;
         let mut warnings = Vec::new();
         if !self.up {

@@ -180,8 +180,7 @@ impl Eal {
             return Err(DpdkError::Start { cause: cause(errno), remedy, log: take_log() });
         }
         take_log();
-        // SAFETY: a constant string.
-        let version = unsafe { CStr::from_ptr(ffi::mr_version()) }.to_string_lossy().into_owned();
+        let version = version();
         let chosen = Chosen {
             huge_pages: available,
             fell_back: config.memory == Memory::Auto && wanted && !available,
@@ -216,6 +215,19 @@ impl Eal {
     pub(crate) fn keep_forever(&self) {
         self.0.keep.store(true, Ordering::Relaxed);
     }
+}
+
+/// DPDK's version, "DPDK 22.11.x".
+pub fn version() -> String {
+    // SAFETY: a constant string.
+    unsafe { CStr::from_ptr(ffi::mr_version()) }.to_string_lossy().into_owned()
+}
+
+/// The drivers of devices that are linked in, by DPDK's names without their numbers; `None`: they come from shared libraries, and which there
+/// are is known once DPDK runs.
+pub fn drivers() -> Option<Vec<&'static str>> {
+    let names = env!("MILLRACE_DPDK_DRIVERS");
+    (!names.is_empty()).then(|| names.split(',').collect())
 }
 
 /// Registration of one thread with DPDK; dropping it ends it.

@@ -64,7 +64,7 @@ mod steer;
 mod unsent;
 
 pub use af_packet::Interface;
-pub use eal::{Chosen, Eal, EalConfig, Memory, ThreadGuard};
+pub use eal::{Chosen, Eal, EalConfig, Memory, ThreadGuard, drivers, version};
 pub use error::{DpdkError, Log};
 pub use flow::RteFlow;
 pub use mbuf::{Mbuf, MempoolPool};

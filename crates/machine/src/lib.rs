@@ -10,7 +10,7 @@
 //! module with its own type. What is not there is left out; what can't be read or understood is a [`FileError`] among
 //! [`Machine::problems`], and counts as missing. **Nothing but files is read**, no file is read beyond a bound, and none needs root.
 //!
-//! What the facts mean for Millrace is not said here.
+//! What the facts mean for Millrace is not said here: the crate `doctor` does that.
 //!
 //! # Example
 //! ```

@@ -44,6 +44,16 @@ impl CipherUnit {
         return self == Self::Any;
     }
 
+    /// The instructions that it consists of, by Linux's names in `/proc/cpuinfo`: for machines other than this one.
+    pub const fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::Any => &[],
+            Self::Aes => &["aes", "sse4_1"],
+            Self::Vaes => &["aes", "sse4_1", "vaes", "avx2"],
+            Self::Vaes512 => &["aes", "sse4_1", "vaes", "avx2", "avx512f", "avx512bw"],
+        }
+    }
+
     /// Those that this machine has, the widest last.
     pub fn here() -> impl DoubleEndedIterator<Item = Self> {
         Self::ALL.into_iter().filter(|unit| unit.is_here())

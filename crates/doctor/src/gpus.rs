@@ -1,0 +1,32 @@
+//! Who else can compute.
+
+use crate::{Area, Finding, Verdict};
+use machine::Machine;
+
+pub(crate) fn examine(machine: &Machine, findings: &mut Vec<Finding>) {
+    let gpus = &machine.gpus;
+    let add = |found: String, reason: &str| Finding::ok(Area::Accelerators, "CUDA", found, reason);
+    if gpus.gpus.is_empty() && gpus.device_files == 0 {
+        return findings.push(add("no CUDA device".into(), "the processor does all of it"));
+    }
+    let named = |gpu: &machine::gpu::Gpu| {
+        let model = if gpu.model.is_empty() { "unknown model" } else { &gpu.model };
+        let node = gpu.node.map(|node| format!(", node {node}")).unwrap_or_default();
+        format!("{model} ({}{node})", gpu.address)
+    };
+    let mut found: Vec<String> = gpus.gpus.iter().map(named).collect();
+    if found.is_empty() {
+        found.push(format!("{} device files, which the driver doesn't describe", gpus.device_files));
+    }
+    let found = found.join("; ");
+    findings.push(if gpus.device_files == 0 {
+        let reason = "NVIDIA's driver has it, and there is no /dev/nvidia0: CUDA can't open it";
+        add(found, reason).but(Verdict::CouldBeBetter, "# nvidia-modprobe -c 0 -u (a container: --gpus all)")
+    } else if gpus.libcuda {
+        add(found, "CUDA can be loaded; whether it starts shows when it is asked for")
+    } else {
+        let reason =
+            "the loader does not know libcuda.so.1, which NVIDIA's driver brings: CUDA can't be loaded";
+        add(found, reason).but(Verdict::CouldBeBetter, "# apt-get install libcuda1 && ldconfig")
+    });
+}
