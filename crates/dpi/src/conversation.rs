@@ -24,7 +24,7 @@
 use crate::Protocol;
 use crate::classify::transport::{Transport, carrier};
 use crate::classify::{
-    Carrier, End, Evidence, Examination, Limits, Packet, Progress, Room, Sheet, Shown, Side, Verdict,
+    Carrier, Desk, End, Evidence, Examination, Limits, Packet, Progress, Room, Sheet, Shown, Side, Verdict,
 };
 use crate::knowledge::{Knowledge, Likely};
 use crate::protocols::{dns, ip};
@@ -52,9 +52,14 @@ impl Surroundings {
         self.askers = Askers::new(self.seed);
     }
 
+    /// Exchanges where it is written down what packets say: who has surroundings for many sets of subscribers may do with one desk for all.
+    pub const fn exchange(&mut self, desk: &mut Box<Desk>) {
+        std::mem::swap(&mut self.room.desk, desk);
+    }
+
     /// What was found written in the packet that was looked into last.
     pub const fn sheet(&self) -> &Sheet {
-        &self.room.sheet
+        &self.room.desk.sheet
     }
 
     /// The seed should be random.
@@ -112,27 +117,42 @@ impl Conversation {
         {
             self.application.weigh(application, Evidence::Memory);
         }
+        if !is_first && transport.is_silent() {
+            surroundings.room.desk.sheet.clear();
+            return Standing::SoFar(self.application.application());
+        }
         let side = if from_subscriber { own } else { own.other() };
         let (client, server) = if own == Side::Client { (subscriber, peer) } else { (peer, subscriber) };
         let (segment, payload) = (transport.segment, transport.payload);
         let shown = Shown { now: Nanos(0), carrier, side, client, server, segment, payload };
         let room = &mut surroundings.room;
         room.seek_ja4(knowledge.bundle.has_ja4s());
-        let progress = self.examination.step(&knowledge.classifier, &LIMITS, room, &shown);
-        self.application.read(knowledge, carrier, payload, &room.sheet);
+        let mut progress = self.examination.step(&knowledge.classifier, &LIMITS, room, &shown);
+        self.application.read(knowledge, carrier, payload, &room.desk.sheet);
         if carrier == Carrier::Udp
             && self.examination.found() == Some(Protocol::Dns)
             && let Some(message) = dns::Message::parse(transport.payload)
         {
             let Surroundings { room, askers, .. } = surroundings;
-            let host = room.sheet.host.bytes();
+            let host = room.desk.sheet.host.bytes();
             let said = Said { message, host, from_subscriber, port: subscriber.port, resolver: peer };
             knowledge.follow(&said, |asks| askers.names(subscriber.address, asks));
+            if side == Side::Server && self.is_answered(&message) {
+                progress = Progress::Ends;
+            }
         }
         match progress {
             Progress::Goes => Standing::SoFar(self.application.application()),
             Progress::Ends => Standing::Known(self.conclude(knowledge, surroundings, packet, server)),
         }
+    }
+
+    /// Whether this message answers the last question, and there were as many answers as questions: nothing more is waited for. Most resolvers ask each
+    /// question from a port of its own (RFC 5452 §9.2), but both families' addresses from one, at once.
+    fn is_answered(&self, message: &dns::Message<'_>) -> bool {
+        let [client, server] = &self.examination.history().sides;
+        let is_of_last = client.last.first_chunk().is_some_and(|id| u16::from_be_bytes(*id) == message.id);
+        message.is_answer() && is_of_last && client.packets > 0 && server.packets >= client.packets
     }
 
     fn conclude(
@@ -156,5 +176,121 @@ impl Conversation {
     /// Nobody asks any more: what it holds of its surroundings goes back.
     pub fn end(&mut self, surroundings: &mut Surroundings) {
         self.examination.give_back(&mut surroundings.room);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::signatures::Bundle;
+    use packet::tcp::{TcpFlags, TcpHeader};
+    use packet::{IpPacket, PacketBuilder};
+    use std::net::Ipv4Addr;
+
+    const UE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+
+    /// A conversation with what it needs.
+    struct Talk {
+        knowledge: Knowledge,
+        surroundings: Surroundings,
+        conversation: Conversation,
+    }
+
+    impl Talk {
+        fn new() -> Self {
+            Self {
+                knowledge: Knowledge::new(Bundle::built_in()),
+                surroundings: Surroundings::new(1),
+                conversation: Conversation::default(),
+            }
+        }
+
+        fn step(&mut self, bytes: &[u8], from_subscriber: bool) -> Standing {
+            let packet = Packet { ip: IpPacket::parse(bytes).unwrap(), bytes, tunnel: None };
+            self.conversation.step(&self.knowledge, &mut self.surroundings, &packet, from_subscriber)
+        }
+
+        /// A question with this number, or an answer without addresses.
+        fn dns(&mut self, number: u16, is_answer: bool) -> Standing {
+            let flags: [u8; 2] = if is_answer { [0x81, 0x80] } else { [1, 0] };
+            let [high, low] = number.to_be_bytes();
+            let header = [high, low, flags[0], flags[1], 0, 1, 0, 0, 0, 0, 0, 0];
+            let message = [&header[..], b"\x03www\x07youtube\x03com\0\0\x01\0\x01"].concat();
+            let builder = PacketBuilder::new();
+            let bytes = if is_answer {
+                builder.ipv4(SERVER, UE).udp(53, 40_000).build(&message)
+            } else {
+                builder.ipv4(UE, SERVER).udp(40_000, 53).build(&message)
+            };
+            self.step(&bytes, !is_answer)
+        }
+    }
+
+    const fn is_known(standing: Standing) -> bool {
+        matches!(standing, Standing::Known(_))
+    }
+
+    #[test]
+    fn who_has_all_answers_asks_no_more() {
+        let mut talk = Talk::new();
+        assert!(!is_known(talk.dns(7, false)));
+        assert!(!is_known(talk.dns(8, true)), "an answer to nobody's question");
+        assert!(!is_known(talk.dns(9, false)));
+        let Standing::Known(verdict) = talk.dns(9, true) else { panic!() };
+        assert_eq!(verdict.protocol, Some(Protocol::Dns));
+        let application = verdict.application.unwrap();
+        assert_eq!(&*talk.knowledge.bundle.application(application).name, "youtube");
+        // Both at once: the first answer is not the last.
+        let mut talk = Talk::new();
+        let said = [(1, false), (2, false), (1, true)].map(|(number, is_answer)| talk.dns(number, is_answer));
+        assert!(!said.into_iter().any(is_known));
+        assert!(is_known(talk.dns(2, true)));
+        // The one that comes first answers the second question: the other is waited for.
+        let mut talk = Talk::new();
+        let said = [(1, false), (2, false), (2, true)].map(|(number, is_answer)| talk.dns(number, is_answer));
+        assert!(!said.into_iter().any(is_known));
+    }
+
+    /// What a segment without payload is looked into for is who begins, and where a stream does.
+    #[test]
+    fn silent_segments_make_no_difference() {
+        let segment = |from_client: bool, sequence: u32, flags: TcpFlags, payload: &[u8]| {
+            let ((from, source_port), (to, destination_port)) =
+                if from_client { ((UE, 40_000), (SERVER, 80)) } else { ((SERVER, 80), (UE, 40_000)) };
+            let header =
+                TcpHeader { source_port, destination_port, sequence, acknowledgement: 1, flags, window: 9 };
+            PacketBuilder::new().ipv4(from, to).tcp(header).build(payload)
+        };
+        let request = b"GET / HTTP/1.1\r\nHost: www.youtube.com\r\n\r\n";
+        let (first, second) = request.split_at(20);
+        let silent = segment(true, 9, TcpFlags::ACK, b"");
+        let said = [
+            (segment(true, 99, TcpFlags::SYN, b""), true),
+            (segment(false, 999, TcpFlags::SYN.with(TcpFlags::ACK), b""), false),
+            (segment(true, 100, TcpFlags::ACK, first), true),
+            (segment(true, 120, TcpFlags::ACK, second), true),
+        ];
+        let mut standings = Vec::new();
+        for silences in 0..2 {
+            let mut talk = Talk::new();
+            let mut standing = Standing::SoFar(None);
+            for (bytes, from_subscriber) in &said {
+                standing = talk.step(bytes, *from_subscriber);
+                for _ in 0..silences {
+                    let before = talk.conversation.application.application();
+                    assert_eq!(talk.step(&silent, true), Standing::SoFar(before));
+                    assert!(talk.surroundings.sheet().is_empty());
+                }
+            }
+            standings.push(standing);
+        }
+        assert_eq!(standings[0], standings[1]);
+        let Standing::Known(Verdict { application: Some(application), .. }) = standings[0] else {
+            panic!("{standings:?}")
+        };
+        let knowledge = Knowledge::new(Bundle::built_in());
+        assert_eq!(&*knowledge.bundle.application(application).name, "youtube");
     }
 }

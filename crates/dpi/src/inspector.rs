@@ -681,20 +681,20 @@ impl Inspector {
             &mut self.room,
             &shown,
         );
-        examined.application.read(&self.knowledge, carrier, transport.payload, &self.room.sheet);
+        examined.application.read(&self.knowledge, carrier, transport.payload, &self.room.desk.sheet);
         // An answer to what was asked says which addresses the subscriber is going to use.
         if examined.examination.found() == Some(Protocol::Dns)
             && carrier == Carrier::Udp
             && let Some(message) = dns::Message::parse(transport.payload)
         {
-            let host = self.room.sheet.host.bytes();
+            let host = self.room.desk.sheet.host.bytes();
             let (port, resolver) = if from_subscriber { (source, receiver) } else { (destination, sender) };
             let said = Said { message, host, from_subscriber, port, resolver };
             let subscriber = self.subscribers.get_mut(key.subscriber);
             self.knowledge.follow(&said, |_| subscriber.map(|it| &mut it.names));
         }
-        if self.options.tells_names && !self.room.sheet.is_empty() {
-            let mut sheet = Box::new(self.room.sheet);
+        if self.options.tells_names && !self.room.desk.sheet.is_empty() {
+            let mut sheet = Box::new(self.room.desk.sheet);
             if let Some(mask) = &self.options.mask {
                 mask.hide_found(&mut sheet);
             }

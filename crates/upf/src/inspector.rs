@@ -11,7 +11,7 @@ mod provisioned;
 
 use datapath::Places;
 use datapath::inspect::{Budget, Direction, Inspection, Inspector, Payload, Verdict, Why};
-use dpi::classify::{Confidence, Evidence};
+use dpi::classify::{Confidence, Desk, Evidence};
 use dpi::conversation::{Conversation, Standing, Surroundings};
 use dpi::signatures::{Bundle, LoadError};
 use dpi::{Knowledge, Packet};
@@ -21,6 +21,7 @@ use provisioned::Provisioned;
 use session::applications::{Applications, Lineage};
 use session::pfd::Pfds;
 use session::rules::Application;
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -195,6 +196,11 @@ pub(super) fn words(why: Why) -> Option<(&'static str, &'static str)> {
     }
 }
 
+thread_local! {
+    /// A worker's shards take turns at one desk: some hundred, each with one of its own, would be looked for in a farther cache packet by packet.
+    static DESK: RefCell<Box<Desk>> = RefCell::default();
+}
+
 /// What a shard's conversations share.
 #[derive(Debug)]
 pub struct Room {
@@ -248,9 +254,15 @@ impl Inspector for Detector {
         }
         let packet = Packet { ip: payload.ip, bytes: payload.packet, tunnel: None };
         let is_uplink = direction == Direction::Uplink;
-        let standing = question.conversation.step(&known.knowledge, surroundings, &packet, is_uplink);
         let is_stream = payload.ip.key.protocol == IpProtocol::TCP;
-        if let Some(application) = known.provisioned.of_sheet(surroundings.sheet(), is_stream) {
+        let (standing, described) = DESK.with_borrow_mut(|desk| {
+            surroundings.exchange(desk);
+            let standing = question.conversation.step(&known.knowledge, surroundings, &packet, is_uplink);
+            let described = known.provisioned.of_sheet(surroundings.sheet(), is_stream);
+            surroundings.exchange(desk);
+            (standing, described)
+        });
+        if let Some(application) = described {
             question.why = BY_NAME;
             return known.described(application);
         }

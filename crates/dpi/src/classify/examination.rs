@@ -74,9 +74,10 @@ pub struct Step {
     pub octets: usize,
 }
 
-/// What a worker needs for looking into packets, whatever flow they are of.
+/// What is written on while one packet is looked into, and means nothing to the next one. Who has many rooms may do with one of these for all: its lines
+/// are in the core's nearest cache then.
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct Desk {
     /// What the recognisers wrote down of the packet that was looked into last. What a stream's beginning says is here once, however often it was
     /// shown with more behind it; what one wrote who said no, never.
     pub sheet: Sheet,
@@ -84,10 +85,17 @@ pub struct Room {
     draft: Sheet,
     /// Sums of what was written of the stream's beginning that is looked at.
     told: Sums,
-    /// Every question that is asked goes here, if somebody wants to know.
-    pub trace: Option<Vec<Step>>,
     /// Handed to a recogniser whose flow has none; kept by the flow if something was put in.
     spare: Box<Assembly>,
+}
+
+/// What a worker needs for looking into packets, whatever flow they are of.
+#[derive(Debug, Default)]
+pub struct Room {
+    /// Where it is written down what packets say.
+    pub desk: Box<Desk>,
+    /// Every question that is asked goes here, if somebody wants to know.
+    pub trace: Option<Vec<Step>>,
     #[expect(clippy::vec_box, reason = "a flow takes a box as it is, so none is allocated or copied")]
     unused: Vec<Box<Assembly>>,
     /// Assemblies that flows have.
@@ -113,7 +121,7 @@ impl Room {
 
     /// Somebody seeks fingerprints of TLS clients, or nobody does.
     pub const fn seek_ja4(&mut self, seeks: bool) {
-        self.draft.seeks_ja4 = seeks;
+        self.desk.draft.seeks_ja4 = seeks;
     }
 
     /// Assemblies that flows have.
@@ -126,6 +134,25 @@ impl Room {
         (self.lent + self.unused.len() + 1) * assembly::LARGEST
     }
 
+    fn lend(&mut self) -> Option<Box<Assembly>> {
+        if self.lent >= self.most_assemblies {
+            self.refused += 1;
+            return None;
+        }
+        self.lent += 1;
+        Some(self.unused.pop().unwrap_or_default())
+    }
+
+    fn take_back(&mut self, mut assembly: Box<Assembly>) {
+        self.lent = self.lent.saturating_sub(1);
+        if self.unused.len() < UNUSED {
+            assembly.clear();
+            self.unused.push(assembly);
+        }
+    }
+}
+
+impl Desk {
     /// What one wrote who says no is not believed; what one wrote who is sure stands before what others wrote.
     fn take_down(&mut self, answer: Answer, is_assembled: bool, is_stream: bool) {
         if is_assembled {
@@ -149,23 +176,6 @@ impl Room {
             }
         }
         self.draft.clear();
-    }
-
-    fn lend(&mut self) -> Option<Box<Assembly>> {
-        if self.lent >= self.most_assemblies {
-            self.refused += 1;
-            return None;
-        }
-        self.lent += 1;
-        Some(self.unused.pop().unwrap_or_default())
-    }
-
-    fn take_back(&mut self, mut assembly: Box<Assembly>) {
-        self.lent = self.lent.saturating_sub(1);
-        if self.unused.len() < UNUSED {
-            assembly.clear();
-            self.unused.push(assembly);
-        }
     }
 }
 
@@ -266,8 +276,8 @@ impl Examination {
         room: &mut Room,
         shown: &Shown<'_>,
     ) -> Progress {
-        room.sheet.clear();
-        room.told = Sums::default();
+        room.desk.sheet.clear();
+        room.desk.told = Sums::default();
         if let Some(segment) = shown.segment
             && segment.is_syn
             && let Some(stream) = self.streams.get_mut(shown.side as usize)
@@ -383,9 +393,9 @@ impl Examination {
         stream.seen = stream.seen.max(assembly.contiguous().len() as u32);
         let all = Bytes { octets: assembly.contiguous(), begins: true, is_assembled: true, at: 0 };
         let depth = self.depth;
-        room.told = assembly.told;
+        room.desk.told = assembly.told;
         let progress = self.look(classifier, room, shown, all);
-        assembly.told = room.told;
+        assembly.told = room.desk.told;
         let is_kept = progress == Progress::Goes && !is_full && self.wants_longer() && self.depth == depth;
         match self.streams.get_mut(shown.side as usize) {
             Some(stream) if is_kept => stream.assembly = Some(assembly),
@@ -475,7 +485,7 @@ impl Examination {
     ) -> Option<Asked> {
         let recogniser = classifier.recogniser(number)?;
         let mut own = self.assembly.take();
-        let assembly = own.as_mut().unwrap_or(&mut room.spare);
+        let assembly = own.as_mut().unwrap_or(&mut room.desk.spare);
         let mut message = Message {
             bytes: bytes.octets,
             begins: bytes.begins,
@@ -484,7 +494,7 @@ impl Examination {
             client: shown.client,
             server: shown.server,
             history: &self.history,
-            sheet: &mut room.draft,
+            sheet: &mut room.desk.draft,
             assembly,
         };
         let answer = (recogniser.probe)(&mut message);
@@ -494,18 +504,18 @@ impl Examination {
         let keeps = matches!(answer, Answer::Next | Answer::Open);
         match own {
             Some(assembly) => self.assembly = Some(assembly),
-            None if room.spare.is_empty() => {}
+            None if room.desk.spare.is_empty() => {}
             None if keeps => {
                 if let Some(mut lent) = room.lend() {
-                    std::mem::swap(&mut lent, &mut room.spare);
+                    std::mem::swap(&mut lent, &mut room.desk.spare);
                     self.assembly = Some(lent);
                 }
-                room.spare.clear();
+                room.desk.spare.clear();
             }
-            None => room.spare.clear(),
+            None => room.desk.spare.clear(),
         }
-        if !room.draft.is_empty() {
-            room.take_down(answer, bytes.is_assembled, shown.segment.is_some());
+        if !room.desk.draft.is_empty() {
+            room.desk.take_down(answer, bytes.is_assembled, shown.segment.is_some());
         }
         self.waiting.remove(number);
         match answer {
@@ -560,7 +570,7 @@ impl Examination {
 
     /// What this side's stream has begun with is kept, to be shown again with what follows.
     fn lengthen(&mut self, room: &mut Room, side: Side, bytes: &[u8]) {
-        let told = room.told;
+        let told = room.desk.told;
         if let Some(stream) = self.streams.get_mut(side as usize)
             && stream.seen as usize == bytes.len()
             && let Some(assembly) = stream.lend(room)

@@ -14,7 +14,7 @@ pub mod verdict;
 
 pub use assembly::Assembly;
 pub use classifier::Classifier;
-pub use examination::{Examination, Limits, Progress, Room, Segment, Shown, Step};
+pub use examination::{Desk, Examination, Limits, Progress, Room, Segment, Shown, Step};
 pub use message::{Carrier, End, History, Message, Past, Sheet, Side, Text};
 pub use recogniser::{Answer, Carriers, First, Mark, Places, Recogniser, Strength};
 pub use transport::Packet;

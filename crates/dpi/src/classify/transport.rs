@@ -95,6 +95,11 @@ impl<'p> Transport<'p> {
         }
     }
 
+    /// A segment that neither begins a stream nor says anything.
+    pub const fn is_silent(&self) -> bool {
+        matches!(self.carrier, Some(Carrier::Tcp)) && self.payload.is_empty() && !self.is_syn
+    }
+
     pub const fn is_opening(&self) -> bool {
         self.is_syn && !self.is_ack
     }

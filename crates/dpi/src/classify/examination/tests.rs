@@ -161,7 +161,7 @@ fn what_is_carried_inside_is_looked_at_anew() {
     assert_eq!(flow.segment(Side::Client, 100, b"W"), Progress::Goes);
     assert_eq!(flow.segment(Side::Client, 101, b"L\x03ab"), Progress::Goes);
     assert_eq!(flow.segment(Side::Client, 105, b"c"), Progress::Ends);
-    assert_eq!(flow.room.sheet.host.bytes(), b"abc");
+    assert_eq!(flow.room.desk.sheet.host.bytes(), b"abc");
     let verdict = flow.examination.conclude(&flow.classifier, &mut flow.room, Carrier::Tcp, 5000);
     assert_eq!((verdict.protocol, verdict.over), (Some(Protocol::Tls), Some(Protocol::Http)));
     let mut silent = Flow::new(Carrier::Tcp, 5000);
@@ -185,7 +185,7 @@ fn what_is_carried_inside_may_begin_in_the_same_segment() {
                 }
                 at = end;
             }
-            assert_eq!((progress, flow.room.sheet.host.bytes()), (Progress::Ends, &b"abcde"[..]));
+            assert_eq!((progress, flow.room.desk.sheet.host.bytes()), (Progress::Ends, &b"abcde"[..]));
             let verdict = flow.examination.conclude(&flow.classifier, &mut flow.room, Carrier::Tcp, 5000);
             assert_eq!((verdict.protocol, verdict.over), (Some(Protocol::Tls), Some(Protocol::Http)));
             assert_eq!(flow.room.lent, 0);
@@ -201,7 +201,7 @@ fn what_follows_a_beginning_in_pieces_is_looked_at_too() {
     assert_eq!(flow.segment(Side::Client, 2, b"NL\x02a"), Progress::Goes);
     assert_eq!(flow.examination.history.of(Side::Client).first(), b"L\x02a", "of the inner one's");
     assert_eq!(flow.segment(Side::Client, 6, b"b"), Progress::Ends);
-    assert_eq!(flow.room.sheet.host.bytes(), b"ab");
+    assert_eq!(flow.room.desk.sheet.host.bytes(), b"ab");
     assert_eq!(flow.conclude().0, Some(Protocol::Tls));
 }
 
@@ -225,7 +225,7 @@ fn what_is_written_is_told_once() {
         let mut told = Vec::new();
         for (at, piece) in [(0, &stream[..cut]), (cut, &stream[cut..])] {
             flow.segment(Side::Client, 9 + at as u32, piece);
-            let entries = flow.room.sheet.entries();
+            let entries = flow.room.desk.sheet.entries();
             told.extend(entries.map(|(what, text)| (what, String::from_utf8_lossy(text).into_owned())));
         }
         told.sort();
@@ -234,7 +234,7 @@ fn what_is_written_is_told_once() {
     }
     let mut flow = Flow::new(Carrier::Tcp, 5000);
     flow.segment(Side::Client, 9, b"Xab");
-    assert!(flow.room.sheet.is_empty(), "who says no has written it");
+    assert!(flow.room.desk.sheet.is_empty(), "who says no has written it");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn datagrams_that_belong_together_share_an_assembly() {
     let mut flow = Flow::new(Carrier::Udp, 5000);
     assert_eq!(flow.show(Side::Client, None, b"Dab"), Progress::Goes);
     assert_eq!(flow.show(Side::Client, None, b"Dcd"), Progress::Ends);
-    assert_eq!(flow.room.sheet.host.bytes(), b"abcd");
+    assert_eq!(flow.room.desk.sheet.host.bytes(), b"abcd");
     assert_eq!(flow.conclude(), (Some(Protocol::Dtls), Reason::Parser));
     // What one flow left is not in the next one's.
     let room = std::mem::take(&mut flow.room);
@@ -334,7 +334,7 @@ proptest! {
             }
         }
         prop_assert!(ended);
-        prop_assert_eq!(flow.room.sheet.host.bytes(), &text[..]);
+        prop_assert_eq!(flow.room.desk.sheet.host.bytes(), &text[..]);
         prop_assert_eq!(flow.conclude(), (Some(Protocol::Tls), Reason::Parser));
     }
 }
