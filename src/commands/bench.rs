@@ -11,7 +11,7 @@ use bench::dpi::{self, DpiConfig};
 use bench::flood::{self, FloodConfig};
 use bench::flows::{self, FlowsConfig};
 use bench::forward::{self, ForwardConfig};
-use bench::inspection::{self, InspectionConfig};
+use bench::inspection::{self, InspectionConfig, Part};
 use bench::jitter::Fitness;
 use bench::lookups::{self, LookupConfig, LookupError};
 use bench::meters::{self, MetersConfig};
@@ -59,6 +59,9 @@ pub struct Args {
     /// worker's load is forwarded, beside the same without clients (`n4`).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=api::MAX_CONNECTIONS as i64))]
     readers: Option<u16>,
+    /// Some of the questions only, instead of all (`inspection`).
+    #[arg(long, value_delimiter = ',', value_name = "PART,PART,...")]
+    part: Vec<InspectionPart>,
     /// Write the result as JSON (`-`: to standard output, instead of the table).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -68,6 +71,27 @@ pub struct Args {
     /// Where `seeds` writes its page and files.
     #[arg(long, value_name = "DIR", required_if_eq("scenario", "seeds"))]
     out: Option<PathBuf>,
+}
+
+/// The questions of `inspection`.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum InspectionPart {
+    /// What known flows lose.
+    Known,
+    /// What whole flows lose.
+    Whole,
+    /// How many new flows a worker takes beside known ones.
+    New,
+}
+
+impl From<InspectionPart> for Part {
+    fn from(part: InspectionPart) -> Self {
+        match part {
+            InspectionPart::Known => Self::Known,
+            InspectionPart::Whole => Self::Whole,
+            InspectionPart::New => Self::New,
+        }
+    }
 }
 
 /// The scenarios.
@@ -277,6 +301,9 @@ fn measure(
         Scenario::Inspection => {
             let change = |config: &mut InspectionConfig| {
                 replace_one(&mut config.flows, &args.flows);
+                if !args.part.is_empty() {
+                    config.parts = args.part.iter().copied().map(Part::from).collect();
+                }
                 args.change(&mut config.scenes);
             };
             this.with([InspectionConfig::quick, InspectionConfig::full], change, inspection::run)

@@ -25,9 +25,27 @@ use crate::scene::Scene;
 use dpi::signatures::LoadError;
 use tables::clock::Tsc;
 
+/// One of the questions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// What known flows lose.
+    Known,
+    /// What whole flows lose.
+    Whole,
+    /// How many new flows a worker takes.
+    New,
+}
+
+impl Part {
+    /// In the order in which they are asked.
+    pub const ALL: [Self; 3] = [Self::Known, Self::Whole, Self::New];
+}
+
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct InspectionConfig {
+    /// Which of the questions are asked.
+    pub parts: Vec<Part>,
     /// Known flows; each conversation has two, one a direction.
     pub flows: usize,
     /// Where known flows are measured.
@@ -50,6 +68,7 @@ impl InspectionConfig {
     /// A million known flows.
     pub fn full() -> Self {
         Self {
+            parts: Part::ALL.into(),
             flows: 1 << 20,
             scenes: vec![Scene::MANY, Scene::MANY6],
             passes: 21,
@@ -108,14 +127,20 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Report, InspectionError> {
     let mut report = Report::new("inspection", &clock);
-    for &scene in &config.scenes {
-        for rules in plane::Divided::ALL {
-            steady::known(&mut report, config, scene, rules, clock, progress)?;
+    let scene = config.scenes.first().copied().unwrap_or(Scene::MANY);
+    for part in &config.parts {
+        match part {
+            Part::Known => {
+                for &scene in &config.scenes {
+                    for rules in plane::Divided::ALL {
+                        steady::known(&mut report, config, scene, rules, clock, progress)?;
+                    }
+                }
+            }
+            Part::Whole => newcomers::whole(&mut report, config, scene, clock, progress)?,
+            Part::New => newcomers::beside(&mut report, config, scene, clock, progress)?,
         }
     }
-    let scene = config.scenes.first().copied().unwrap_or(Scene::MANY);
-    newcomers::whole(&mut report, config, scene, clock, progress)?;
-    newcomers::beside(&mut report, config, scene, clock, progress)?;
     report.notes.push(format!(
         "known: {} flows, two a conversation, all visited in each pass in an order of their own, both directions in turn, the port's cost \
          included; plain: sessions with a rule a direction, classified: with filters; asked: two of a session's rules ask for an application, \
