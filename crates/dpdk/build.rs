@@ -109,7 +109,18 @@ fn main() {
         );
     }
     let mut build = cc::Build::new();
-    for source in ["shim.c", "af_packet.c", "bond.c", "counter.c", "flow.c", "meter.c", "peer.c", "steer.c"] {
+    let sources = [
+        "shim.c",
+        "af_packet.c",
+        "bond.c",
+        "counter.c",
+        "flow.c",
+        "ipsec_mb.c",
+        "meter.c",
+        "peer.c",
+        "steer.c",
+    ];
+    for source in sources {
         build.file(format!("shim/{source}"));
     }
     build.opt_level(3).warnings(true).flag("-Wno-unused-parameter");

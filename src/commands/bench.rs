@@ -23,10 +23,18 @@ use bench::offload::{self, OffloadConfig};
 use bench::pdr_scan::{self, PdrScanConfig};
 use bench::port::{self, IoConfig};
 use bench::profiles::{self, ProfilesConfig};
+use bench::radio::bler::{self, BlerConfig};
+use bench::radio::ldpc::{self, LdpcConfig};
+use bench::radio::nea2::{self, Nea2Config};
+use bench::radio::peer::Peer;
+#[cfg(feature = "dpdk")]
+use bench::radio::peer::{self, RoundKeys};
 use bench::readers::{self, ReadersConfig};
 use bench::restart::{self, RestartConfig};
 use bench::scene::Scene;
 use bench::{Progress, Report, compose, seeds};
+#[cfg(feature = "dpdk")]
+use dpdk::ipsec_mb::CounterKey;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -145,6 +153,12 @@ enum Scenario {
     Lpm4,
     /// Likewise IPv6 routes, beside `rte_lpm6` and `rte_fib6`.
     Lpm6,
+    /// NEA2: bits ciphered per second, by size of packets, beside intel-ipsec-mb where it is installed.
+    Nea2,
+    /// NR LDPC: bits encoded and decoded per second, by rate, iterations, processor and size of packets.
+    Ldpc,
+    /// NR LDPC: blocks lost to noise, beside belief propagation in floating point (half an hour; `--quick`: a minute).
+    LdpcBler,
     /// Run-to-completion and pipeline: packets per second by payload.
     PayloadSize,
     /// Likewise by number of sessions.
@@ -315,8 +329,56 @@ fn measure(
         Scenario::Flow6 => this.lookups(lookups::flows::run6),
         Scenario::Lpm4 => this.lookups(lookups::lpm::run4),
         Scenario::Lpm6 => this.lookups(lookups::lpm::run6),
+        Scenario::Nea2 => {
+            let change = |config: &mut Nea2Config| config.peer = ipsec_mb;
+            this.with([Nea2Config::quick, Nea2Config::full], change, nea2::run)
+        }
+        Scenario::Ldpc => this.with([LdpcConfig::quick, LdpcConfig::full], |_| {}, ldpc::run),
+        Scenario::LdpcBler => this.with([BlerConfig::quick, BlerConfig::full], |_| {}, bler::run),
         Scenario::Nat => this.with([NatConfig::quick, NatConfig::full], |_| {}, nat::run),
     }
+}
+
+/// intel-ipsec-mb, where it is installed.
+#[cfg(feature = "dpdk")]
+fn ipsec_mb() -> Result<Box<dyn Peer>, String> {
+    struct IpsecMb(dpdk::ipsec_mb::IpsecMb);
+
+    impl Peer for IpsecMb {
+        fn name(&self) -> &'static str {
+            "ipsec-mb"
+        }
+
+        fn version(&self) -> String {
+            self.0.version()
+        }
+
+        fn expand(&self, key: &[u8; 16]) -> RoundKeys {
+            RoundKeys(self.0.expand(key))
+        }
+
+        fn apply(&mut self, packets: &mut [peer::Packet<'_>], expanded: bool) -> bool {
+            self.0.counter_mode(packets.iter_mut().map(|packet| {
+                let key = if expanded {
+                    CounterKey::Expanded(&packet.round_keys.0)
+                } else {
+                    CounterKey::Fresh(packet.key)
+                };
+                (key, packet.counter, &mut *packet.data)
+            }))
+        }
+    }
+
+    match dpdk::ipsec_mb::IpsecMb::load() {
+        Ok(loaded) => Ok(Box::new(IpsecMb(loaded))),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// The crate that loads it belongs to DPDK.
+#[cfg(not(feature = "dpdk"))]
+fn ipsec_mb() -> Result<Box<dyn Peer>, String> {
+    Err("this program was built without DPDK".into())
 }
 
 /// What all scenarios take.

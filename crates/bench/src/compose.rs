@@ -170,6 +170,26 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             Picture::new("microseconds_per_flow", "microseconds a flow", ("protocol", "flows of")),
             Picture::new("flows_per_second", "flows a second", ("mix", "mix")),
         ],
+        "nea2" => vec![
+            Picture::new("bits_per_second", "bit/s", ("size", "octets of packets"))
+                .panels(&["key"])
+                .series(&["engine", "processor"]),
+        ],
+        "ldpc" => vec![
+            Picture::new("bits_per_second", "bit/s", ("rate", "code rate"))
+                .panels(&["direction", "bg", "size"])
+                .series(&["processor", "iterations"]),
+        ],
+        "ldpc-bler" => vec![
+            Picture::new(
+                "block_error_rate",
+                "blocks lost",
+                ("eb_n0_millibel", "Eb/N0 in hundredths of a decibel"),
+            )
+            .panels(&["bg", "z", "columns"])
+            .series(&["decoder", "iterations"])
+            .logarithmic(),
+        ],
         _ => Vec::new(),
     }
 }

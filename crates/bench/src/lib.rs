@@ -42,6 +42,7 @@ pub mod port;
 pub mod profiles;
 pub mod progress;
 pub mod published;
+pub mod radio;
 pub mod readers;
 pub mod report;
 pub mod restart;

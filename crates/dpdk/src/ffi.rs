@@ -104,7 +104,28 @@ pub(crate) struct RawInterface {
 }
 const _: () = assert!(std::mem::size_of::<RawInterface>() == 8);
 
+/// An opaque `struct mr_ipsec_mb` of `shim/ipsec_mb.c`.
+#[repr(C)]
+pub(crate) struct IpsecMb {
+    _opaque: [u8; 0],
+}
+
+/// `struct mr_counter_packet` of `shim/ipsec_mb.c`: a key or round keys, the other is null.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CounterPacket {
+    pub(crate) key: *const u8,
+    pub(crate) round_keys: *const u8,
+    pub(crate) data: *mut u8,
+    pub(crate) length: u64,
+    pub(crate) counter: [u8; 16],
+}
+
 unsafe extern "C" {
+    pub(crate) fn mr_ipsec_mb_load(loaded: *mut *mut IpsecMb, version: *mut u32) -> c_int;
+    pub(crate) fn mr_ipsec_mb_expand(it: *mut IpsecMb, key: *const u8, round_keys: *mut u8);
+    pub(crate) fn mr_ipsec_mb_counter(it: *mut IpsecMb, packets: *const CounterPacket, count: u64) -> u64;
+    pub(crate) fn mr_ipsec_mb_free(it: *mut IpsecMb);
     pub(crate) fn mr_interface(name: *const c_char, out: *mut RawInterface);
     pub(crate) fn mr_rings_sent_too(yes: i32);
     pub(crate) fn mr_rings_lost(port: u16, missed: *mut u64, cut: *mut u64);
