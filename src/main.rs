@@ -47,6 +47,8 @@ enum Command {
     Ctl(commands::ctl::Args),
     /// Say which protocols and applications captures consist of, and why.
     Dpi(commands::dpi::Args),
+    /// Compute what the standards say of the radio side: NEA2, LDPC codes, transport blocks. Hexadecimal in, hexadecimal out.
+    Ran(commands::ran::Args),
     /// Build a mobile network around the UPF in network namespaces, and run programs as its UE (root).
     Lab(commands::lab::Args),
 }
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => quietly(cli.verbosity).and_then(|()| commands::doctor::run(&args)),
         Command::Ctl(args) => log::start(cli.verbosity, None).and_then(|()| commands::ctl::run(&args)),
         Command::Dpi(args) => quietly(cli.verbosity).and_then(|()| commands::dpi::run(&args)),
+        Command::Ran(args) => quietly(cli.verbosity).and_then(|()| commands::ran::run(&args)),
         Command::Lab(args) => {
             match log::start(cli.verbosity, Some("warn")).and_then(|()| commands::lab::run(&args)) {
                 Ok(code) => return code,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod doctor;
+mod ran;
 #[cfg(feature = "dpdk")]
 mod signals;
 

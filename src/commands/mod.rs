@@ -8,5 +8,6 @@ pub mod demo;
 pub mod doctor;
 pub mod dpi;
 pub mod lab;
+pub mod ran;
 pub mod run;
 pub mod storm;
