@@ -252,7 +252,8 @@ impl<P: Port> Worker<P> {
         self.under_way.as_mut().is_some_and(|under_way| under_way.takes(now, packets))
     }
 
-    /// Hands over the look-ups of the burst in work, which was read, and puts it behind those that wait.
+    /// Hands over the look-ups of the burst in work, which was read, and puts it behind those that wait. [`Self::finish_answered`] has to
+    /// follow, so that these are not too many.
     pub(crate) fn hand_over(&mut self, now: Nanos, port: Option<u16>) {
         let Some(under_way) = &mut self.under_way else { return };
         let mut batch = under_way.batch();
@@ -264,7 +265,6 @@ impl<P: Port> Worker<P> {
         if let Some(lost) = lost {
             self.lose_device(now, &lost);
         }
-        self.finish_answered(now);
     }
 
     /// All queues were looked at: those that wait go on, as long as there is load.
@@ -279,7 +279,7 @@ impl<P: Port> Worker<P> {
     }
 
     /// Finishes bursts, oldest first, as far as they have waited enough.
-    fn finish_answered(&mut self, now: Nanos) {
+    pub(crate) fn finish_answered(&mut self, now: Nanos) {
         while let Some(under_way) = &mut self.under_way
             && let Some(&Waiting { asked, since, .. }) = under_way.waiting.front()
         {

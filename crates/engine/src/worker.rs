@@ -437,9 +437,13 @@ impl<P: Port> Worker<P> {
         if let Some(offload) = &mut self.offload {
             offload.sight(began, &self.datapath, port, &self.burst.frames);
         }
+        let mut handed_over = None;
         if !steered && self.waits(began, received) {
             self.datapath.read(began, port, &mut self.burst, &mut self.out);
             self.hand_over(began, Some(port));
+            // What others cost that are finished now is counted with them.
+            handed_over = Some(self.clock.now());
+            self.finish_answered(began);
         } else {
             if steered {
                 self.datapath.begin_steered(began, port, &mut self.burst, &mut self.out);
@@ -453,7 +457,7 @@ impl<P: Port> Worker<P> {
         *now = self.clock.now();
         if let Some(load) = self.port_loads.get_mut(usize::from(port)) {
             load.packets += received as u64;
-            load.nanos += now.since(began);
+            load.nanos += handed_over.unwrap_or(*now).since(began);
         }
     }
 
@@ -524,6 +528,7 @@ impl<P: Port> Worker<P> {
         if waits {
             datapath.read_arrived(now, burst, out);
             self.hand_over(now, None);
+            self.finish_answered(now);
             return;
         }
         datapath.process_arrived(now, burst, out, pool);
