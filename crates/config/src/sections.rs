@@ -482,7 +482,7 @@ pub struct WorkersSection {
     pub parked_packets: Option<u32>,
     /// Where packet buffers live.
     pub memory: Memory,
-    /// Who looks up sessions and flows while there is more to do than time (docs/lookups.md).
+    /// Who looks up sessions and flows while there is more to do than time (docs/device-lookups.md).
     pub lookup: LookupBy,
 }
 

@@ -126,7 +126,7 @@ counters::counters! {
 }
 
 counters::counters! {
-    /// What became of bursts whose look-ups were handed to a device (docs/lookups.md).
+    /// What became of bursts whose look-ups were handed to a device (docs/device-lookups.md).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LookupCounters {
         /// Bursts whose look-ups were handed over.

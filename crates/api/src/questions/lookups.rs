@@ -18,7 +18,7 @@ pub struct Lookups {
 
 impl Question for Lookups {
     const NAME: &'static str = "lookups";
-    const SEE: &'static str = "lookups.md";
+    const SEE: &'static str = "device-lookups.md";
     type Answer = LookupStatus;
 
     fn show(&self, told: &LookupStatus) -> Page {
