@@ -7,6 +7,7 @@ use crate::{output, report};
 use bench::chart::{Figure, Illustrated};
 use bench::control_queue::{self, ControlConfig};
 use bench::crew::CrewError;
+use bench::device_lookups::{self, DeviceLookupsConfig};
 use bench::dpi::{self, DpiConfig};
 use bench::flood::{self, FloodConfig};
 use bench::flows::{self, FlowsConfig};
@@ -135,6 +136,8 @@ enum Scenario {
     Nat,
     /// What an in-memory NIC's flow table takes off a worker's hands: share, cycles, time until a flow is in it.
     Offload,
+    /// What it costs or brings that bursts wait for a device which looks up their sessions, by latency.
+    DeviceLookups,
     /// Inspection: nanoseconds per packet of five mixes of applications, microseconds per flow, new flows per second.
     Dpi,
     /// The packet path with and without inspection: known flows, whole flows, and as many new flows as a worker takes beside them.
@@ -310,6 +313,10 @@ fn measure(
         Scenario::Offload => {
             let change = |config: &mut OffloadConfig| replace_one(&mut config.sessions, &args.sessions);
             this.with([OffloadConfig::quick, OffloadConfig::full], change, offload::run)
+        }
+        Scenario::DeviceLookups => {
+            let change = |config: &mut DeviceLookupsConfig| replace(&mut config.sessions, &args.sessions);
+            this.with([DeviceLookupsConfig::quick, DeviceLookupsConfig::full], change, device_lookups::run)
         }
         Scenario::Dpi => this.with([DpiConfig::quick, DpiConfig::full], |_| {}, dpi::run),
         Scenario::Inspection => {

@@ -124,6 +124,10 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             Picture::new("cycles_per_offered_packet", CYCLES, ("entries", "rules that fit in the NIC"))
                 .series(&["direction"]),
         ],
+        "device-lookups" => vec![
+            Picture::new("rate_to_none", "times the rate without a device", ("latency_us", "latency in us"))
+                .series(&["sessions"]),
+        ],
         "nat" => vec![
             cycles(("mappings", "mappings")).panels(&["direction"]).series(&["nat"]),
             Picture::new("mappings_per_second", "mappings a second", ("mappings", "mappings")),

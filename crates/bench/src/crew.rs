@@ -10,7 +10,9 @@ use crate::svg::SvgError;
 use datapath::{Command, Config, Event, Token, Transition};
 use engine::placement::available_cores;
 use engine::plan::scaler::{Policy, ScalerError};
-use engine::{Engine, EngineConfig, EngineError, IdlePolicy, MoveError, Scaling, Sender, WorkerReport};
+use engine::{
+    Engine, EngineConfig, EngineError, IdlePolicy, MoveError, OpenLookups, Scaling, Sender, WorkerReport,
+};
 use io::Port;
 use io::paced::PacedError;
 use io::replay::ReplayError;
@@ -109,7 +111,7 @@ impl Model {
 }
 
 /// Threads, what they do and where.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Team {
     /// How packets reach workers.
     pub model: Model,
@@ -127,6 +129,8 @@ pub struct Team {
     patience: Duration,
     /// Packets in each ring between two workers, and packets that a worker can park.
     room: [usize; 2],
+    /// Who answers look-ups for workers.
+    lookups: Option<OpenLookups>,
 }
 
 /// How long a worker is waited for: where threads have less than a core each, some wait for long.
@@ -147,13 +151,20 @@ impl Team {
         let scaling = Scaling { rebalance: None, ..Scaling::default() };
         let EngineConfig { patience, hand_off_ring, parking, .. } = EngineConfig::default();
         let room = [hand_off_ring, parking];
-        Self { model, workers, active: workers, scaling, cores, fixed: false, patience, room }
+        Self { model, workers, active: workers, scaling, cores, fixed: false, patience, room, lookups: None }
     }
 
     /// Begins with so many workers that own shards.
     #[must_use]
     pub const fn starting_with(mut self, active: usize) -> Self {
         self.active = active;
+        self
+    }
+
+    /// Workers ask such a device for look-ups.
+    #[must_use]
+    pub fn asking(mut self, lookups: Option<OpenLookups>) -> Self {
+        self.lookups = lookups;
         self
     }
 
@@ -235,6 +246,7 @@ impl Team {
             hand_off_ring: self.room[0],
             parking: self.room[1],
             idle,
+            lookups: self.lookups.clone(),
             ..EngineConfig::default()
         }
     }

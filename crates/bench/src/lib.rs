@@ -16,6 +16,7 @@ pub mod control_queue;
 pub mod cores;
 pub mod crew;
 pub mod demo;
+pub mod device_lookups;
 pub mod dpi;
 pub mod flood;
 pub mod flows;
