@@ -5,4 +5,5 @@ mod af_packet;
 mod backends;
 mod common;
 mod flow;
+mod peer;
 mod steer;

@@ -22,8 +22,8 @@ mod linked {
     use std::net::{Ipv4Addr, Ipv6Addr};
     use std::sync::{Mutex, PoisonError};
 
-    /// Address space of all tables of a run: what is written to of it is memory.
-    const HEAP: usize = 6 << 30;
+    /// Memory of all tables of a run, all of which DPDK clears at once.
+    const HEAP: usize = 1792 << 20;
 
     fn refused(error: &PeerError) -> LookupError {
         LookupError::Peer(error.to_string())
@@ -204,7 +204,7 @@ mod linked {
         let Some(peers) = peers else { return Ok(Vec::new()) };
         let (count, groups) = (routes.len() as u32 + 1, 1 << 19);
         let mut all = Vec::new();
-        let mut lpm = Lpm6::new(peers, count, groups).map_err(|error| refused(&error))?;
+        let mut lpm = Lpm6::new(peers, count, groups / 2).map_err(|error| refused(&error))?;
         let began = crate::dpi::spent();
         for (prefix, len, value) in routes {
             lpm.add(*prefix, *len, value + 1).map_err(|error| refused(&error))?;

@@ -2,12 +2,20 @@
 
 use crate::cuckoo::slots::Short;
 use crate::image::Line;
+use crate::lpm::Node;
 
 /// The words of lines.
 pub(crate) fn of_lines(lines: &[Line]) -> &[u32] {
     let words: *const u32 = lines.as_ptr().cast();
     // SAFETY: a `Line` is `repr(C)`: 16 words and, with 64 bytes aligned to 64, no padding. The result is borrowed as `lines` is.
     unsafe { std::slice::from_raw_parts(words, lines.len() * 16) }
+}
+
+/// The words of nodes.
+pub(crate) fn of_nodes(nodes: &[Node]) -> &[u32] {
+    const { assert!(size_of::<Node>() == 1024) }
+    // SAFETY: a `Node` is `repr(C)`: 256 words and, with 1,024 bytes aligned to 64, no padding. The result is borrowed as `nodes` is.
+    unsafe { std::slice::from_raw_parts(nodes.as_ptr().cast(), nodes.len() * 256) }
 }
 
 /// The words of keys.
