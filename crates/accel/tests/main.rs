@@ -1,0 +1,6 @@
+//! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod devices;
+mod fallback;
+mod tasks;
