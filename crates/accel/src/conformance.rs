@@ -270,7 +270,12 @@ fn gives_back(
         expected.take(completion)?;
     }
     report.given_back += taken;
-    device.revive(clock.now()).map_err(text)?;
+    let since = clock.now();
+    while let Err(failure) = device.revive(clock.now()) {
+        // Whatever is behind it may need a moment to see that it is to go.
+        ensure(clock.now().since(since) < PATIENCE, || format!("it isn't revived: {failure}"))?;
+        std::thread::yield_now();
+    }
     let batch = batch(kind, 77, 1, random)?;
     expected.note(&batch)?;
     device.submit(batch, clock.now()).map_err(|rejected| format!("revived: {}", rejected.why))?;

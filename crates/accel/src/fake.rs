@@ -28,6 +28,8 @@ pub enum Fault {
     Status(u64),
     /// Each batch comes back twice: what no device may do.
     Twice,
+    /// Given up, it gives back what it had, and yet goes on with it: what no device may do either.
+    Late,
 }
 
 #[derive(Debug, Default)]
@@ -149,6 +151,7 @@ impl Device for Fake {
         };
         match fault {
             Fault::Silent => return 0,
+            Fault::Late if self.failed.is_none() => return 0,
             Fault::Lost => {
                 let failure = Failure::Lost("as it was told".into());
                 self.failed = Some(failure.clone());
@@ -182,7 +185,10 @@ impl Device for Fake {
 
     fn abandon(&mut self, now: Nanos, ended: &mut Vec<Completion>) {
         self.failed.get_or_insert(Failure::Abandoned);
+        let goes_on =
+            if self.remote.orders().fault == Fault::Late { self.taken.clone() } else { VecDeque::new() };
         self.give_back(&Failure::Abandoned, now, ended);
+        self.taken = goes_on;
     }
 
     fn revive(&mut self, _now: Nanos) -> Result<(), Failure> {

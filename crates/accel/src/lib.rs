@@ -12,6 +12,7 @@
 //! | [`task`] | tasks, batches, and what stands in their buffers |
 //! | [`device`] | the trait, limits, what can go wrong, when what happened |
 //! | [`cpu`] | the processor: in the caller's thread, or in threads of its own |
+//! | [`ring`] | a ring of small buffers that a device polls: a kernel that never ends, or a thread that plays its part |
 //! | [`fallback`] | two devices as one: what the first one doesn't end, the second one does |
 //! | [`fake`] | a device for tests, as slow as it is told, that fails on command |
 //! | [`conformance`] | does a device behave as it should? for tests |
@@ -51,6 +52,7 @@ pub mod device;
 pub mod fake;
 pub mod fallback;
 pub mod hash;
+pub mod ring;
 pub mod task;
 
 pub use device::{Clock, Completion, Device, Failure, Limits, Refusal, Rejected, Times};

@@ -113,6 +113,18 @@ fn what_comes_a_second_time_is_dropped() {
 }
 
 #[test]
+fn what_a_device_gives_back_after_it_was_given_up_is_dropped() {
+    let (mut pair, remote) = pair(0);
+    remote.fail(Fault::Late);
+    (1..4).for_each(|ticket| pair.submit(batch(ticket), Nanos(0)).unwrap());
+    // Of three, the second has room for two at a time.
+    assert_eq!(back(&mut pair, SETTINGS.patience + 1), [1, 2]);
+    assert_eq!(back(&mut pair, SETTINGS.patience + 1), [3]);
+    let expected = Counts { second: 3, redone: 3, given_up: 1, strays: 3, ..Counts::default() };
+    assert_eq!((pair.counts(), pair.in_flight()), (expected, 0));
+}
+
+#[test]
 fn what_only_the_second_can_do_goes_there() {
     let small = Limits { kinds: vec![Kind::Nea2], ..limits(4) };
     let second = Inline::new(2, Ticking::default());
@@ -190,6 +202,7 @@ fn step() -> impl Strategy<Value = Step> {
         Fault::Full,
         Fault::Status(1),
         Fault::Twice,
+        Fault::Late,
     ]);
     prop_oneof![
         8 => prop::option::of(0..3u32).prop_map(Step::Submit),

@@ -3,4 +3,5 @@
 
 mod devices;
 mod fallback;
+mod ring;
 mod tasks;
