@@ -13,6 +13,7 @@
 //! | [`device`] | the trait, limits, what can go wrong, when what happened |
 //! | [`cpu`] | the processor: in the caller's thread, or in threads of its own |
 //! | [`ring`] | a ring of small buffers that a device polls: a kernel that never ends, or a thread that plays its part |
+//! | [`kernels`], [`plan`] | the work as kernels of a GPU, in headers that compilers for the host take too |
 //! | [`fallback`] | two devices as one: what the first one doesn't end, the second one does |
 //! | [`fake`] | a device for tests, as slow as it is told, that fails on command |
 //! | [`conformance`] | does a device behave as it should? for tests |
@@ -47,11 +48,14 @@
 #![allow(clippy::result_large_err)]
 
 pub mod conformance;
+mod constants;
 pub mod cpu;
 pub mod device;
 pub mod fake;
 pub mod fallback;
 pub mod hash;
+pub mod kernels;
+pub mod plan;
 pub mod ring;
 pub mod task;
 

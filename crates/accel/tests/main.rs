@@ -3,5 +3,6 @@
 
 mod devices;
 mod fallback;
+mod kernels;
 mod ring;
 mod tasks;

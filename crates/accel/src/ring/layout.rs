@@ -12,20 +12,9 @@
 //!   OUTPUT_LINES       output       the device writes
 //! ```
 
-/// Makes constants, and the same for C++.
-macro_rules! layout {
-    ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
-        $($(#[$doc])* pub const $name: usize = $value;)*
+use crate::constants::constants;
 
-        /// The same constants for the kernels, with a prefix.
-        pub const CPP: &str = concat!(
-            "// Made of crates/accel/src/ring/layout.rs.\n",
-            $("#define RING_", stringify!($name), " ", stringify!($value), "\n",)*
-        );
-    };
-}
-
-layout! {
+constants! { "RING_", "src/ring/layout.rs";
     /// Words of a line.
     LINE = 16;
     /// Of the control line: what the device is to do, [`RUN`] or [`LEAVE`].

@@ -6,7 +6,7 @@
 //! least, for which the second is the least of the others and the third is not known, the second is said, scaled and less an offset.
 
 /// The greatest magnitude that is said.
-pub(crate) const MOST_SAID: u8 = 31;
+pub const MOST_SAID: u8 = 31;
 
 /// What is thought of a filler bit: certainly a zero.
 pub(crate) const PINNED: i8 = i8::MAX;
@@ -22,13 +22,13 @@ pub(crate) struct Magnitudes {
 
 /// What is taken off magnitudes before they are said. Tables of 16 octets, for that is what vectors can look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Correction {
+pub struct Correction {
     /// Off the least, by its half.
-    pub(crate) first: [u8; 16],
+    pub first: [u8; 16],
     /// Off the least too, by how far the second is from it.
-    pub(crate) gap: [u8; 16],
+    pub gap: [u8; 16],
     /// Off the second, by its half.
-    pub(crate) second: [u8; 16],
+    pub second: [u8; 16],
 }
 
 /// For rows of few edges.
@@ -43,7 +43,7 @@ static MANY: Correction = FEW;
 
 impl Correction {
     /// The one for a row of so many edges.
-    pub(crate) fn of(degree: usize) -> &'static Self {
+    pub fn of(degree: usize) -> &'static Self {
         if degree > 10 { &MANY } else { &FEW }
     }
 

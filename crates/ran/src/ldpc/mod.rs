@@ -27,7 +27,8 @@ pub use decoder::{Decoded, Decoder, Effort};
 pub use encoder::Encoder;
 pub(crate) use encoder::{Copies, Plan};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use messages::{Correction, MOST_SAID, PINNED};
+pub(crate) use messages::PINNED;
+pub use messages::{Correction, MOST_SAID};
 
 /// Why a block can't be coded or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
