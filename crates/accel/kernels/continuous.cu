@@ -12,7 +12,7 @@
 
 static_assert(RING_MOST_SLOTS < THREADS, "a thread for each doorbell of a block, and one for the command");
 
-extern "C" __global__ void __launch_bounds__(THREADS) continuous(u64 *ring)
+extern "C" __global__ void __launch_bounds__(THREADS, 2) continuous(u64 *ring)
 {
 	__shared__ u32 words[256 * COPIES];
 	__shared__ u64 last[RING_MOST_SLOTS], rung[RING_MOST_SLOTS];

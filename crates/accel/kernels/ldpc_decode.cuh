@@ -91,21 +91,22 @@ MR_FN u32 ldpc_bit(const LdpcBlock &block, u32 edge, u32 check, u32 &column)
 template <int MOST> MR_FN void ldpc_check(const LdpcBlock &block, const LdpcRow &row, u32 check)
 {
 	u32 z = ldpc_plan(block, PLAN_Z);
-	i32 heard[MOST];
-	u32 places[MOST];
+	// Both what is heard of a bit and where it is, in a register: a place is less than 2^15.
+	u32 kept[MOST];
 	i32 least = 255, second = 255, odd = 0;
 	MR_UNROLL
 	for (u32 edge = 0; edge < MOST; edge++) {
 		if (edge >= row.degree)
 			continue;
 		u32 column;
-		places[edge] = ldpc_bit(block, row.first + edge, check, column);
+		u32 at = ldpc_bit(block, row.first + edge, check, column);
 		// What the bit would be thought of without this row. Of the row's own column that is what was received.
-		heard[edge] = column >= ldpc_plan(block, PLAN_CORE_END)
-				      ? ldpc_received(block, places[edge])
-				      : ldpc_clip(block.bits[places[edge]] - block.said[(row.first + edge) * z + check]);
-		i32 magnitude = heard[edge] < 0 ? -heard[edge] : heard[edge];
-		odd ^= heard[edge] < 0;
+		i32 heard = column >= ldpc_plan(block, PLAN_CORE_END)
+				    ? ldpc_received(block, at)
+				    : ldpc_clip(block.bits[at] - block.said[(row.first + edge) * z + check]);
+		kept[edge] = static_cast<u32>(heard & 0xff) << 16 | at;
+		i32 magnitude = heard < 0 ? -heard : heard;
+		odd ^= heard < 0;
 		second = ldpc_less(second, ldpc_more(least, magnitude));
 		least = ldpc_less(least, magnitude);
 	}
@@ -119,13 +120,14 @@ template <int MOST> MR_FN void ldpc_check(const LdpcBlock &block, const LdpcRow 
 	for (u32 edge = 0; edge < MOST; edge++) {
 		if (edge >= row.degree)
 			continue;
-		i32 magnitude = heard[edge] < 0 ? -heard[edge] : heard[edge];
+		i32 heard = static_cast<i8>(kept[edge] >> 16);
+		u32 at = kept[edge] & 0xffff;
+		i32 magnitude = heard < 0 ? -heard : heard;
 		i32 say = magnitude == least ? say_to_least : say_to_others;
-		i32 said = odd ^ (heard[edge] < 0) ? -say : say;
+		i32 said = odd ^ (heard < 0) ? -say : say;
 		block.said[(row.first + edge) * z + check] = static_cast<i8>(said);
-		u32 at = places[edge];
 		bool filler = at >= ldpc_plan(block, PLAN_FILLERS_FROM) && at < ldpc_plan(block, PLAN_INFO_BITS);
-		block.bits[at] = static_cast<i8>(filler ? LDPC_PINNED : ldpc_clip(heard[edge] + said));
+		block.bits[at] = static_cast<i8>(filler ? LDPC_PINNED : ldpc_clip(heard + said));
 	}
 }
 

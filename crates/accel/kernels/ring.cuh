@@ -2,11 +2,13 @@
 #pragma once
 #include "hash.cuh"
 #include "layout.cuh"
+#include "lookup.cuh"
 #include "nea2.cuh"
 
 // Kinds of tasks, as src/task.rs numbers them.
 #define KIND_HASH 1
 #define KIND_NEA2 2
+#define KIND_LOOKUP 5
 
 struct RingSlot {
 	u64 *doorbell;
@@ -43,6 +45,14 @@ template <int COPIES> MR_FN u64 ring_work(const AesLookup<COPIES> &table, const 
 		return RING_NO_TASK;
 	if ((task & 0xff) == KIND_HASH && items * HASHED_OCTETS <= input && items * 4 <= output) {
 		hash_items(slot.input, static_cast<u32>(items), static_cast<u32>(task >> 8), slot.output, thread, threads);
+		return RING_DONE;
+	}
+	u64 table_address = slot.doorbell[RING_TABLE];
+	u32 kind = static_cast<u32>(task >> 8);
+	if ((task & 0xff) == KIND_LOOKUP && table_address != 0 && items * table_key_words(kind) * 4 <= input &&
+	    items * 4 <= output) {
+		table_look_up(reinterpret_cast<const u32 *>(table_address), kind, slot.input, static_cast<u32>(items), slot.output,
+			      thread, threads);
 		return RING_DONE;
 	}
 	u64 data = items * sizeof(Descriptor);

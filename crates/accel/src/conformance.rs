@@ -1,12 +1,17 @@
 //! Does a device behave as [`Device`] says? A body for the tests of all devices, which needs to know nothing of them.
 
-use crate::cpu::Executor;
+use crate::copies::TableId;
+use crate::cpu::Inline;
 use crate::device::{Completion, Device, Rejected};
-use crate::task::{Batch, Decoding, HASHED, Hashes, Kind, Packet, Task};
+use crate::task::{Batch, Decoding, HASHED, Hashes, Kind, Lookup, Packet, Task};
 use crate::{Clock, Refusal};
 use ran::ldpc::{BaseGraph, Code, Effort, Encoder};
 use ran::nea2::{Bearer, Count, Direction};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use tables::Nanos;
+use tables::classify::{Flows4, Tuple4};
+use tables::image::{self, Changes};
 
 /// Time after which a device that has not answered is taken for one that doesn't: no machine is that slow.
 const PATIENCE: u64 = 30_000_000_000;
@@ -23,6 +28,31 @@ pub struct Report {
 /// Where random numbers come from.
 pub type Random<'a> = &'a mut dyn FnMut() -> u64;
 
+/// The table of random look-ups.
+pub const TABLE: TableId = TableId(9);
+
+/// Flows in it: as many keys again are not.
+const FLOWS: u32 = 1000;
+
+fn flow(number: u32) -> Tuple4 {
+    let address = |base: u32| Ipv4Addr::from_bits(base + number);
+    Tuple4::new(address(0x0a00_0000), address(0xc000_0200), number as u8, number as u16, 2152)
+}
+
+/// The table of random look-ups, full.
+pub fn flows() -> Result<Flows4, String> {
+    let mut flows = Flows4::new(5, FLOWS).map_err(text)?;
+    for number in 0..FLOWS {
+        flows.insert(flow(number), number * 3).map_err(text)?;
+    }
+    Ok(flows)
+}
+
+/// Has a device copy that table.
+pub fn follow(device: &mut dyn Device) -> Result<(), String> {
+    device.follow(TABLE, &flows()?, &Changes { generation: 1, all: true, lines: Vec::new() }).map_err(text)
+}
+
 /// A batch of `kind`, with `items` of random content and shape.
 pub fn batch(kind: Kind, ticket: u64, items: usize, random: Random) -> Result<Batch, String> {
     let code = some_code(random);
@@ -30,6 +60,7 @@ pub fn batch(kind: Kind, ticket: u64, items: usize, random: Random) -> Result<Ba
         Kind::Hash => Task::Hash(Hashes::new(random() as u8 % 4 + 1).map_err(text)?),
         Kind::Nea2 => Task::Nea2,
         Kind::LdpcEncode => Task::LdpcEncode(code),
+        Kind::Lookup => Task::Lookup(Lookup { table: TABLE, kind: image::Kind::Flow4 }),
         Kind::LdpcDecode => {
             let received = code.coded_bits() * (random() as usize % 8 + 1) / 8;
             let fillers = (code.info_bits() - code.punctured_bits()) * (random() as usize % 4) / 8;
@@ -64,6 +95,7 @@ pub fn batch_of(task: Task, ticket: u64, items: usize, random: Random) -> Result
                 batch.push_packet(packet(random)?, &octets(length, random))
             }
             Task::LdpcEncode(code) => batch.push(&info(code, random)),
+            Task::Lookup(_) => batch.push_key(&flow(random() as u32 % (2 * FLOWS)).words()),
             Task::LdpcDecode(decoding) => batch.push_llrs(&llrs(&decoding, random)?),
         }
         .map_err(text)?;
@@ -121,15 +153,25 @@ fn ensure(what: bool, words: impl FnOnce() -> String) -> Result<(), String> {
 /// What batches are to become, by ticket.
 #[derive(Default)]
 struct Expected {
-    executor: Executor,
+    second: Option<Inline<fn() -> Nanos>>,
+    /// Whether that has the table.
+    follows: bool,
     batches: BTreeMap<u64, (Batch, Batch)>,
 }
 
 impl Expected {
     fn note(&mut self, batch: &Batch) -> Result<(), String> {
-        let mut done = batch.clone();
-        self.executor.execute(&mut done).map_err(text)?;
-        self.batches.insert(batch.ticket, (batch.clone(), done));
+        let second = self.second.get_or_insert_with(|| Inline::new(1, Nanos::default));
+        if batch.task().kind() == Kind::Lookup && !self.follows {
+            follow(second)?;
+            self.follows = true;
+        }
+        second.submit(batch.clone(), Nanos(0)).map_err(|rejected| rejected.why.to_string())?;
+        let mut ended = Vec::new();
+        second.poll(Nanos(0), &mut ended);
+        let done = ended.pop().ok_or("nothing to compare with")?;
+        done.outcome.map_err(text)?;
+        self.batches.insert(batch.ticket, (batch.clone(), done.batch));
         Ok(())
     }
 
@@ -143,6 +185,7 @@ impl Expected {
             || format!("the input of batch {ticket} has changed"),
         )?;
         if completion.outcome.is_ok() {
+            ensure(completion.steady, || format!("batch {ticket} isn't steady, though nobody wrote"))?;
             let wrong =
                 completion.batch.output().iter().zip(done.output()).position(|(found, right)| found != right);
             ensure(wrong.is_none(), || {
@@ -163,6 +206,10 @@ pub fn run(device: &mut dyn Device, clock: &dyn Clock, random: Random) -> Result
     let mut report = Report::default();
     ensure(!limits.kinds.is_empty() && limits.in_flight > 0, || format!("it takes nothing: {limits:?}"))?;
     refuses(device, clock, random)?;
+
+    if limits.kinds.contains(&Kind::Lookup) {
+        follow(device)?;
+    }
 
     // All kinds, of one item and of several, as many in flight as it takes.
     let mut expected = Expected::default();

@@ -1,8 +1,10 @@
 //! Where a batch runs: a [`Device`].
 
+use crate::copies::TableId;
 use crate::task::{Batch, Kind};
 use std::fmt;
 use tables::Nanos;
+use tables::image::{Changes, Image};
 
 /// Something that takes batches and gives them back done.
 ///
@@ -55,6 +57,12 @@ pub trait Device: Send {
 
     /// Tries to bring it back after a failure.
     fn revive(&mut self, now: Nanos) -> Result<(), Failure>;
+
+    /// Brings its copy of a table up to date, or makes one, while look-ups run. `changes` are what the table has told of; see [`crate::copies`].
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        let _ = (image, changes);
+        Err(Failure::NoTable(table))
+    }
 }
 
 /// How much a device takes.
@@ -124,6 +132,9 @@ pub enum Refusal {
         /// Of what.
         unit: Unit,
     },
+    /// It has no copy of the table.
+    #[error("the device has no copy of the table")]
+    NoTable,
     /// The device has failed before, and has not been revived.
     #[error("the device has failed: {0}")]
     Failed(Failure),
@@ -178,6 +189,17 @@ pub enum Failure {
     /// The device says that the batch is wrong.
     #[error("the device has ended the batch with status {0}")]
     Status(u64),
+    /// It has no copy of that table.
+    #[error("the device has no copy of table {}", .0.0)]
+    NoTable(TableId),
+    /// A copy can't follow its table, for it was not told of all changes before: it needs all of the table.
+    #[error("the copy of a table is of generation {have}, and was told what is new in generation {told}")]
+    Missed {
+        /// The copy's generation.
+        have: u64,
+        /// The table's.
+        told: u64,
+    },
     /// A call of the device's library has failed in another way.
     #[error("{call}: {why}")]
     Call {
@@ -208,6 +230,16 @@ pub struct Completion {
     pub outcome: Result<(), Failure>,
     /// When.
     pub times: Times,
+    /// Of a look-up: whether the table's copy stayed as it was all the while. If not, what was found is right, but something may not have been found.
+    pub steady: bool,
+}
+
+impl Completion {
+    /// A batch that was not done.
+    pub fn failed(batch: Batch, failure: Failure, submitted: Nanos, now: Nanos) -> Self {
+        let times = Times { submitted, started: now, ended: now };
+        Self { batch, outcome: Err(failure), times, steady: true }
+    }
 }
 
 /// Where devices that have threads of their own get the time from.

@@ -3,12 +3,14 @@
 //! Its time is that of its callers: a batch is done as soon as `poll` is told a time that lies its latency behind the submission. What it answers is right, for
 //! [`Executor`] makes it.
 
+use crate::copies::{OnHost, TableId};
 use crate::cpu::Executor;
 use crate::device::{Completion, Device, Failure, Limits, Refusal, Rejected, Times};
 use crate::task::Batch;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tables::Nanos;
+use tables::image::{Changes, Image};
 
 /// What it does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,8 +79,9 @@ pub struct Fake {
     remote: Remote,
     limits: Limits,
     executor: Executor,
-    /// What was taken, and when.
-    taken: VecDeque<(Batch, Nanos)>,
+    copies: OnHost,
+    /// What was taken, when, and of which version its table's copy was.
+    taken: VecDeque<(Batch, Nanos, Option<u64>)>,
     failed: Option<Failure>,
 }
 
@@ -87,7 +90,9 @@ impl Fake {
     pub fn new(limits: Limits, latency: u64) -> Self {
         let remote = Remote::default();
         remote.take(latency);
-        Self { remote, limits, executor: Executor::new(), taken: VecDeque::new(), failed: None }
+        let copies = OnHost::default();
+        let executor = Executor::with(copies.shelf());
+        Self { remote, limits, executor, copies, taken: VecDeque::new(), failed: None }
     }
 
     /// What it can be told by, also when it is somebody else's.
@@ -98,10 +103,9 @@ impl Fake {
     /// Gives back all that is in flight, undone.
     fn give_back(&mut self, why: &Failure, now: Nanos, ended: &mut Vec<Completion>) -> usize {
         let found = self.taken.len();
-        ended.extend(self.taken.drain(..).map(|(mut batch, submitted)| {
+        ended.extend(self.taken.drain(..).map(|(mut batch, submitted, _)| {
             spoil(&mut batch);
-            let times = Times { submitted, started: now, ended: now };
-            Completion { batch, outcome: Err(why.clone()), times }
+            Completion::failed(batch, why.clone(), submitted, now)
         }));
         found
     }
@@ -137,7 +141,8 @@ impl Device for Fake {
             (None, Fault::Full, _) => Refusal::Full,
             _ if self.taken.len() >= self.limits.in_flight => Refusal::Full,
             _ => {
-                self.taken.push_back((batch, now));
+                let version = self.copies.versions().of_task(batch.task());
+                self.taken.push_back((batch, now, version));
                 return Ok(());
             }
         };
@@ -160,9 +165,10 @@ impl Device for Fake {
             _ => {}
         }
         let before = ended.len();
-        while let Some((mut batch, submitted)) =
-            self.taken.pop_front_if(|(_, submitted)| now.since(*submitted) >= latency)
+        while let Some((mut batch, submitted, version)) =
+            self.taken.pop_front_if(|(_, submitted, _)| now.since(*submitted) >= latency)
         {
+            let steady = version == self.copies.versions().of_task(batch.task());
             let times = Times { submitted, started: submitted, ended: submitted.plus(latency) };
             let outcome = match fault {
                 Fault::Status(status) => {
@@ -172,9 +178,10 @@ impl Device for Fake {
                 _ => self.executor.execute(&mut batch),
             };
             if fault == Fault::Twice {
-                ended.push(Completion { batch: batch.clone(), outcome: outcome.clone(), times });
+                let (batch, outcome) = (batch.clone(), outcome.clone());
+                ended.push(Completion { batch, outcome, times, steady });
             }
-            ended.push(Completion { batch, outcome, times });
+            ended.push(Completion { batch, outcome, times, steady });
         }
         ended.len() - before
     }
@@ -201,5 +208,9 @@ impl Device for Fake {
         } else {
             Err(self.failed.clone().unwrap_or(Failure::Abandoned))
         }
+    }
+
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        self.copies.follow(table, image, changes)
     }
 }

@@ -12,10 +12,12 @@
 //!
 //! That something is redone is safe because no task changes anything but its output ([`crate::task`]).
 
-use crate::device::{Completion, Device, Failure, Limits, Refusal, Rejected, Times};
-use crate::task::{Batch, Caller};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use crate::copies::TableId;
+use crate::device::{Completion, Device, Failure, Limits, Refusal, Rejected};
+use crate::task::{Batch, Caller, Task};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use tables::Nanos;
+use tables::image::{Changes, Image};
 
 /// How long one waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +101,8 @@ pub struct Fallback<A, B> {
     between: VecDeque<Batch>,
     lines: HashMap<Caller, Line>,
     ready: Vec<Completion>,
+    /// Tables that the first device has no copy of, or none that is up to date.
+    without: BTreeSet<TableId>,
     counts: Counts,
     scratch: Vec<Completion>,
 }
@@ -118,6 +122,7 @@ impl<A: Device, B: Device> Fallback<A, B> {
             between: VecDeque::new(),
             lines: HashMap::new(),
             ready: Vec::new(),
+            without: BTreeSet::new(),
             counts: Counts::default(),
             scratch: Vec::new(),
         }
@@ -218,8 +223,7 @@ impl<A: Device, B: Device> Fallback<A, B> {
                         Refusal::Failed(failure) | Refusal::Broken(failure) => failure,
                         other => Failure::Call { call: "submit", why: other.to_string() },
                     };
-                    let times = Times { submitted: now, started: now, ended: now };
-                    self.settle(Completion { batch, outcome: Err(failure), times });
+                    self.settle(Completion::failed(batch, failure, now, now));
                 }
             }
         }
@@ -249,9 +253,12 @@ impl<A: Device, B: Device> Fallback<A, B> {
 fn is_for_good(failure: &Failure) -> bool {
     match failure {
         Failure::Absent { .. } | Failure::Lost(_) | Failure::Abandoned | Failure::Call { .. } => true,
-        Failure::OutOfMemory { .. } | Failure::Compile { .. } | Failure::Panicked | Failure::Status(_) => {
-            false
-        }
+        Failure::OutOfMemory { .. }
+        | Failure::Compile { .. }
+        | Failure::Panicked
+        | Failure::Status(_)
+        | Failure::NoTable(_)
+        | Failure::Missed { .. } => false,
     }
 }
 
@@ -290,7 +297,8 @@ impl<A: Device, B: Device> Device for Fallback<A, B> {
         let (number, ticket, caller) = (self.next, batch.ticket, batch.caller);
         batch.ticket = number;
         let mut place = Place::First;
-        let mut sent = if self.first_is_well(now) {
+        let knows = !matches!(batch.task(), Task::Lookup(lookup) if self.without.contains(&lookup.table));
+        let mut sent = if knows && self.first_is_well(now) {
             self.first.submit(batch, now)
         } else {
             Err(Rejected { batch, why: Refusal::Failed(Failure::Abandoned) })
@@ -372,9 +380,8 @@ impl<A: Device, B: Device> Device for Fallback<A, B> {
         self.second.abandon(now, &mut back);
         back.drain(..).for_each(|completion| self.back_from_second(completion));
         self.scratch = back;
-        let times = Times { submitted: now, started: now, ended: now };
         for batch in std::mem::take(&mut self.between) {
-            self.settle(Completion { batch, outcome: Err(Failure::Abandoned), times });
+            self.settle(Completion::failed(batch, Failure::Abandoned, now, now));
         }
         ended.append(&mut self.ready);
     }
@@ -384,5 +391,14 @@ impl<A: Device, B: Device> Device for Fallback<A, B> {
         self.failed = self.failed.take().map(|(failure, _)| (failure, Nanos(0)));
         self.first_is_well(now);
         Ok(())
+    }
+
+    /// Both follow. What the first one can't keep, its look-ups are for the second one; only what that says counts.
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        self.without.remove(&table);
+        if self.first.follow(table, image, changes).is_err() {
+            self.without.insert(table);
+        }
+        self.second.follow(table, image, changes)
     }
 }

@@ -3,7 +3,7 @@
 //! What is done with a packet or a code block is in headers (`kernels/*.cuh`), which compilers for the host take too: tests run them without a GPU, against what
 //! the processor does. The kernels themselves (`kernels/*.cu`) only deal the work out to threads.
 
-use crate::{plan, ring};
+use crate::{copies, plan, ring};
 
 /// A file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub const HEADERS: &[Source] = sources![
     "hash.cuh",
     "ldpc_decode.cuh",
     "ldpc_encode.cuh",
+    "lookup.cuh",
     "nea2.cuh",
     "ring.cuh"
 ];
@@ -36,5 +37,5 @@ pub const PROGRAMS: &[Source] = sources!["batch.cu", "continuous.cu", "ldpc.cu"]
 
 /// `layout.cuh`: the numbers that Rust and the kernels both know.
 pub fn layout() -> String {
-    format!("#pragma once\n{}{}", ring::layout::CPP, plan::CPP)
+    format!("#pragma once\n{}{}{}", ring::layout::CPP, plan::CPP, copies::layout::CPP)
 }

@@ -17,6 +17,7 @@
 //! | [`fallback`] | two devices as one: what the first one doesn't end, the second one does |
 //! | [`fake`] | a device for tests, as slow as it is told, that fails on command |
 //! | [`conformance`] | does a device behave as it should? for tests |
+//! | [`copies`] | tables' copies on devices, which follow while look-ups run |
 //! | [`hash`] | the task that is nothing but arithmetic, for measurements |
 //!
 //! **Example.** A batch for whatever there is:
@@ -49,7 +50,11 @@
 
 pub mod conformance;
 mod constants;
+pub mod copies;
 pub mod cpu;
+#[cfg(feature = "cuda")]
+#[allow(unsafe_code)]
+pub mod cuda;
 pub mod device;
 pub mod fake;
 pub mod fallback;

@@ -5,6 +5,7 @@
 //! | task | `items`: for each item | `data` | `output` |
 //! |---|---|---|---|
 //! | [`Task::Hash`] | 24 octets | – | 4 octets: the hash |
+//! | [`Task::Lookup`] | a key's words ([`key_words`](crate::copies::key_words)) | – | 4 octets: what is found, or [`NONE`](crate::copies::layout::NONE) |
 //! | [`Task::Nea2`] | a [`Packet`]'s descriptor, 32 octets | the packets, each from a multiple of 16 on | as `data`, ciphered |
 //! | [`Task::LdpcEncode`] | the code's information bits | – | its coded bits |
 //! | [`Task::LdpcDecode`] | the LLRs, an octet each | – | a [`Verdict`]'s 4 octets, and the information bits |
@@ -13,8 +14,10 @@
 //! follows an offset out of its buffer would end more than its own batch. Input is never changed, also not by a device that fails half-way; that
 //! is what makes it possible to give a batch to another device.
 
+use crate::copies::{TableId, key_words};
 use ran::ldpc::{Code, Effort, PUNCTURED_COLUMNS};
 use ran::nea2::{Bearer, Count, Direction};
+use tables::image;
 
 /// Octets of an item that is hashed: about those of an IP header's addresses and ports.
 pub const HASHED: usize = 24;
@@ -46,11 +49,13 @@ pub enum Kind {
     LdpcEncode = 3,
     /// [`Task::LdpcDecode`].
     LdpcDecode = 4,
+    /// [`Task::Lookup`].
+    Lookup = 5,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Hash, Self::Nea2, Self::LdpcEncode, Self::LdpcDecode];
+    pub const ALL: [Self; 5] = [Self::Hash, Self::Nea2, Self::LdpcEncode, Self::LdpcDecode, Self::Lookup];
 }
 
 /// What is done with each item of a batch.
@@ -64,6 +69,17 @@ pub enum Task {
     LdpcEncode(Code),
     /// LDPC decoding.
     LdpcDecode(Decoding),
+    /// Looking keys up in the device's copy of a table.
+    Lookup(Lookup),
+}
+
+/// Where keys are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookup {
+    /// The table.
+    pub table: TableId,
+    /// What kind of table it is, from which follows what its keys are.
+    pub kind: image::Kind,
 }
 
 /// How many hashes an item gets.
@@ -179,6 +195,7 @@ impl Task {
             Self::Nea2 => Kind::Nea2,
             Self::LdpcEncode(_) => Kind::LdpcEncode,
             Self::LdpcDecode(_) => Kind::LdpcDecode,
+            Self::Lookup(_) => Kind::Lookup,
         }
     }
 
@@ -189,6 +206,7 @@ impl Task {
             Self::Nea2 => DESCRIPTOR,
             Self::LdpcEncode(code) => code.info_bits().div_ceil(8),
             Self::LdpcDecode(decoding) => decoding.received(),
+            Self::Lookup(lookup) => 4 * key_words(lookup.kind),
         }
     }
 
@@ -203,7 +221,7 @@ impl Task {
     /// Octets of an item's answer; of a packet none, for what it has are its own.
     pub fn answer_octets(&self) -> usize {
         match self {
-            Self::Hash(_) => 4,
+            Self::Hash(_) | Self::Lookup(_) => 4,
             Self::Nea2 => 0,
             Self::LdpcEncode(code) => code.coded_bits().div_ceil(8),
             Self::LdpcDecode(decoding) => VERDICT + decoding.code.info_bits().div_ceil(8),
@@ -286,9 +304,20 @@ impl Batch {
         self.output.clear();
     }
 
+    /// Adds a key of as many words as the table's kind has.
+    pub fn push_key(&mut self, words: &[u32]) -> Result<(), Misfit> {
+        if self.task.kind() != Kind::Lookup {
+            return Err(Misfit::Task);
+        }
+        self.room(4 * words.len(), 0)?;
+        self.items.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        self.grow();
+        Ok(())
+    }
+
     /// Adds an item of a fixed length: what is hashed, or a block's information bits.
     pub fn push(&mut self, item: &[u8]) -> Result<(), Misfit> {
-        if matches!(self.task, Task::Nea2 | Task::LdpcDecode(_)) {
+        if matches!(self.task, Task::Nea2 | Task::LdpcDecode(_) | Task::Lookup(_)) {
             return Err(Misfit::Task);
         }
         self.room(item.len(), 0)?;

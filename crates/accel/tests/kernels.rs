@@ -1,11 +1,11 @@
 //! The kernels' headers, compiled for the host, against what the processor does. This proves what each thread does with its part; what only a GPU has (that
 //! threads run at once, shared memory, barriers) it can't.
 
-use accel::cpu::Executor;
+use accel::cpu::{Executor, Inline};
 use accel::ring::layout::{DONE, LINE, NO_TASK};
 use accel::ring::{Host, Order, Shape};
 use accel::task::{Batch, Decoding, Hashes, Task};
-use accel::{Kind, conformance, kernels, plan::Plan};
+use accel::{Device, Kind, conformance, kernels, plan::Plan};
 use ran::ldpc::{Code, Effort};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use tables::Nanos;
 
 /// The program, or why there is none. It is compiled once for these sources, by whichever test needs it first.
-fn twin() -> Result<&'static Path, &'static str> {
+pub fn twin() -> Result<&'static Path, &'static str> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM.get_or_init(compile).as_deref().map_err(String::as_str)
 }
@@ -44,7 +45,7 @@ fn compile() -> Result<PathBuf, String> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     let compiled = Command::new(&compiler)
         .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"])
-        .args(["-fsanitize=undefined", "-fno-sanitize-recover", "-o", "twin", "twin.cpp"])
+        .args(["-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", "twin", "twin.cpp"])
         .current_dir(&folder)
         .output();
     let output = compiled.map_err(|error| format!("there is no C++ compiler ({compiler}: {error})"))?;
@@ -55,7 +56,7 @@ fn compile() -> Result<PathBuf, String> {
 }
 
 /// What the program answers.
-fn run(program: &Path, name: &str, input: &[&[u8]]) -> Vec<u8> {
+pub fn run(program: &Path, name: &str, input: &[&[u8]]) -> Vec<u8> {
     let mut child =
         Command::new(program).arg(name).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -67,7 +68,7 @@ fn run(program: &Path, name: &str, input: &[&[u8]]) -> Vec<u8> {
     output.stdout
 }
 
-fn numbers(numbers: &[usize]) -> Vec<u8> {
+pub fn numbers(numbers: &[usize]) -> Vec<u8> {
     numbers.iter().flat_map(|number| (*number as u32).to_le_bytes()).collect()
 }
 
@@ -87,12 +88,24 @@ fn by_twin(program: &Path, batch: &Batch) -> Vec<u8> {
         Task::Nea2 => run(program, "nea2", &[&numbers(&[batch.len(), data.len(), 4]), items, data]),
         Task::LdpcEncode(code) => blocks("encode", &Plan::encode(*code)),
         Task::LdpcDecode(decoding) => blocks("decode", &Plan::decode(decoding)),
+        // Of these there are more tests in `copies`.
+        Task::Lookup(lookup) => {
+            let flows = conformance::flows().unwrap();
+            let (words, kind) = (crate::copies::words_of(&flows), lookup.kind as usize);
+            crate::copies::by_twin(program, &words, kind, items)
+        }
     }
 }
 
 fn holds(program: &Path, mut batch: Batch) {
     let found = by_twin(program, &batch);
-    Executor::new().execute(&mut batch).unwrap();
+    let mut device = Inline::new(1, || Nanos(0));
+    conformance::follow(&mut device).unwrap();
+    device.submit(batch, Nanos(0)).unwrap();
+    let mut ended = Vec::new();
+    device.poll(Nanos(0), &mut ended);
+    ended[0].outcome.clone().unwrap();
+    batch = ended.remove(0).batch;
     let wrong = found.iter().zip(batch.output()).position(|(found, right)| found != right);
     assert_eq!((found.len(), wrong), (batch.output().len(), None), "{:?}", batch.task());
 }

@@ -1,8 +1,10 @@
 //! One binary for all integration tests of the crate: each further one would compile and link what they stand on again.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod copies;
 mod devices;
 mod fallback;
 mod kernels;
+mod nvrtc;
 mod ring;
 mod tasks;

@@ -1,6 +1,7 @@
 //! The ring: its protocol in all orders, under load, and with a device that comes and goes.
 
 use crate::devices::{batch, done};
+use accel::copies::TableId;
 use accel::cpu::Inline;
 use accel::fallback::Settings;
 use accel::ring::layout::{CPP, DONE, LINE_OCTETS, MOST_SLOTS};
@@ -11,6 +12,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tables::image::{Changes, Image};
 use tables::{Nanos, Tsc};
 
 fn memory(shape: Shape) -> Arc<[AtomicU64]> {
@@ -250,6 +252,15 @@ impl Behind for Breaking {
             2 => Err(Failure::Lost("unplugged".into())),
             _ => self.0.has_gone(),
         }
+    }
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        self.0.follow(table, image, changes)
+    }
+    fn table(&self, table: TableId) -> Option<u64> {
+        self.0.table(table)
+    }
+    fn version(&self, task: &Task) -> Option<u64> {
+        self.0.version(task)
     }
 }
 

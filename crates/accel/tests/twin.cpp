@@ -7,6 +7,7 @@
 
 #include "ldpc_decode.cuh"
 #include "ldpc_encode.cuh"
+#include "lookup.cuh"
 #include "ring.cuh"
 
 // Threads that are played.
@@ -114,6 +115,17 @@ static void ldpc(bool encode)
 	}
 }
 
+// words of the copy, kind, count, words of a key; copy, keys.
+static void look_up()
+{
+	u32 words = number(), kind = number(), count = number(), key_words = number();
+	std::vector<u64> copy = octets(words * 4), keys = octets(count * key_words * 4);
+	std::vector<u32> output(count);
+	for (u32 thread = 0; thread < THREADS; thread++)
+		table_look_up(as<u32>(copy), kind, as<u8>(keys), count, reinterpret_cast<u8 *>(output.data()), thread, THREADS);
+	answer(output.data(), count * 4);
+}
+
 // A ring as it lies in memory; it comes back with one look at each slot done.
 static void ring()
 {
@@ -147,6 +159,8 @@ int main(int count, char **arguments)
 		nea2();
 	else if (name == "encode" || name == "decode")
 		ldpc(name == "encode");
+	else if (name == "look_up")
+		look_up();
 	else if (name == "ring")
 		ring();
 	else

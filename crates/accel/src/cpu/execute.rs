@@ -1,5 +1,6 @@
 //! What a batch's task is, on this processor.
 
+use crate::copies::Shelf;
 use crate::device::Failure;
 use crate::hash::hash;
 use crate::task::{Batch, Decoding, Kind, Task, VERDICT, Verdict};
@@ -12,14 +13,20 @@ const TOGETHER: usize = 32;
 /// Does batches, with memory that it keeps from one to the next.
 #[derive(Debug, Default)]
 pub struct Executor {
+    tables: Shelf,
     encoder: Encoder,
     decoder: Decoder,
 }
 
 impl Executor {
-    /// With the best that this processor has.
+    /// With the best that this processor has; it has no tables.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With these tables.
+    pub fn with(tables: Shelf) -> Self {
+        Self { tables, ..Self::default() }
     }
 
     /// What it can do: all of it.
@@ -43,6 +50,7 @@ impl Executor {
             Task::Nea2 => cipher(items, data, output),
             Task::LdpcEncode(code) => self.encode(code, items, output)?,
             Task::LdpcDecode(decoding) => self.decode(&decoding, items, output)?,
+            Task::Lookup(lookup) => self.tables.look_up(lookup.table, lookup.kind, items, output)?,
         }
         Ok(())
     }

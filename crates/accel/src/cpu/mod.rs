@@ -6,10 +6,12 @@ mod workers;
 pub use execute::Executor;
 pub use workers::{Settings, Workers};
 
+use crate::copies::{OnHost, TableId};
 use crate::device::{Clock, Completion, Device, Failure, Limits, Refusal, Rejected, Times};
 use crate::task::{Batch, MOST_OCTETS};
 use std::collections::VecDeque;
 use tables::Nanos;
+use tables::image::{Changes, Image};
 
 /// As much as a batch may be, and so many of them.
 fn limits(in_flight: usize) -> Limits {
@@ -27,6 +29,7 @@ fn limits(in_flight: usize) -> Limits {
 pub struct Inline<C> {
     clock: C,
     limits: Limits,
+    copies: OnHost,
     executor: Executor,
     done: VecDeque<Completion>,
 }
@@ -34,7 +37,9 @@ pub struct Inline<C> {
 impl<C: Clock> Inline<C> {
     /// With room for so many batches that were not fetched; `clock` says when one is done.
     pub fn new(in_flight: usize, clock: C) -> Self {
-        Self { clock, limits: limits(in_flight), executor: Executor::new(), done: VecDeque::new() }
+        let copies = OnHost::default();
+        let executor = Executor::with(copies.shelf());
+        Self { clock, limits: limits(in_flight), copies, executor, done: VecDeque::new() }
     }
 }
 
@@ -56,7 +61,7 @@ impl<C: Clock> Device for Inline<C> {
         }
         let outcome = self.executor.execute(&mut batch);
         let times = Times { submitted: now, started: now, ended: self.clock.now().max(now) };
-        self.done.push_back(Completion { batch, outcome, times });
+        self.done.push_back(Completion { batch, outcome, times, steady: true });
         Ok(())
     }
 
@@ -76,5 +81,9 @@ impl<C: Clock> Device for Inline<C> {
 
     fn revive(&mut self, _now: Nanos) -> Result<(), Failure> {
         Ok(())
+    }
+
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        self.copies.follow(table, image, changes)
     }
 }

@@ -5,6 +5,7 @@
 //! because to wake one takes longer than most batches.
 
 use super::{Executor, limits};
+use crate::copies::{OnHost, Shelf, TableId};
 use crate::device::{Clock, Completion, Device, Failure, Limits, Refusal, Rejected, Times};
 use crate::task::Batch;
 use std::collections::VecDeque;
@@ -12,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tables::Nanos;
+use tables::image::{Changes, Image};
 
 /// How a device of threads is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +32,13 @@ impl Default for Settings {
     }
 }
 
+/// A batch, when it was submitted, and of which version its table's copy was then.
+type Waiting = (Batch, Nanos, Option<u64>);
+
 #[derive(Debug, Default)]
 struct Queues {
-    waiting: VecDeque<(Batch, Nanos)>,
-    done: Vec<Completion>,
+    waiting: VecDeque<Waiting>,
+    done: Vec<(Completion, Option<u64>)>,
     /// Threads that sleep.
     asleep: usize,
     stop: bool,
@@ -52,7 +57,7 @@ impl Shared {
     }
 
     /// The next batch, or none if there is an end.
-    fn next(&self, clock: &impl Clock, look_for: u64) -> Option<(Batch, Nanos)> {
+    fn next(&self, clock: &impl Clock, look_for: u64) -> Option<Waiting> {
         let since = clock.now();
         loop {
             let mut queues = self.lock();
@@ -83,6 +88,7 @@ pub struct Workers {
     threads: Vec<JoinHandle<()>>,
     limits: Limits,
     in_flight: usize,
+    copies: OnHost,
 }
 
 impl Workers {
@@ -93,12 +99,14 @@ impl Workers {
             threads: Vec::new(),
             limits: limits(settings.in_flight),
             in_flight: 0,
+            copies: OnHost::default(),
         };
         for at in 0..settings.threads.max(1) {
             let (shared, clock) = (Arc::clone(&workers.shared), clock.clone());
+            let shelf = workers.copies.shelf();
             let thread = std::thread::Builder::new()
                 .name(format!("accel-cpu{at}"))
-                .spawn(move || serve(&shared, &clock, settings.look_for))
+                .spawn(move || serve(&shared, &clock, settings.look_for, &shelf))
                 .map_err(|error| Failure::Call { call: "thread", why: error.to_string() })?;
             workers.threads.push(thread);
         }
@@ -106,17 +114,17 @@ impl Workers {
     }
 }
 
-fn serve(shared: &Shared, clock: &impl Clock, look_for: u64) {
-    let mut executor = Executor::new();
-    while let Some((mut batch, submitted)) = shared.next(clock, look_for) {
+fn serve(shared: &Shared, clock: &impl Clock, look_for: u64, shelf: &Shelf) {
+    let mut executor = Executor::with(shelf.clone());
+    while let Some((mut batch, submitted, version)) = shared.next(clock, look_for) {
         let started = clock.now().max(submitted);
         let outcome = catch_unwind(AssertUnwindSafe(|| executor.execute(&mut batch))).unwrap_or_else(|_| {
             // Whatever it had in hand, another has not.
-            executor = Executor::new();
+            executor = Executor::with(shelf.clone());
             Err(Failure::Panicked)
         });
         let times = Times { submitted, started, ended: clock.now().max(started) };
-        shared.lock().done.push(Completion { batch, outcome, times });
+        shared.lock().done.push((Completion { batch, outcome, times, steady: true }, version));
     }
 }
 
@@ -136,8 +144,9 @@ impl Device for Workers {
         if self.in_flight >= self.limits.in_flight {
             return Err(Rejected { batch, why: Refusal::Full });
         }
+        let version = self.copies.versions().of_task(batch.task());
         let mut queues = self.shared.lock();
-        queues.waiting.push_back((batch, now));
+        queues.waiting.push_back((batch, now, version));
         let wake = queues.asleep > 0;
         drop(queues);
         if wake {
@@ -153,7 +162,10 @@ impl Device for Workers {
         }
         let mut queues = self.shared.lock();
         let found = queues.done.len();
-        ended.append(&mut queues.done);
+        ended.extend(queues.done.drain(..).map(|(mut completion, version)| {
+            completion.steady = version == self.copies.versions().of_task(completion.batch.task());
+            completion
+        }));
         self.in_flight -= found;
         found
     }
@@ -166,11 +178,11 @@ impl Device for Workers {
     fn abandon(&mut self, now: Nanos, ended: &mut Vec<Completion>) {
         let waiting = std::mem::take(&mut self.shared.lock().waiting);
         self.in_flight -= waiting.len();
-        ended.extend(waiting.into_iter().map(|(batch, submitted)| Completion {
-            batch,
-            outcome: Err(Failure::Abandoned),
-            times: Times { submitted, started: now, ended: now },
-        }));
+        ended.extend(
+            waiting
+                .into_iter()
+                .map(|(batch, submitted, _)| Completion::failed(batch, Failure::Abandoned, submitted, now)),
+        );
         while self.in_flight > 0 {
             if self.poll(now, ended) == 0 {
                 std::thread::yield_now();
@@ -180,6 +192,10 @@ impl Device for Workers {
 
     fn revive(&mut self, _now: Nanos) -> Result<(), Failure> {
         Ok(())
+    }
+
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        self.copies.follow(table, image, changes)
     }
 }
 

@@ -3,13 +3,15 @@
 use super::layout::{DONE, NO_TASK};
 use super::memory::{Memory, Word};
 use super::{Look, Rung, Serving, data_from, decode};
+use crate::copies::{OnHost, Shelf, TableId};
 use crate::cpu::Executor;
 use crate::device::{Clock, Failure};
-use crate::task::Kind;
+use crate::task::{Kind, Task};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tables::image::{Changes, Image};
 
 /// Whatever serves a ring. The ring tells it to go; it says whether it has.
 pub trait Behind: Send {
@@ -30,6 +32,23 @@ pub trait Behind: Send {
 
     /// Whether it has gone, as it was told to. It never waits. An error says that it is lost.
     fn has_gone(&mut self) -> Result<bool, Failure>;
+
+    /// Brings its copy of a table up to date.
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure>;
+
+    /// What a doorbell says for a table; none if there is no copy.
+    fn table(&self, table: TableId) -> Option<u64>;
+
+    /// Of which version the copy is that a task reads.
+    fn version(&self, task: &Task) -> Option<u64>;
+
+    /// Whether no line of that copy was written or on its way since it was of that version.
+    fn is_steady(&self, task: &Task, version: Option<u64>) -> bool {
+        self.version(task) == version
+    }
+
+    /// Called whenever the ring is looked at, for what has to be looked after besides.
+    fn look(&mut self) {}
 }
 
 /// How long an idle thread goes on looking before it pauses, in looks.
@@ -43,12 +62,13 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 pub struct Thread<C> {
     clock: C,
     thread: Option<JoinHandle<()>>,
+    copies: OnHost,
 }
 
 impl<C: Clock + Clone + 'static> Thread<C> {
     /// It goes by such a clock.
     pub fn new(clock: C) -> Self {
-        Self { clock, thread: None }
+        Self { clock, thread: None, copies: OnHost::default() }
     }
 }
 
@@ -60,7 +80,7 @@ impl<C: Clock + Clone + 'static> Behind for Thread<C> {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        vec![Kind::Hash, Kind::Nea2]
+        vec![Kind::Hash, Kind::Nea2, Kind::Lookup]
     }
 
     fn memory(&mut self, words: usize) -> Result<Self::Memory, Failure> {
@@ -70,10 +90,10 @@ impl<C: Clock + Clone + 'static> Behind for Thread<C> {
     fn start(&mut self, memory: &Self::Memory) -> Result<(), Failure> {
         let call = |why: String| Failure::Call { call: "accel-ring", why };
         let serving = Serving::new(Arc::clone(memory)).ok_or_else(|| call("no ring is laid out".into()))?;
-        let clock = self.clock.clone();
+        let (clock, shelf) = (self.clock.clone(), self.copies.shelf());
         let thread = std::thread::Builder::new()
             .name("accel-ring".into())
-            .spawn(move || serve(serving, &clock))
+            .spawn(move || serve(serving, &clock, shelf))
             .map_err(|error| call(error.to_string()))?;
         self.thread = Some(thread);
         Ok(())
@@ -85,12 +105,25 @@ impl<C: Clock + Clone + 'static> Behind for Thread<C> {
             None => Ok(self.thread.is_none()),
         }
     }
+
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        self.copies.follow(table, image, changes)
+    }
+
+    /// The doorbell has the table's number, for the thread finds it by that.
+    fn table(&self, table: TableId) -> Option<u64> {
+        self.copies.shelf().has(table).then_some(u64::from(table.0))
+    }
+
+    fn version(&self, task: &Task) -> Option<u64> {
+        self.copies.versions().of_task(task)
+    }
 }
 
 /// Serves until it is told to go. What it does when there is nothing to do is what the kernel does: it looks again at once for a while, and then pauses,
 /// longer and longer.
-fn serve<M: Memory<Word = W>, W: Word>(mut serving: Serving<M>, clock: &impl Clock) {
-    let mut executor = Executor::new();
+fn serve<M: Memory<Word = W>, W: Word>(mut serving: Serving<M>, clock: &impl Clock, shelf: Shelf) {
+    let mut executor = Executor::with(shelf);
     let mut idle = 0;
     loop {
         match serving.look(|| clock.now().0, |rung, input, output| work(&mut executor, rung, input, output)) {
@@ -110,7 +143,7 @@ fn serve<M: Memory<Word = W>, W: Word>(mut serving: Serving<M>, clock: &impl Clo
 }
 
 fn work(executor: &mut Executor, rung: &Rung, input: &[u8], output: &mut [u8]) -> usize {
-    let Some(task) = decode(rung.task) else { return NO_TASK };
+    let Some(task) = decode(rung.task, rung.table) else { return NO_TASK };
     let items = task.item_octets().saturating_mul(rung.items as usize);
     let Some(octets) = input.get(..items) else { return NO_TASK };
     let data = input.get(data_from(items)..).unwrap_or_default();

@@ -3,10 +3,12 @@
 use super::behind::Behind;
 use super::layout::DONE;
 use super::{Host, Order, Shape, data_from, encode};
+use crate::copies::TableId;
 use crate::device::{Completion, Device, Failure, Limits, Refusal, Rejected, Times, Unit};
-use crate::task::Batch;
+use crate::task::{Batch, Task};
 use std::collections::VecDeque;
 use tables::Nanos;
+use tables::image::{Changes, Image};
 
 /// Nanoseconds after which one asks whether there is still somebody who serves: longer than a batch takes.
 const SUSPICIOUS: u64 = 2_000_000;
@@ -17,6 +19,8 @@ struct Out {
     slot: usize,
     batch: Batch,
     submitted: Nanos,
+    /// Of which version its table's copy was then.
+    version: Option<u64>,
 }
 
 /// Whether the other side is there.
@@ -121,13 +125,20 @@ impl<B: Behind> Device for RingDevice<B> {
             let why = Refusal::Unsupported(batch.task().kind());
             return Err(Rejected { batch, why });
         };
+        let table = match batch.task() {
+            Task::Lookup(lookup) => match self.behind.table(lookup.table) {
+                Some(table) => table,
+                None => return Err(Rejected { batch, why: Refusal::NoTable }),
+            },
+            _ => 0,
+        };
         let Some(slot) = self.free.pop_front() else {
             return Err(Rejected { batch, why: Refusal::Full });
         };
         let order = Order {
             task,
             items: batch.len() as u64,
-            table: 0,
+            table,
             octets: batch.items(),
             data: batch.data(),
             output: batch.output().len(),
@@ -137,13 +148,15 @@ impl<B: Behind> Device for RingDevice<B> {
             let why = Refusal::Broken(Failure::Lost("a slot that is free is in use".into()));
             return Err(Rejected { batch, why });
         }
-        self.out.push(Out { slot, batch, submitted: now });
+        let version = self.behind.version(batch.task());
+        self.out.push(Out { slot, batch, submitted: now, version });
         Ok(())
     }
 
     fn poll(&mut self, now: Nanos, ended: &mut Vec<Completion>) -> usize {
         let before = ended.len();
-        let (host, free) = (&self.host, &mut self.free);
+        self.behind.look();
+        let (host, free, behind) = (&self.host, &mut self.free, &self.behind);
         for mut out in self.out.extract_if(.., |out| host.is_idle(out.slot)) {
             let Some(done) = host.fetch(out.slot, out.batch.parts().2) else { continue };
             free.push_back(out.slot);
@@ -151,7 +164,8 @@ impl<B: Behind> Device for RingDevice<B> {
             // The other side's clock isn't ours: what it tells is how long it worked.
             let started = Nanos(now.0.saturating_sub(done.worked)).max(out.submitted);
             let times = Times { submitted: out.submitted, started, ended: now };
-            ended.push(Completion { batch: out.batch, outcome, times });
+            let steady = behind.is_steady(out.batch.task(), out.version);
+            ended.push(Completion { batch: out.batch, outcome, times, steady });
         }
         // Where nothing comes back, it may be because there is nobody any more. To ask costs more than to look.
         let oldest = self.out.first().map(|out| out.submitted);
@@ -161,11 +175,11 @@ impl<B: Behind> Device for RingDevice<B> {
                 Ok(true) => Failure::Lost("what serves the ring has gone by itself".into()),
                 Err(failure) => failure,
             };
-            ended.extend(self.out.drain(..).map(|out| Completion {
-                batch: out.batch,
-                outcome: Err(failure.clone()),
-                times: Times { submitted: out.submitted, started: now, ended: now },
-            }));
+            ended.extend(
+                self.out
+                    .drain(..)
+                    .map(|out| Completion::failed(out.batch, failure.clone(), out.submitted, now)),
+            );
             self.state = State::Failed(failure);
         }
         ended.len() - before
@@ -178,11 +192,11 @@ impl<B: Behind> Device for RingDevice<B> {
     fn abandon(&mut self, now: Nanos, ended: &mut Vec<Completion>) {
         self.host.command(false);
         self.poll(now, ended);
-        ended.extend(self.out.drain(..).map(|out| Completion {
-            batch: out.batch,
-            outcome: Err(Failure::Abandoned),
-            times: Times { submitted: out.submitted, started: now, ended: now },
-        }));
+        ended.extend(
+            self.out
+                .drain(..)
+                .map(|out| Completion::failed(out.batch, Failure::Abandoned, out.submitted, now)),
+        );
         if !matches!(self.state, State::Failed(_)) {
             self.state = State::Failed(Failure::Abandoned);
         }
@@ -203,6 +217,10 @@ impl<B: Behind> Device for RingDevice<B> {
         self.behind.start(self.host.memory())?;
         self.state = State::Serving;
         Ok(())
+    }
+
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        self.behind.follow(table, image, changes)
     }
 }
 

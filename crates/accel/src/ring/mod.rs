@@ -50,25 +50,27 @@ pub use layout::Shape;
 pub use memory::{Memory, Word};
 pub use serving::{Look, Rung, Serving};
 
-use crate::task::{Hashes, Task};
+use crate::copies::TableId;
+use crate::copies::layout::KINDS;
+use crate::task::{Hashes, Lookup, Task};
 
-/// A task as a doorbell's word; none if it is too large for a ring, which is for small batches.
+/// A task as a doorbell's word; none if it is too large for a ring, which is for small batches. Which table a look-up is in stands elsewhere.
 pub(crate) fn encode(task: &Task) -> Option<u64> {
     let more = match task {
-        Task::Hash(hashes) => hashes.get(),
+        Task::Hash(hashes) => u64::from(hashes.get()),
         Task::Nea2 => 0,
+        Task::Lookup(lookup) => lookup.kind as u64,
         Task::LdpcEncode(_) | Task::LdpcDecode(_) => return None,
     };
-    Some(task.kind() as u64 | u64::from(more) << 8)
+    Some(task.kind() as u64 | more << 8)
 }
 
-/// The task of a doorbell's word.
-pub(crate) fn decode(word: u64) -> Option<Task> {
-    let more = (word >> 8) as u8;
-    [Hashes::new(more).ok().map(Task::Hash), Some(Task::Nea2)]
-        .into_iter()
-        .flatten()
-        .find(|task| encode(task) == Some(word))
+/// The task of a doorbell's word, in that table.
+pub(crate) fn decode(word: u64, table: u64) -> Option<Task> {
+    let hashes = Hashes::new((word >> 8) as u8).ok().map(Task::Hash);
+    let table = TableId(u32::try_from(table).ok()?);
+    let lookups = KINDS.map(|kind| Some(Task::Lookup(Lookup { table, kind })));
+    [hashes, Some(Task::Nea2)].into_iter().chain(lookups).flatten().find(|task| encode(task) == Some(word))
 }
 
 /// Where a batch's data begins in a slot's input, behind so many octets of items.
