@@ -50,11 +50,26 @@ const STATIC: &[&str] = &[
     "net_iavf",
     "net_ice",
 ];
+/// A driver for ciphers and the library that it needs: Debian has them for x86-64 alone.
+const CIPHER: (&str, &str) = ("crypto_ipsec_mb", "IPSec_MB");
 /// What those need of the system.
 const SYSTEM: &[&str] = &["numa", "pcap", "xdp", "bpf", "bsd", "elf", "z", "m", "dl", "pthread"];
 /// What the shim itself refers to.
-const DYNAMIC: &[&str] =
-    &["eal", "ethdev", "mbuf", "mempool", "ring", "kvargs", "net", "net_bond", "hash", "lpm", "fib"];
+const DYNAMIC: &[&str] = &[
+    "eal",
+    "ethdev",
+    "mbuf",
+    "mempool",
+    "ring",
+    "kvargs",
+    "net",
+    "net_bond",
+    "hash",
+    "lpm",
+    "fib",
+    "cryptodev",
+    "bus_vdev",
+];
 
 fn fail(why: &str) -> ! {
     println!("cargo::error=DPDK is needed to build this crate, but {why}");
@@ -114,6 +129,7 @@ fn main() {
         "af_packet.c",
         "bond.c",
         "counter.c",
+        "crypto.c",
         "flow.c",
         "ipsec_mb.c",
         "meter.c",
@@ -153,6 +169,14 @@ fn main() {
         let library =
             if *library == "net_af_packet" { own_af_packet(&file) } else { format!("rte_{library}") };
         println!("cargo::rustc-link-lib=static:-bundle,+whole-archive={library}");
+    }
+    let (driver, library) = CIPHER;
+    if [format!("librte_{driver}.a"), format!("lib{library}.a")]
+        .iter()
+        .all(|file| Path::new(&directory).join(file).exists())
+    {
+        println!("cargo::rustc-link-lib=static:-bundle,+whole-archive=rte_{driver}");
+        println!("cargo::rustc-link-lib=static:-bundle={library}");
     }
     for library in SYSTEM {
         println!("cargo::rustc-link-lib=dylib={library}");

@@ -98,6 +98,8 @@ pub enum Unit {
     InputOctets,
     /// What comes out.
     OutputOctets,
+    /// A packet of it.
+    PacketOctets,
 }
 
 impl fmt::Display for Unit {
@@ -106,6 +108,7 @@ impl fmt::Display for Unit {
             Self::Items => "items",
             Self::InputOctets => "octets of input",
             Self::OutputOctets => "octets of output",
+            Self::PacketOctets => "octets in a packet",
         })
     }
 }

@@ -24,8 +24,8 @@
 //! # Model
 //!
 //! Every call into DPDK goes through `shim/shim.c`, some twenty functions, and `shim/flow.c` and `shim/steer.c`, six for rules ([`RteFlow`], and those that steer);
-//! `shim/af_packet.c` stands between one driver and the kernel, `shim/peer.c` lends DPDK's look-up tables to benchmarks ([`peer`]), and
-//! `shim/ipsec_mb.c` loads a library that is only compared with ([`ipsec_mb`]). Configuration structs are filled in C, so
+//! `shim/af_packet.c` stands between one driver and the kernel, `shim/crypto.c` has what [`crypto`] needs, `shim/peer.c` lends DPDK's look-up
+//! tables to benchmarks ([`peer`]), and `shim/ipsec_mb.c` loads a library that is only compared with ([`ipsec_mb`]). Configuration structs are filled in C, so
 //! that their layout never crosses; the few fields of an mbuf that the packet path needs are mirrored, with static
 //! assertions on both sides. A burst is one call: a `Vec<Mbuf>` is, in memory, the array of pointers DPDK wants.
 //!
@@ -49,6 +49,7 @@
 
 mod af_packet;
 pub mod bond;
+pub mod crypto;
 mod device;
 mod eal;
 mod error;

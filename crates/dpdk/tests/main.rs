@@ -4,6 +4,7 @@
 mod af_packet;
 mod backends;
 mod common;
+mod crypto;
 mod flow;
 mod peer;
 mod steer;
