@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::screen::{self, Screen};
 use crate::signals::{self, Ended};
 use crate::{output, report};
+use bench::buffers::{self, BuffersConfig};
 use bench::chart::{Figure, Illustrated};
 use bench::control_queue::{self, ControlConfig};
 use bench::crew::CrewError;
@@ -174,6 +175,8 @@ enum Scenario {
     Scale,
     /// Shards move between busy workers all the time: how long their packets wait, and what others notice.
     Moves,
+    /// A batch's way to a device and back: the processor, threads, a GPU, by how many are under way.
+    Buffers,
     /// Packets that come to another worker than their owner, by their share.
     HandOff,
     /// The last ones, from `payload-size` on, one after the other, as one page (`--out`).
@@ -342,6 +345,7 @@ fn measure(
         }
         Scenario::Ldpc => this.with([LdpcConfig::quick, LdpcConfig::full], |_| {}, ldpc::run),
         Scenario::LdpcBler => this.with([BlerConfig::quick, BlerConfig::full], |_| {}, bler::run),
+        Scenario::Buffers => this.with([BuffersConfig::quick, BuffersConfig::full], |_| {}, buffers::run),
         Scenario::Nat => this.with([NatConfig::quick, NatConfig::full], |_| {}, nat::run),
     }
 }

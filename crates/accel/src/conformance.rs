@@ -185,7 +185,7 @@ impl Expected {
             || format!("the input of batch {ticket} has changed"),
         )?;
         if completion.outcome.is_ok() {
-            ensure(completion.steady, || format!("batch {ticket} isn't steady, though nobody wrote"))?;
+            ensure(completion.steady, || format!("batch {ticket} isn't steady, though nobody writes"))?;
             let wrong =
                 completion.batch.output().iter().zip(done.output()).position(|(found, right)| found != right);
             ensure(wrong.is_none(), || {
@@ -209,6 +209,7 @@ pub fn run(device: &mut dyn Device, clock: &dyn Clock, random: Random) -> Result
 
     if limits.kinds.contains(&Kind::Lookup) {
         follow(device)?;
+        settle(device, clock, random)?;
     }
 
     // All kinds, of one item and of several, as many in flight as it takes.
@@ -247,6 +248,21 @@ pub fn run(device: &mut dyn Device, clock: &dyn Clock, random: Random) -> Result
 
     gives_back(device, clock, &mut report, random)?;
     Ok(report)
+}
+
+/// Looks up until the copy of the table has arrived.
+fn settle(device: &mut dyn Device, clock: &dyn Clock, random: Random) -> Result<(), String> {
+    let (since, mut ended) = (clock.now(), Vec::new());
+    while !ended.pop().is_some_and(|completion: Completion| completion.steady) {
+        ensure(clock.now().since(since) < PATIENCE, || "a table's copy doesn't arrive".into())?;
+        let batch = batch(Kind::Lookup, 1, 1, random)?;
+        device.submit(batch, clock.now()).map_err(|rejected| rejected.why.to_string())?;
+        while device.poll(clock.now(), &mut ended) == 0 {
+            ensure(clock.now().since(since) < PATIENCE, || "a look-up doesn't come back".into())?;
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
 }
 
 /// What it must not take.

@@ -13,6 +13,7 @@
 //! | [`device`] | the trait, limits, what can go wrong, when what happened |
 //! | [`cpu`] | the processor: in the caller's thread, or in threads of its own |
 //! | [`ring`] | a ring of small buffers that a device polls: a kernel that never ends, or a thread that plays its part |
+//! | [`gpu`] | GPUs, whether there are any or not; with the feature `cuda` what is behind it in `cuda` |
 //! | [`kernels`], [`plan`] | the work as kernels of a GPU, in headers that compilers for the host take too |
 //! | [`fallback`] | two devices as one: what the first one doesn't end, the second one does |
 //! | [`fake`] | a device for tests, as slow as it is told, that fails on command |
@@ -58,6 +59,7 @@ pub mod cuda;
 pub mod device;
 pub mod fake;
 pub mod fallback;
+pub mod gpu;
 pub mod hash;
 pub mod kernels;
 pub mod plan;

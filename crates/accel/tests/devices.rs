@@ -153,3 +153,18 @@ fn a_fake_fails_as_it_is_told() {
     assert!(fake.revive(Nanos(0)).is_ok() && fake.submit(batch(3), Nanos(0)).is_ok());
     assert_eq!(remote.revived(), 2);
 }
+
+/// What has no GPU says so, in words that people are shown.
+#[test]
+fn a_machine_without_a_gpu_says_that_there_is_none() {
+    let shape = accel::ring::Shape::new(1, 64, 64).unwrap();
+    let settings = accel::gpu::Settings::default();
+    match accel::gpu::list() {
+        Ok(gpus) => testing::skipped(format!("there is {}", gpus[0])),
+        Err(why) => {
+            assert!(why.to_string().starts_with("no CUDA device: "), "{why}");
+            assert_eq!(accel::gpu::launching(0, settings).err(), Some(why.clone()));
+            assert_eq!(accel::gpu::ring(0, shape, 1, 0).err(), Some(why));
+        }
+    }
+}

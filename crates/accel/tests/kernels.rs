@@ -24,33 +24,39 @@ pub fn twin() -> Result<&'static Path, &'static str> {
 }
 
 fn compile() -> Result<PathBuf, String> {
-    const SOURCE: &str = include_str!("twin.cpp");
+    build("twin", include_str!("twin.cpp"), &["-fsanitize=address,undefined", "-fno-sanitize-recover"])
+}
+
+/// What becomes of a C++ source and the kernels' headers.
+pub fn build(name: &str, source: &str, options: &[&str]) -> Result<PathBuf, String> {
     let layout = kernels::layout();
     let mut hasher = DefaultHasher::new();
-    (SOURCE, &layout, kernels::HEADERS.iter().map(|header| header.text).collect::<Vec<_>>())
+    (source, &layout, options, kernels::HEADERS.iter().map(|header| header.text).collect::<Vec<_>>())
         .hash(&mut hasher);
-    let name = format!("twin-{:016x}", hasher.finish());
+    let name = format!("{name}-{:016x}", hasher.finish());
     let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = place.join(&name);
     if program.exists() {
         return Ok(program);
     }
     // Of two runs at a time, each has a folder of its own, and the program appears whole.
-    let folder = place.join(format!("{name}.{}", std::process::id()));
+    let unique = format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id());
+    let folder = place.join(unique);
     std::fs::create_dir_all(&folder).unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
     kernels::HEADERS.iter().for_each(|header| write(header.name, header.text));
     write("layout.cuh", &layout);
-    write("twin.cpp", SOURCE);
+    write("source.cpp", source);
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     let compiled = Command::new(&compiler)
         .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"])
-        .args(["-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", "twin", "twin.cpp"])
+        .args(options)
+        .args(["-o", "built", "source.cpp"])
         .current_dir(&folder)
         .output();
     let output = compiled.map_err(|error| format!("there is no C++ compiler ({compiler}: {error})"))?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::rename(folder.join("twin"), &program).unwrap();
+    std::fs::rename(folder.join("built"), &program).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     Ok(program)
 }

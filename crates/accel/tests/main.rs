@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod copies;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod devices;
 mod fallback;
 mod kernels;
+#[cfg(feature = "cuda")]
 mod nvrtc;
 mod ring;
 mod tasks;

@@ -1,5 +1,4 @@
 //! Every kernel compiles for GPUs. That needs NVRTC, but no GPU; `./x kernels` installs it and runs these.
-#![cfg(feature = "cuda")]
 
 use accel::Failure;
 use accel::cuda::Cache;

@@ -9,6 +9,7 @@
 pub mod active_sessions;
 pub mod arrivals;
 pub mod axis;
+pub mod buffers;
 pub mod chart;
 pub mod claims;
 pub mod compose;

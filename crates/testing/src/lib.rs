@@ -58,6 +58,14 @@ pub fn in_process(body: &str) {
     run(Command::new(std::env::current_exe().unwrap()), &path_of(body, Location::caller()));
 }
 
+/// The same with variables in its environment.
+#[track_caller]
+pub fn in_process_with(body: &str, environment: &[(&str, &str)]) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.envs(environment.iter().copied());
+    run(command, &path_of(body, Location::caller()));
+}
+
 /// The same in a new network namespace, which vanishes with the process; or says why there can't be one.
 #[track_caller]
 pub fn in_namespace(body: &str) {

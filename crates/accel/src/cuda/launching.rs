@@ -7,31 +7,12 @@ use super::program::{Argument, Kernel, Mark, Program, Spread, Stream};
 use super::tables::Tables;
 use crate::copies::TableId;
 use crate::device::{Completion, Device, Failure, Limits, Refusal, Rejected, Times};
+use crate::gpu::Settings;
 use crate::plan::{self, Plan};
 use crate::task::{Batch, DESCRIPTOR, Kind, Task};
 use std::sync::Arc;
 use tables::Nanos;
 use tables::image::{self, Changes, Image};
-
-/// How much a device takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// Batches under way.
-    pub in_flight: usize,
-    /// Octets that go in with a batch.
-    pub input: usize,
-    /// Octets that come out.
-    pub output: usize,
-    /// Octets for copies of tables.
-    pub tables: usize,
-}
-
-impl Default for Settings {
-    /// For batches of some thousand packets or a hundred code blocks, and a table of sixteen million flows.
-    fn default() -> Self {
-        Self { in_flight: 8, input: 4 << 20, output: 4 << 20, tables: 1 << 30 }
-    }
-}
 
 /// Threads of a block, in the kernels for light tasks.
 const THREADS: usize = 256;

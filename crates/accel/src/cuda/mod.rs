@@ -10,7 +10,8 @@
 //! - [`Continuous`] stands behind a ring ([`RingDevice`](crate::ring::RingDevice)): a kernel that was launched once polls it. It does light tasks, in small
 //!   batches, without the microseconds of a launch.
 //!
-//! **Not tried yet on a GPU.** No machine with one was at hand when this was written. What is proven is in `docs/accel.md`.
+//! **Not tried yet on a GPU.** No machine with one was at hand when this was written. Calls of the driver are tested against one that isn't NVIDIA's
+//! (`tests/fake_cuda.cpp`); what else is proven is in `docs/accel.md`.
 
 mod cache;
 pub mod compile;
@@ -24,5 +25,5 @@ mod tables;
 pub use cache::Cache;
 pub use continuous::Continuous;
 pub use driver::{Context, Gpu, gpus};
-pub use launching::{Launching, Settings};
+pub use launching::Launching;
 pub use memory::Pinned;
