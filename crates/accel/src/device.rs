@@ -65,6 +65,45 @@ pub trait Device: Send {
     }
 }
 
+/// A device of whatever kind, as it was chosen at run time.
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn limits(&self) -> Limits {
+        (**self).limits()
+    }
+
+    fn accepts(&self, batch: &Batch) -> Result<(), Refusal> {
+        (**self).accepts(batch)
+    }
+
+    fn submit(&mut self, batch: Batch, now: Nanos) -> Result<(), Rejected> {
+        (**self).submit(batch, now)
+    }
+
+    fn poll(&mut self, now: Nanos, ended: &mut Vec<Completion>) -> usize {
+        (**self).poll(now, ended)
+    }
+
+    fn in_flight(&self) -> usize {
+        (**self).in_flight()
+    }
+
+    fn abandon(&mut self, now: Nanos, ended: &mut Vec<Completion>) {
+        (**self).abandon(now, ended);
+    }
+
+    fn revive(&mut self, now: Nanos) -> Result<(), Failure> {
+        (**self).revive(now)
+    }
+
+    fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
+        (**self).follow(table, image, changes)
+    }
+}
+
 /// How much a device takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

@@ -14,7 +14,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use tables::classify::{Flows4, Flows6, Tuple4, Tuple6};
 use tables::image::{Changes, Image, Kind};
-use tables::{Nanos, Tsc};
+use tables::l2::{L2, L2Config, Station};
+use tables::{Lookup as _, Nanos, Tsc};
 
 /// A copy's words.
 pub fn words_of(image: &dyn Image) -> Vec<u32> {
@@ -102,6 +103,24 @@ fn flows_are_found_in_copies_of_all_sizes() {
         let right: Vec<_> = keys.iter().map(|key| model6.get(key).copied()).collect();
         holds(&six, &keys.iter().map(Tuple6::words).collect::<Vec<_>>(), &right);
     }
+}
+
+#[test]
+fn stations_are_found_in_their_vlan_and_no_other() {
+    let mut table = L2::new(9, L2Config::new(2000), Nanos(0)).unwrap();
+    let mut random = SmallRng::seed_from_u64(25);
+    let mut stations: Vec<Station> = Vec::new();
+    for at in 0..2000_u32 {
+        let [.., a, b, c, d] = random.next_u64().to_be_bytes();
+        let station = Station::new([2, a, b, c, d, at as u8], (at % 4094) as u16 + 1);
+        table.learn(station, (at % 500) as u16, Nanos(u64::from(at) << 31));
+        stations.push(station);
+    }
+    table.pin(stations[7], 499).unwrap();
+    stations.extend(stations.clone().iter().take(50).map(|one| Station::new(one.mac(), one.vlan() ^ 1)));
+    let right: Vec<_> = stations.iter().map(|one| table.lookup(one).map(u32::from)).collect();
+    assert!(right[..2000].iter().all(Option::is_some) && right[2000..].iter().any(Option::is_none));
+    holds(&table, &stations.iter().map(Station::words).collect::<Vec<_>>(), &right);
 }
 
 /// What a device is given: a table that isn't there as an object.

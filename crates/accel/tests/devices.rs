@@ -67,7 +67,9 @@ fn a_pair() {
     let fake = Fake::new(limits(4), 1500);
     fake.remote().heal(true);
     let settings = accel::fallback::Settings { patience: 1 << 40, retry_after: 100 };
-    let mut pair = Fallback::new(fake, Inline::new(4, Ticking::default()), settings);
+    // Of whatever kind they are.
+    let first: Box<dyn Device> = Box::new(fake);
+    let mut pair = Fallback::new(first, Inline::new(4, Ticking::default()), settings);
     conforms(&mut pair, &Ticking::default(), 4);
     assert!(pair.counts().first > 0);
 }
