@@ -550,8 +550,9 @@ impl<F: Frame> Datapath<F> {
                 self.serve_one(cx, meta, lookup, frame, None)
             };
             if let Err(frame) = unserved {
-                // Who has begun goes on: what is known of a flow under question was paid for, and little is left to be done.
-                if lookup.is_some_and(Lookup::is_stranger) && !cx.admits_stranger() {
+                // Who has begun goes on: what is known of a flow under question was paid for, and little is left to be done. But it takes a place.
+                let waits = lookup.is_some_and(|lookup| !lookup.is_settled()) && !cx.admits_stranger();
+                if waits && lookup.is_some_and(Lookup::is_stranger) {
                     self.counters.drop(Reason::NewFlowInOverload);
                 } else {
                     self.dispatch(cx, meta, lookup, frame);

@@ -9,7 +9,7 @@
 //! is asked how many quarters of its queue are full ([`Datapath::queue_fills`](crate::Datapath::queue_fills)). Below one, new
 //! flows come as they like; from then on fewer and fewer packets of unknown flows of a burst are brought to their rules, the rest
 //! are dropped at the price of a look-up. A flow that has begun goes on, also while it is under question: what was found out of it was paid for,
-//! and would be lost with its packets. So the queue settles where known flows and as many new ones as there is time for are
+//! and would be lost with its packets. But such a packet costs nearly as much as a flow's first one, and takes the place of one. So the queue settles where known flows and as many new ones as there is time for are
 //! served, and known flows lose nothing as long as there is time for them and the look-ups.
 //!
 //! A port that can't tell (the kernel's, another process's) is taken as overloaded when its bursts have been full for longer than

@@ -304,7 +304,7 @@ fn conversations_of_two_sessions_are_two() {
 
 /// What has been found out of a flow was paid for, and would be lost with its packets.
 #[test]
-fn in_overload_flows_under_question_go_on_and_few_begin() {
+fn in_overload_flows_under_question_go_on_in_place_of_new_ones() {
     let mut worker = asked(inspecting(PLENTY, 200));
     // Busy for long with a flow that has been asked about enough.
     for _ in 0..40 {
@@ -323,8 +323,10 @@ fn in_overload_flows_under_question_go_on_and_few_begin() {
     assert_eq!(full(&begun, 0), (64, 64));
     assert_eq!(full(&begun, 4), (64, 128));
     assert_eq!(full(&others, 2), (8, 136));
-    assert_eq!(full(&others, 4), (9, 145), "eight go on, and one begins");
-    assert_eq!(full(&begun, 4), (64, 209));
-    assert_eq!(full(&begun, 4), (64, 209), "they were found out");
-    assert_eq!(worker.dropped(Reason::NewFlowInOverload), 56 + 55);
+    assert_eq!(full(&others, 4), (8, 144), "eight go on, in place of the one that could begin");
+    assert_eq!(full(&of(1128..1192), 2), (8, 152), "nobody is under question: eight begin");
+    assert_eq!(full(&of(1132..1196), 2), (8, 160), "four go on, so four begin");
+    assert_eq!(full(&begun, 4), (64, 224));
+    assert_eq!(full(&begun, 4), (64, 224), "they were found out");
+    assert_eq!(worker.dropped(Reason::NewFlowInOverload), 4 * 56);
 }
