@@ -54,7 +54,7 @@ fn ipv4(peers: &Peers) {
     for octets in [2, 4] {
         for way in [Way::Scalar, Way::Vector] {
             let Ok(mut fib) = Fib4::new(peers, 10, 4, octets, way) else {
-                testing::skipped(&format!("rte_fib: no look-up by {way:?} here"));
+                testing::skipped(format!("rte_fib: no look-up by {way:?} here"));
                 continue;
             };
             routes.iter().for_each(|(prefix, len, value)| fib.add(*prefix, *len, *value).unwrap());
@@ -80,7 +80,7 @@ fn ipv6(peers: &Peers) {
     assert_eq!(out.map(|found| u32::try_from(found).ok()), expected);
     for way in [Way::Scalar, Way::Vector] {
         let Ok(mut fib) = Fib6::new(peers, 10, 64, way) else {
-            testing::skipped(&format!("rte_fib6: no look-up by {way:?} here"));
+            testing::skipped(format!("rte_fib6: no look-up by {way:?} here"));
             continue;
         };
         routes.iter().for_each(|(prefix, len, value)| fib.add(*prefix, *len, *value).unwrap());

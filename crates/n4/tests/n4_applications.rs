@@ -120,9 +120,10 @@ fn a_filter_and_an_application_in_one_rule_must_both_match() {
 #[test]
 fn an_application_that_nobody_detects_is_refused() {
     let failed = Some(RuleId::Pdr(PdrId(3)));
-    for (mut bench, cause) in
-        [(bench(), Cause::UNKNOWN_APPLICATION_ID), (Bench::new(1), Cause::SERVICE_NOT_SUPPORTED)]
+    for (has_inspector, cause) in
+        [(true, Cause::UNKNOWN_APPLICATION_ID), (false, Cause::SERVICE_NOT_SUPPORTED)]
     {
+        let mut bench = if has_inspector { bench() } else { Bench::new(1) };
         let response = bench.try_establish(0, &asking(to_ue(3, b"game")));
         assert_eq!((response.cause, response.offending_ie, response.failed_rule), (cause, Some(24), failed));
         let refused = bench.n4.excerpt(true, None, 10).entries;

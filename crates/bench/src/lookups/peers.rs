@@ -252,6 +252,7 @@ mod linked {
 }
 
 #[cfg(not(feature = "dpdk"))]
+#[allow(clippy::unnecessary_wraps)] // signatures are those of the other half
 mod absent {
     use super::*;
     use crate::report::Param;
