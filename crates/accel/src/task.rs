@@ -5,7 +5,7 @@
 //! | task | `items`: for each item | `data` | `output` |
 //! |---|---|---|---|
 //! | [`Task::Hash`] | 24 octets | – | 4 octets: the hash |
-//! | [`Task::Lookup`] | a key's words ([`key_words`](crate::copies::key_words)) | – | 4 octets: what is found, or [`NONE`](crate::copies::layout::NONE) |
+//! | [`Task::Lookup`] | a key's words ([`key_words`]) | – | 4 octets: what is found, or [`NONE`](crate::copies::layout::NONE) |
 //! | [`Task::Nea2`] | a [`Packet`]'s descriptor, 32 octets | the packets, each from a multiple of 16 on | as `data`, ciphered |
 //! | [`Task::LdpcEncode`] | the code's information bits | – | its coded bits |
 //! | [`Task::LdpcDecode`] | the LLRs, an octet each | – | a [`Verdict`]'s 4 octets, and the information bits |
