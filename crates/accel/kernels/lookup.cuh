@@ -202,6 +202,27 @@ MR_FN u32 table_route(const Table &table, const u32 *address, u32 bits)
 	return entry >> 24 & 1 ? entry & 0xffff : TABLE_NONE;
 }
 
+// TABLE_MEMO: a line of eight marks and eight values plus one.
+MR_FN u32 table_memo(const Table &table, const u32 *key)
+{
+	u64 line = static_cast<u64>(key[0] & (table.parameters[0] - 1)) * TABLE_LINE;
+	Octets16 marks[2], values[2];
+	MR_UNROLL
+	for (int at = 0; at < 2; at++) {
+		marks[at] = table_region4(table, 0, line + 4 * at);
+		values[at] = table_region4(table, 0, line + 8 + 4 * at);
+	}
+	// From the last place to the first, which is the one that answers.
+	u32 answer = TABLE_NONE;
+	MR_UNROLL
+	for (int place = 7; place >= 0; place--) {
+		u32 value = values[place / 4].words[place % 4];
+		if (marks[place / 4].words[place % 4] == key[1] && value != 0)
+			answer = value - 1;
+	}
+	return answer;
+}
+
 // Words of a key; zero if there is no such kind.
 MR_FN u32 table_key_words(u32 kind)
 {
@@ -214,6 +235,8 @@ MR_FN u32 table_key_words(u32 kind)
 		return TABLE_MOST_KEY;
 	case TABLE_LPM4:
 		return 1;
+	case TABLE_MEMO:
+		return 2;
 	}
 	return 0;
 }
@@ -236,6 +259,8 @@ MR_FN void table_look_up(const u32 *header, u32 kind, const u8 *items, u32 count
 			answer = table_tags(table, key);
 		else if (table.kind == kind && (kind == TABLE_LPM4 || kind == TABLE_LPM6))
 			answer = table_route(table, key, 32 * words);
+		else if (table.kind == kind && kind == TABLE_MEMO)
+			answer = table_memo(table, key);
 		reinterpret_cast<u32 *>(output)[item] = answer;
 	}
 }

@@ -1,7 +1,7 @@
 //! Copies of tables: they say what the tables say, in Rust and in the kernels' code, also while they follow.
 
 use crate::kernels::{numbers, run, twin};
-use accel::copies::layout::NONE;
+use accel::copies::layout::{KINDS, NONE};
 use accel::copies::{Follower, TableId, key_words};
 use accel::cpu::{Inline, Settings, Workers};
 use accel::ring::{RingDevice, Shape, Thread};
@@ -15,7 +15,7 @@ use std::path::Path;
 use tables::classify::{Flows4, Flows6, Tuple4, Tuple6};
 use tables::image::{Changes, Image, Kind};
 use tables::l2::{L2, L2Config, Station};
-use tables::{Lookup as _, Nanos, Tsc};
+use tables::{Lookup as _, Memo, Nanos, Tsc, memo};
 
 /// A copy's words.
 pub fn words_of(image: &dyn Image) -> Vec<u32> {
@@ -32,8 +32,7 @@ pub fn words_of(image: &dyn Image) -> Vec<u32> {
 
 /// Answers of the kernels' code, compiled for the host.
 pub fn by_twin(program: &Path, words: &[u32], kind: usize, keys: &[u8]) -> Vec<u8> {
-    let of = [Kind::Flow4, Kind::Flow6, Kind::Link, Kind::Lpm4, Kind::Lpm6];
-    let key = of.into_iter().find(|of| *of as usize == kind).map_or(4, key_words);
+    let key = KINDS.into_iter().find(|of| *of as usize == kind).map_or(4, key_words);
     let header = numbers(&[words.len(), kind, keys.len() / 4 / key, key]);
     let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     run(program, "look_up", &[&header, &words, keys])
@@ -123,6 +122,24 @@ fn stations_are_found_in_their_vlan_and_no_other() {
     holds(&table, &stations.iter().map(Station::words).collect::<Vec<_>>(), &right);
 }
 
+#[test]
+fn what_was_last_heard_is_found_in_copies() {
+    let mut random = SmallRng::seed_from_u64(26);
+    for entries in [1, 200, 5_000] {
+        let mut memo = Memo::new(entries);
+        let keys: Vec<u64> =
+            (0..800).map(|_| random.next_u64() >> [0, 24][random.next_u32() as usize % 2]).collect();
+        for key in keys.iter().take(600) {
+            memo.set(*key, [0, u32::MAX - 1, random.next_u32()][random.next_u32() as usize % 3]);
+        }
+        keys.iter().take(50).for_each(|key| memo.set(*key, Memo::NOTHING));
+        let right: Vec<_> = keys.iter().map(|key| memo.lookup(key)).collect();
+        // Few enough in a line to be known, and some that never were set.
+        assert!(right.iter().flatten().count() >= entries.min(500) / 2 && right[600..].contains(&None));
+        holds(&memo, &keys.iter().map(|key| memo::words(*key)).collect::<Vec<_>>(), &right);
+    }
+}
+
 /// What a device is given: a table that isn't there as an object.
 struct Made(Kind, [u32; 16], Vec<Vec<u32>>);
 
@@ -144,10 +161,10 @@ impl Image for Made {
 #[test]
 fn nonsense_in_a_copy_ends_in_some_answer() {
     let mut random = SmallRng::seed_from_u64(22);
-    for kind in [Kind::Flow4, Kind::Flow6, Kind::Link, Kind::Lpm4, Kind::Lpm6] {
+    for kind in KINDS {
         for _ in 0..40 {
             let mut parameters: [u32; 16] = std::array::from_fn(|_| random.next_u32());
-            parameters[0] = [random.next_u32() % 40, 16, 24][random.next_u32() as usize % 3];
+            parameters[0] = [random.next_u32() % 40, 16, 24, 0][random.next_u32() as usize % 4];
             let mut word = || match random.next_u32() % 4 {
                 0 => 0,
                 // Entries that lead on, not far away.
@@ -159,7 +176,7 @@ fn nonsense_in_a_copy_ends_in_some_answer() {
                 Kind::Lpm6 => vec![256, 512, 64],
                 Kind::Lpm4 => vec![256, 512],
                 Kind::Flow6 => vec![64, 64],
-                Kind::Flow4 | Kind::Link => vec![64],
+                Kind::Flow4 | Kind::Link | Kind::Memo => vec![64],
             };
             let regions = lengths.into_iter().map(|length| (0..length).map(|_| word()).collect()).collect();
             let made = Made(kind, parameters, regions);

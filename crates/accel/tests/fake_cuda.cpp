@@ -224,6 +224,7 @@ static Function functions[] = {
 	{"look_up_link", look_up<TABLE_LINK>},
 	{"look_up_lpm4", look_up<TABLE_LPM4>},
 	{"look_up_lpm6", look_up<TABLE_LPM6>},
+	{"look_up_memo", look_up<TABLE_MEMO>},
 	{"ldpc_encode", ldpc<true>},
 	{"ldpc_decode", ldpc<false>},
 	{"continuous", continuous},

@@ -25,7 +25,7 @@ fn every_kernel_compiles_for_two_architectures_and_spills_nothing() {
     names.dedup();
     let expected = ["continuous", "hash", "ldpc_decode", "ldpc_encode", "look_up_flow4", "look_up_flow6"];
     assert_eq!(names[..6], expected);
-    assert_eq!(names[6..], ["look_up_link", "look_up_lpm4", "look_up_lpm6", "nea2"]);
+    assert_eq!(names[6..], ["look_up_link", "look_up_lpm4", "look_up_lpm6", "look_up_memo", "nea2"]);
 }
 
 #[test]

@@ -74,6 +74,21 @@
 //! node's entry by octet *d*/8 and has *d* + 8; on an entry with bit 30 it compares its first `decided` bits with the node's prefix: if they
 //! agree it goes on with *d* = `decided`, and otherwise word 5 is the entry.
 //!
+//! # `Kind::Memo`: what was last heard
+//!
+//! Parameters: `[0]` lines *n*, a power of two. The key's words: 0 the lower half of the key, 1 the upper half, its mark. (Keys are hashes: they are
+//! not hashed once more.)
+//!
+//! Region 0: *n* lines of eight places each. The key's line is word 0 of the key modulo *n*.
+//!
+//! | word of a line | |
+//! |---|---|
+//! | 0 to 7 | the mark of place 0 to 7 |
+//! | 8 to 15 | its value plus one, modulo 2^32; 0 where the place is vacant, whatever its mark is |
+//!
+//! The first place that isn't vacant and has the key's mark answers. The newest entry is in place 0. While a line changes, a copy may have a mark beside
+//! another one's value: who asks a memo has to verify what it says in any case.
+//!
 //! **When not to use it.** For look-ups in memory: the tables' own are the same, and vectorised.
 
 use crate::hash::Full;
@@ -101,6 +116,8 @@ pub enum Kind {
     Lpm4 = 4,
     /// IPv6 routes ([`crate::Lpm6`]).
     Lpm6 = 5,
+    /// What was last heard of a key ([`crate::Memo`]).
+    Memo = 6,
 }
 
 /// How to read an image; see the module's documentation.

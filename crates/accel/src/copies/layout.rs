@@ -32,23 +32,27 @@ constants! { "TABLE_", "src/copies/layout.rs";
     LPM4 = 4;
     /// [`Kind::Lpm6`].
     LPM6 = 5;
+    /// [`Kind::Memo`].
+    MEMO = 6;
 }
 
 const _: () = {
     assert!(FLOW4 == Kind::Flow4 as usize && FLOW6 == Kind::Flow6 as usize && LINK == Kind::Link as usize);
     assert!(LPM4 == Kind::Lpm4 as usize && LPM6 == Kind::Lpm6 as usize);
+    assert!(MEMO == Kind::Memo as usize);
     assert!(LINE == tables::image::LINE);
 };
 
 /// Words of a key, in the order of `tables::image`: of a flow or a link as the tables' keys give them (`words`), of a route the address, the first octet in the
-/// highest bits.
+/// highest bits, of a memo its two halves, the lower one first.
 pub const fn key_words(kind: Kind) -> usize {
     match kind {
         Kind::Flow4 | Kind::Link | Kind::Lpm6 => 4,
         Kind::Flow6 => MOST_KEY,
         Kind::Lpm4 => 1,
+        Kind::Memo => 2,
     }
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 5] = [Kind::Flow4, Kind::Flow6, Kind::Link, Kind::Lpm4, Kind::Lpm6];
+pub const KINDS: [Kind; 6] = [Kind::Flow4, Kind::Flow6, Kind::Link, Kind::Lpm4, Kind::Lpm6, Kind::Memo];

@@ -4,7 +4,7 @@
 //! ([`Device::follow`](crate::Device::follow)). The device writes the lines that changed into its copy, while look-ups run: there is no
 //! second copy and nobody waits. So a look-up may come upon an entry that is just being moved, and not find it. The device tells: an answer that
 //! was worked out while lines were on their way comes back as not [steady](crate::Completion::steady), and is to be asked for once more, in memory or here.
-//! All others are what the table had at the generation that was followed last.
+//! All others are what the table had at the generation that was followed last. (A memo promises less, and whoever asks one verifies what it says.)
 //!
 //! [`OnHost`] is a copy in this process's memory: what devices made of threads look keys up in, and the twin of that on a GPU. Whoever has the table itself in
 //! reach looks keys up there, faster.

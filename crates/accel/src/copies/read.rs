@@ -3,7 +3,8 @@
 //! Whatever stands in the words, also while they change: nothing is read outside the copy, and it ends.
 
 use super::layout::{
-    FLOW4, FLOW6, HEADER_LINES, KIND, LENGTHS, LINE, LINK, LPM4, LPM6, MOST_KEY, NONE, PARAMETERS, REGIONS,
+    FLOW4, FLOW6, HEADER_LINES, KIND, LENGTHS, LINE, LINK, LPM4, LPM6, MEMO, MOST_KEY, NONE, PARAMETERS,
+    REGIONS,
 };
 
 /// The words of a copy.
@@ -118,12 +119,21 @@ impl<F: Fn(usize) -> u32> Words<F> {
         if entry >> 24 & 1 == 1 { entry & 0xffff } else { NONE as u32 }
     }
 
+    fn memo(&self, key: &[u32]) -> u32 {
+        let line = u64::from(key[0] & self.parameter(0).wrapping_sub(1)) * LINE as u64;
+        let place = (0..8)
+            .find(|place| self.region(0, line + place) == key[1] && self.region(0, line + 8 + place) != 0);
+        // A line that is being written may have lost its value in the meantime: that is an answer, too, and the one for nothing.
+        place.map_or(NONE as u32, |place| self.region(0, line + 8 + place).wrapping_sub(1))
+    }
+
     /// The answer for a key of as many words as the kind of table has.
     pub(super) fn look_up(&self, key: &[u32]) -> u32 {
         match (self.0)(KIND) as usize {
             FLOW4 | LINK => self.slots(key),
             FLOW6 => self.tags(key),
             LPM4 | LPM6 => self.route(key),
+            MEMO => self.memo(key),
             _ => NONE as u32,
         }
     }

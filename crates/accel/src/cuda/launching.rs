@@ -48,7 +48,7 @@ struct Kernels {
     hash: Kernel,
     nea2: Kernel,
     /// By kind of table, as the image numbers them, from 1 on.
-    look_up: [Kernel; 5],
+    look_up: [Kernel; 6],
     decode: Kernel,
     encode: Kernel,
 }
@@ -79,6 +79,7 @@ impl Launching {
                 light.kernel("look_up_link")?,
                 light.kernel("look_up_lpm4")?,
                 light.kernel("look_up_lpm6")?,
+                light.kernel("look_up_memo")?,
             ],
             decode: ldpc.kernel("ldpc_decode")?,
             encode: ldpc.kernel("ldpc_encode")?,
@@ -155,6 +156,7 @@ impl Launching {
                     image::Kind::Link => &self.kernels.look_up[2],
                     image::Kind::Lpm4 => &self.kernels.look_up[3],
                     image::Kind::Lpm6 => &self.kernels.look_up[4],
+                    image::Kind::Memo => &self.kernels.look_up[5],
                 };
                 // SAFETY: `look_up_*(header, items, count, output)`; as above. Copies stay as long as the device.
                 unsafe { kernel.launch(&lane.stream, spread(batch.len()), &arguments) }
