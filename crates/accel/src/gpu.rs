@@ -51,8 +51,24 @@ pub fn launching(number: u32, settings: Settings) -> Result<Box<dyn Device>, Fai
 pub fn ring(number: u32, shape: Shape, items: usize, tables: usize) -> Result<Box<dyn Device>, Failure> {
     let context = crate::cuda::Context::open(number)?;
     let cache = crate::cuda::Cache::of_user();
-    let behind = crate::cuda::Continuous::new(&context, cache.as_ref(), shape, tables)?;
+    let behind = crate::cuda::Continuous::new(&context, cache.as_ref(), shape, tables, 1)?;
     Ok(Box::new(crate::ring::RingDevice::start(behind, shape, items)?))
+}
+
+/// So many of these on one GPU at the same time: one for each of several threads. No other device may be made on it while they are there, for
+/// that would wait for their kernels.
+#[cfg(feature = "cuda")]
+pub fn rings(
+    number: u32,
+    rings: usize,
+    shape: Shape,
+    items: usize,
+    tables: usize,
+) -> Result<Vec<Box<dyn Device>>, Failure> {
+    let context = crate::cuda::Context::open(number)?;
+    let cache = crate::cuda::Cache::of_user();
+    let rings = crate::cuda::Together::start(&context, cache.as_ref(), rings, shape, items, tables)?;
+    Ok(rings.into_iter().map(|ring| Box::new(ring) as _).collect())
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -75,5 +91,17 @@ pub fn launching(_number: u32, _settings: Settings) -> Result<Box<dyn Device>, F
 /// A GPU on which the continuous kernel polls a ring.
 #[cfg(not(feature = "cuda"))]
 pub fn ring(_number: u32, _shape: Shape, _items: usize, _tables: usize) -> Result<Box<dyn Device>, Failure> {
+    Err(absent())
+}
+
+/// So many of these on one GPU at the same time.
+#[cfg(not(feature = "cuda"))]
+pub fn rings(
+    _number: u32,
+    _rings: usize,
+    _shape: Shape,
+    _items: usize,
+    _tables: usize,
+) -> Result<Vec<Box<dyn Device>>, Failure> {
     Err(absent())
 }

@@ -49,7 +49,7 @@ fn launching() -> Launching {
 fn ring(slots: usize) -> RingDevice<Continuous> {
     let shape = Shape::new(slots, 64 << 10, 64 << 10).unwrap();
     let context = Context::open(0).unwrap();
-    let behind = Continuous::new(&context, Cache::of_user().as_ref(), shape, 1 << 20).unwrap();
+    let behind = Continuous::new(&context, Cache::of_user().as_ref(), shape, 1 << 20, 1).unwrap();
     RingDevice::start(behind, shape, 256).unwrap()
 }
 
@@ -75,6 +75,18 @@ fn both_devices_body() {
     }
     crate::copies::follows(&mut launching(), false);
     crate::copies::follows(&mut ring(4), false);
+    // Several at the same time, of which one goes before the others.
+    let shape = Shape::new(2, 64 << 10, 64 << 10).unwrap();
+    let mut rings = gpu::rings(0, 3, shape, 256, 1 << 20).unwrap();
+    for _ in 0..3 {
+        for ring in &mut rings {
+            crate::copies::follows(ring, false);
+        }
+        rings.pop();
+    }
+    assert!(
+        gpu::rings(0, 1000, shape, 256, 0).err().unwrap().to_string().contains("1000 continuous kernels")
+    );
     // Lent and taken back, it goes on.
     let mut ring = ring(2);
     ring.lend();

@@ -166,7 +166,8 @@ fn a_machine_without_a_gpu_says_that_there_is_none() {
         Err(why) => {
             assert!(why.to_string().starts_with("no CUDA device: "), "{why}");
             assert_eq!(accel::gpu::launching(0, settings).err(), Some(why.clone()));
-            assert_eq!(accel::gpu::ring(0, shape, 1, 0).err(), Some(why));
+            assert_eq!(accel::gpu::ring(0, shape, 1, 0).err(), Some(why.clone()));
+            assert_eq!(accel::gpu::rings(0, 2, shape, 1, 0).err(), Some(why));
         }
     }
 }

@@ -35,6 +35,8 @@ static std::map<u64, size_t> allocated;
 static size_t used;
 static std::atomic<int> lost{SUCCESS};
 static std::atomic<long> launches{0};
+// What is in streams, or runs.
+static std::atomic<long> pending{0};
 
 static bool is_inside(u64 address, size_t octets)
 {
@@ -66,11 +68,15 @@ struct Stream {
 			auto next = queue.front();
 			queue.pop_front();
 			guard.unlock();
-			next();
+			// What a lost device had yet to do, it doesn't.
+			if (lost == SUCCESS)
+				next();
+			pending--;
 		}
 	}
 	void push(std::function<void()> what)
 	{
+		pending++;
 		std::lock_guard<std::mutex> guard(lock);
 		queue.push_back(std::move(what));
 		work.notify_one();
@@ -230,8 +236,21 @@ static Function functions[] = {
 	{"continuous", continuous},
 };
 
+// To take memory or give it back waits for all that runs. What waits for a kernel that nobody ends would wait forever.
+static void wait_for_all()
+{
+	for (long waits = 0; pending != 0 && !setting("FAKE_HANGS", 0); waits++) {
+		if (waits > 300000) {
+			fprintf(stderr, "memory is taken or given back while a kernel runs that does not end\n");
+			abort();
+		}
+		std::this_thread::sleep_for(std::chrono::microseconds(100));
+	}
+}
+
 static int allocate(void **to, size_t octets)
 {
+	wait_for_all();
 	std::lock_guard<std::mutex> guard(lock);
 	if (used + octets > static_cast<size_t>(setting("FAKE_MEMORY", 1L << 40)))
 		return OUT_OF_MEMORY;
@@ -246,6 +265,7 @@ static int allocate(void **to, size_t octets)
 
 static int release(void *what)
 {
+	wait_for_all();
 	std::lock_guard<std::mutex> guard(lock);
 	auto found = allocated.find(reinterpret_cast<u64>(what));
 	if (found == allocated.end())

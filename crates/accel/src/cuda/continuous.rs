@@ -36,21 +36,27 @@ pub struct Continuous {
 
 impl Continuous {
     /// On that GPU, for a ring of that shape, with so many octets for copies of tables. As many blocks are launched as there are slots, if so many can run at
-    /// a time; those that couldn't would never be reached.
+    /// a time beside those of other rings (`rings`, with this one); those that couldn't would never be reached.
     pub fn new(
         context: &Arc<Context>,
         cache: Option<&Cache>,
         shape: Shape,
         tables: usize,
+        rings: usize,
     ) -> Result<Self, Failure> {
         let kernel = Program::load(context, cache, "continuous.cu")?.kernel("continuous")?;
-        let resident = kernel.resident(THREADS)?.max(1);
+        let resident = kernel.resident(THREADS)?;
+        let blocks = shape.slots().min(resident / rings.max(1));
+        if blocks == 0 {
+            let why = format!("{rings} continuous kernels don't run beside each other: {resident} blocks do");
+            return Err(Failure::Call { call: "cuOccupancyMaxActiveBlocksPerMultiprocessor", why });
+        }
         Ok(Self {
             name: format!("cuda{}-ring", context.gpu().number),
             kernel,
             stream: Stream::new(context)?,
             tables: Tables::new(context, tables)?,
-            blocks: shape.slots().min(resident),
+            blocks,
             running: false,
             memory: None,
             context: Arc::clone(context),

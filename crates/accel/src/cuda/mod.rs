@@ -21,9 +21,11 @@ mod launching;
 mod memory;
 mod program;
 mod tables;
+mod together;
 
 pub use cache::Cache;
 pub use continuous::Continuous;
 pub use driver::{Context, Gpu, gpus};
 pub use launching::Launching;
 pub use memory::Pinned;
+pub use together::Together;

@@ -47,7 +47,14 @@ pub struct RingDevice<B: Behind> {
 
 impl<B: Behind> RingDevice<B> {
     /// A ring of that shape, served by `behind`, for batches of at most so many items.
-    pub fn start(mut behind: B, shape: Shape, items: usize) -> Result<Self, Failure> {
+    pub fn start(behind: B, shape: Shape, items: usize) -> Result<Self, Failure> {
+        let mut ring = Self::prepare(behind, shape, items)?;
+        ring.take_back()?;
+        Ok(ring)
+    }
+
+    /// The same as if it were lent: nobody serves it until it is [taken back](Self::take_back).
+    pub fn prepare(mut behind: B, shape: Shape, items: usize) -> Result<Self, Failure> {
         let memory = behind.memory(shape.words())?;
         let short = Failure::OutOfMemory { octets: shape.words() * 8, what: "the ring" };
         let host = Host::new(memory, shape).ok_or(short)?;
@@ -58,10 +65,8 @@ impl<B: Behind> RingDevice<B> {
             input: shape.input(),
             output: shape.output(),
         };
-        host.command(true);
-        behind.start(host.memory())?;
         let free = (0..shape.slots()).collect();
-        Ok(Self { host, limits, free, out: Vec::new(), state: State::Serving, behind })
+        Ok(Self { host, limits, free, out: Vec::new(), state: State::Lent, behind })
     }
 
     /// Has the other side go, so that others can use what it runs on. Batches may still be submitted, as many as there are slots; they wait.
