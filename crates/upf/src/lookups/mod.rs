@@ -1,5 +1,9 @@
 //! Who answers workers' look-ups: chosen from what the configuration wants and the machine has, and told.
 
+mod device;
+
+pub use device::{Accelerated, Unfit};
+
 use api::{LookupStatus, LookupWorkerLine};
 use config::LookupBy;
 use counters::Count;
@@ -48,8 +52,8 @@ pub(super) fn describe(reports: &[WorkerReport]) -> LookupStatus {
             mean_wait_us: of.waited / of.answered.max(1) / 1_000,
         })
     };
-    let counters = super::sums::lookups(reports).map(|sum| sum.lines()).unwrap_or_default();
-    let counters = counters.iter().map(super::convert::counter);
+    let counters = crate::sums::lookups(reports).map(|sum| sum.lines()).unwrap_or_default();
+    let counters = counters.iter().map(crate::convert::counter);
     LookupStatus { workers: reports.iter().filter_map(line).collect(), counters: counters.collect() }
 }
 
