@@ -60,6 +60,7 @@ fn program(root: &Path) -> Program {
     let dpdk = None;
     Program {
         dpdk,
+        gpus: is_here.then(upf::lookups::gpu::list),
         pinnable: if is_here { upf::cores::pinnable } else { |cores| cores },
         remarks: if is_here { remarks } else { |_| Vec::new() },
     }

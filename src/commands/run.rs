@@ -91,15 +91,12 @@ fn confirm_cores(config: &Config) -> Result<(), Failure> {
     output::text(&placed.to_string())
 }
 
-/// Who looks for a CUDA device.
-const LOOKUPS: Option<&upf::lookups::FindLookups> = None;
-
 /// Says who would look up sessions and flows, where that is to be a device.
 fn confirm_lookups(config: &Config) -> Result<(), Failure> {
     if config.lookup == config::LookupBy::Cpu {
         return Ok(());
     }
-    let foretold = upf::lookups::foretell(config.lookup, LOOKUPS);
+    let foretold = upf::lookups::foretell(config.lookup, upf::lookups::gpu::list());
     let foretold =
         foretold.map_err(|error| Failure::new(Exit::Device, upf::UpfError::from(error).to_string()))?;
     output::text(&format!("lookup = \"{}\": {foretold}\n", config.lookup.label()))
@@ -154,7 +151,7 @@ fn serve(config: &Config, args: &Args, levels: Levels) -> Result<(), Failure> {
         on_thread_start: Some(Arc::new(move || Box::new(registrar.register_thread().ok()))),
         idle: if args.busy_poll { IdlePolicy::Busy } else { IdlePolicy::default() },
         restore,
-        lookups: LOOKUPS.cloned(),
+        lookups: Some(upf::lookups::gpu::finder(config)),
         ..Options::default()
     };
     let upf = Upf::start(config, ports, options).map_err(|error| failure(&error))?;

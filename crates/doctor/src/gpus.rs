@@ -1,13 +1,18 @@
 //! Who else can compute.
 
-use crate::{Area, Finding, Verdict};
+use crate::{Area, Finding, Program, Verdict};
 use machine::Machine;
 
-pub(crate) fn examine(machine: &Machine, findings: &mut Vec<Finding>) {
+pub(crate) fn examine(machine: &Machine, program: &Program, findings: &mut Vec<Finding>) {
     let gpus = &machine.gpus;
     let add = |found: String, reason: &str| Finding::ok(Area::Accelerators, "CUDA", found, reason);
     if gpus.gpus.is_empty() && gpus.device_files == 0 {
-        return findings.push(add("no CUDA device".into(), "the processor does all of it"));
+        // A driver that none of these files tells of is not NVIDIA's as it comes with Linux, but if it has a GPU, then there is one.
+        return findings.push(match &program.gpus {
+            Some(Ok(gpus)) => add(gpus.join("; "), "CUDA's driver has it"),
+            Some(Err(why)) => add("no CUDA device".into(), &format!("the processor does all of it: {why}")),
+            None => add("no CUDA device".into(), "the processor does all of it"),
+        });
     }
     let named = |gpu: &machine::gpu::Gpu| {
         let model = if gpu.model.is_empty() { "unknown model" } else { &gpu.model };
@@ -22,8 +27,14 @@ pub(crate) fn examine(machine: &Machine, findings: &mut Vec<Finding>) {
     findings.push(if gpus.device_files == 0 {
         let reason = "NVIDIA's driver has it, and there is no /dev/nvidia0: CUDA can't open it";
         add(found, reason).but(Verdict::CouldBeBetter, "# nvidia-modprobe -c 0 -u (a container: --gpus all)")
+    } else if let Some(Ok(gpus)) = &program.gpus {
+        add(found, &format!("CUDA starts, with {}", gpus.join("; ")))
     } else if gpus.libcuda {
-        add(found, "CUDA can be loaded; whether it starts shows when it is asked for")
+        match &program.gpus {
+            Some(Err(why)) => add(found, &format!("CUDA can be loaded, and doesn't start: {why}"))
+                .but(Verdict::CouldBeBetter, "look at docs/accel.md"),
+            _ => add(found, "CUDA can be loaded; whether it starts shows when it is asked for"),
+        }
     } else {
         let reason =
             "the loader does not know libcuda.so.1, which NVIDIA's driver brings: CUDA can't be loaded";

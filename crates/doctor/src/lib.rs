@@ -17,7 +17,7 @@
 //! # Example
 //! ```
 //! let machine = machine::Machine::read("/".as_ref());
-//! let program = doctor::Program { dpdk: None, pinnable: |cores| cores, remarks: |_| Vec::new() };
+//! let program = doctor::Program { dpdk: None, gpus: None, pinnable: |cores| cores, remarks: |_| Vec::new() };
 //! let report = doctor::examine(&machine, &program, None);
 //! assert!(report.to_string().contains("PROCESSOR"));
 //! ```
@@ -45,6 +45,8 @@ use machine::Machine;
 pub struct Program {
     /// DPDK, if it is built in.
     pub dpdk: Option<Dpdk>,
+    /// GPUs that the driver has told it of, or why there is none; `None`: the driver can't be asked about this machine.
+    pub gpus: Option<Result<Vec<String>, String>>,
     /// Which of these cores a thread of the process may be pinned to.
     pub pinnable: fn(Vec<usize>) -> Vec<usize>,
     /// What is to say of a kernel interface that a port is made of: each with its remedy behind the last colon.
@@ -68,7 +70,7 @@ pub fn examine(machine: &Machine, program: &Program, config: Option<&Config>) ->
     memory::examine(machine, config, &mut findings);
     network::examine(machine, &mut findings);
     ports::examine(machine, program, &mut findings);
-    gpus::examine(machine, &mut findings);
+    gpus::examine(machine, program, &mut findings);
     if let Some(config) = config {
         fit::examine(machine, program, config, &mut findings);
     }

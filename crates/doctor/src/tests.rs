@@ -11,7 +11,7 @@ fn program() -> Program {
     let drivers =
         vec!["net_null", "net_tap", "net_af_packet", "net_af_xdp", "net_memif", "net_ice", "net_virtio"];
     let dpdk = Dpdk { version: "DPDK made up".into(), drivers: Some(drivers) };
-    Program { dpdk: Some(dpdk), pinnable: |cores| cores, remarks: |_| Vec::new() }
+    Program { dpdk: Some(dpdk), gpus: None, pinnable: |cores| cores, remarks: |_| Vec::new() }
 }
 
 fn look(made_up: &MadeUp, config: Option<&Config>) -> Report {
@@ -321,6 +321,17 @@ fn gpus_are_told_with_what_they_lack() {
     made_up.file("etc/ld.so.cache", "libcuda.so.1");
     let found = cuda(&made_up);
     assert_eq!((found.verdict, found.found.as_str()), (Verdict::Ok, "NVIDIA L4 (0000:01:00.0)"));
+    // The driver has the last word, where it can be asked.
+    let asked = |gpus| {
+        let report = examine(&Machine::read(&made_up.0.0), &Program { gpus: Some(gpus), ..program() }, None);
+        one(&report, "CUDA").clone()
+    };
+    let found = asked(Ok(vec!["L4 (sm_89)".to_owned()]));
+    assert_eq!((found.verdict, found.found.as_str()), (Verdict::Ok, "NVIDIA L4 (0000:01:00.0)"));
+    assert!(found.reason.ends_with("L4 (sm_89)"), "{}", found.reason);
+    let found = asked(Err("the driver is for CUDA 12.2; 13.0 is needed".to_owned()));
+    assert_eq!(found.verdict, Verdict::CouldBeBetter);
+    assert!(found.reason.ends_with("13.0 is needed"), "{}", found.reason);
 }
 
 #[test]

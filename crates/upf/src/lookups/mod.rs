@@ -1,6 +1,7 @@
 //! Who answers workers' look-ups: chosen from what the configuration wants and the machine has, and told.
 
 mod device;
+pub mod gpu;
 
 pub use device::{Accelerated, Unfit};
 
@@ -10,7 +11,7 @@ use counters::Count;
 use engine::{OpenLookups, WorkerReport};
 use std::sync::Arc;
 
-/// Looks for a CUDA device: what opens it for a worker, or why there is none.
+/// Looks for a CUDA device, once: what opens it for a worker, or why there is none.
 pub type FindLookups = Arc<dyn Fn() -> Result<OpenLookups, String> + Send + Sync>;
 
 /// Look-ups are to be a CUDA device's, and there is none.
@@ -30,14 +31,16 @@ pub fn choose(wanted: LookupBy, find: Option<&FindLookups>) -> Result<Option<Ope
     }
 }
 
-/// What [`choose`] comes to on this machine, in a sentence.
-pub fn foretell(wanted: LookupBy, find: Option<&FindLookups>) -> Result<&'static str, NoLookupDevice> {
-    let is_found = choose(wanted, find)?.is_some();
-    Ok(match wanted {
-        LookupBy::Cpu => "workers look up by themselves",
-        _ if is_found => "a CUDA device looks up for workers under load",
-        _ => "no CUDA device: workers look up by themselves",
-    })
+/// What [`choose`] would come to on a machine with these devices, in a sentence. Nothing is opened.
+pub fn foretell(wanted: LookupBy, devices: Result<Vec<String>, String>) -> Result<String, NoLookupDevice> {
+    match (wanted, devices) {
+        (LookupBy::Cpu, _) => Ok("workers look up by themselves".into()),
+        (_, Ok(devices)) => {
+            Ok(format!("a CUDA device looks up for workers under load: {}", devices.join("; ")))
+        }
+        (LookupBy::Auto, Err(why)) => Ok(format!("no CUDA device: {why}; workers look up by themselves")),
+        (LookupBy::Cuda, Err(why)) => Err(NoLookupDevice(why)),
+    }
 }
 
 /// What all workers' reports say of it.
@@ -71,18 +74,21 @@ mod tests {
         for find in [None, Some(&none)] {
             assert_eq!(chosen(LookupBy::Cpu, find), Ok(false));
             assert_eq!(chosen(LookupBy::Auto, find), Ok(false));
-            assert!(foretell(LookupBy::Auto, find).unwrap().starts_with("no CUDA device"));
         }
+        let (there, gone) = (|| Ok(vec!["a GPU".to_owned()]), || Err("the driver says 100".to_owned()));
+        let auto = foretell(LookupBy::Auto, gone()).unwrap();
+        assert_eq!(auto, "no CUDA device: the driver says 100; workers look up by themselves");
+        assert!(foretell(LookupBy::Cpu, gone()).is_ok());
         let refused = chosen(LookupBy::Cuda, Some(&none)).unwrap_err();
         assert_eq!(refused.to_string(), "no CUDA device: the driver says 100");
-        assert_eq!(foretell(LookupBy::Cuda, Some(&none)), Err(refused));
+        assert_eq!(foretell(LookupBy::Cuda, gone()), Err(refused));
         assert!(chosen(LookupBy::Cuda, None).unwrap_err().to_string().ends_with("this program drives none"));
         assert_eq!(chosen(LookupBy::Cpu, Some(&some)), Ok(false));
         assert_eq!(
             (chosen(LookupBy::Cuda, Some(&some)), chosen(LookupBy::Auto, Some(&some))),
             (Ok(true), Ok(true))
         );
-        assert!(foretell(LookupBy::Auto, Some(&some)).unwrap().starts_with("a CUDA device"));
+        assert!(foretell(LookupBy::Auto, there()).unwrap().ends_with("under load: a GPU"));
     }
 
     #[test]
