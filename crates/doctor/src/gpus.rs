@@ -7,7 +7,7 @@ pub(crate) fn examine(machine: &Machine, program: &Program, findings: &mut Vec<F
     let gpus = &machine.gpus;
     let add = |found: String, reason: &str| Finding::ok(Area::Accelerators, "CUDA", found, reason);
     if gpus.gpus.is_empty() && gpus.device_files == 0 {
-        // A driver that none of these files tells of is not NVIDIA's as it comes with Linux, but if it has a GPU, then there is one.
+        // Not all drivers have these files (on Windows' Linux they don't): what the driver says comes before them.
         return findings.push(match &program.gpus {
             Some(Ok(gpus)) => add(gpus.join("; "), "CUDA's driver has it"),
             Some(Err(why)) => add("no CUDA device".into(), &format!("the processor does all of it: {why}")),

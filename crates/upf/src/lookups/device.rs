@@ -9,7 +9,8 @@
 //! - **Steady or not**: an answer that was worked out while lines were on their way may be missing or belong to a neighbour. As a hint it is as good as any.
 //! - **Order**: the device gives batches back in any; here each waits until those before it are back.
 //! - **What the device doesn't do** (a batch that it returns as failed, questions beyond its limits) comes back without an answer. What it does twice counts once.
-//! - **Work of a call** is bounded: a batch's lessons, a line for each, and the batch. Nothing waits. Of what is here nothing is allocated: batches and lists are used again.
+//! - **Work of a call** is bounded: a batch's lessons, a line for each, and the batch. Nothing waits. Nothing is allocated here for a burst: batches and lists are used again.
+//!   (The devices of `accel` allocate small things: the list of their limits with each batch, that of a table's regions when a copy follows.)
 //!
 //! **When it is lost**, it is lost for good: [`accel::Device::revive`] may wait for a driver, and workers don't.
 
