@@ -155,7 +155,19 @@ impl Rig {
         smf: Smf,
         socket: UdpSocket,
     ) -> Result<Self, UpfError> {
-        let config = parse(&format!("{file}[workers]\ncount = {workers}\n"));
+        Self::launch_with(file, &format!("count = {workers}\n"), workers, options, smf, socket)
+    }
+
+    /// With all of the section about workers.
+    fn launch_with(
+        file: &str,
+        section: &str,
+        workers: u16,
+        options: Options,
+        smf: Smf,
+        socket: UdpSocket,
+    ) -> Result<Self, UpfError> {
+        let config = parse(&format!("{file}[workers]\n{section}"));
         let nic = |mac| MemNic::new(MemConfig { mac, queues: workers, ..MemConfig::default() }).unwrap();
         let [(n3_nic, n3), (n6_nic, n6)] = MACS.map(nic);
         let token = Arc::new(());
@@ -344,6 +356,60 @@ fn carried(gnb: Ipv4Addr, session: &Established, inner: &[u8]) -> MemFrame {
     let outer = PacketBuilder::new().ethernet(MACS[0], GNB_MAC).ipv4(gnb, N3).udp(2152, 2152);
     let frame = outer.gtpu(session.teid).pdu_session(&PduSession::Uplink(container)).build(inner);
     MemFrame::copy_of(&frame).unwrap()
+}
+
+/// A thread plays the GPU, behind a ring: packets leave as they came, all of them, and some were looked up by it.
+#[test]
+fn bursts_are_looked_up_behind_a_ring() {
+    use accel::ring::{RingDevice, Shape, Thread};
+    use datapath::lookups::{Batch, LookupDevice};
+    use upf::lookups::{Accelerated, FindLookups};
+
+    let find: FindLookups = Arc::new(|| {
+        Ok(Arc::new(|_| -> Option<Box<dyn LookupDevice>> {
+            let shape = Shape::new(32, 8 * Batch::QUESTIONS, 4 * Batch::QUESTIONS)?;
+            let ring = RingDevice::start(Thread::new(tables::Tsc::process()), shape, Batch::QUESTIONS);
+            let device = Accelerated::open(Box::new(ring.ok()?), 10_000).ok()?;
+            Some(Box::new(device))
+        }))
+    });
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    let options = Options { lookups: Some(find), ..Options::default() };
+    let section = "count = 1\nlookup = 'cuda'\n";
+    let mut rig = Rig::launch_with(FILE, section, 1, options, Smf::new(0, 1), socket).unwrap();
+    rig.smf.associate(Nanos(0));
+    rig.until("an association", |rig| rig.smf.node.peers().next().is_some());
+    let session = rig.establish(1);
+    // The neighbours are known.
+    rig.up(&session);
+    let to_ue = |number: u32| {
+        let frame = PacketBuilder::new().ethernet(MACS[1], GNB_MAC).ipv4(SERVER, session.ue).udp(53, 4_000);
+        MemFrame::copy_of(&frame.build(&number.to_be_bytes())).unwrap()
+    };
+    let (mut sent, mut arrived, mut waiting, mut out) = (0, 0, Vec::new(), Vec::new());
+    let right = |rig: &Rig| {
+        let status = rig.backend.answer(api::Lookups { all: true }).unwrap();
+        status.counters.iter().find(|line| line.counter == "right").map_or(0, |line| line.value)
+    };
+    let mut seen = 0;
+    rig.until("hints that are right", |rig| {
+        while waiting.len() < 256 && sent < arrived + 512 && seen < 1_000 {
+            waiting.push(to_ue(sent));
+            sent += 1;
+        }
+        rig.n6.offer(&mut waiting);
+        rig.n3.collect(&mut out, 512);
+        for frame in out.drain(..) {
+            let number = frame.bytes().last_chunk().copied().map(u32::from_be_bytes);
+            assert_eq!(number, Some(arrived), "lost or overtaken");
+            arrived += 1;
+        }
+        seen = right(rig);
+        seen >= 1_000 && waiting.is_empty() && arrived == sent
+    });
+    rig.stop.store(true, Ordering::Relaxed);
+    assert!(rig.end().0.is_ok());
 }
 
 #[test]
