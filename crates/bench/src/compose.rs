@@ -124,6 +124,16 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             Picture::new("cycles_per_offered_packet", CYCLES, ("entries", "rules that fit in the NIC"))
                 .series(&["direction"]),
         ],
+        "buffers" => vec![
+            Picture::new("nanoseconds_per_batch", "nanoseconds a batch", ("buffers", "batches under way"))
+                .panels(&["packets"])
+                .series(&["device"])
+                .logarithmic(),
+            Picture::new("latency_us", "microseconds", ("buffers", "batches under way"))
+                .panels(&["packets", "percentile"])
+                .series(&["device"])
+                .logarithmic(),
+        ],
         "device-lookups" => vec![
             Picture::new("rate_to_none", "times the rate without a device", ("latency_us", "latency in us"))
                 .series(&["sessions"]),

@@ -442,6 +442,7 @@ pub fn questions(session: &SessionFacts) -> Vec<Request> {
         api::Mirror::List.into(),
         api::Nat {}.into(),
         api::Offload::default().into(),
+        api::Lookups::default().into(),
         // Likewise.
         api::Stages {}.into(),
         api::Routes {}.into(),

@@ -82,7 +82,7 @@ fn a_server_that_is_prepared_is_as_it_should_be() {
     assert_eq!(better(&report), ["AF_XDP"], "{report}");
     assert_eq!(
         (one(&report, "LDPC").found.as_str(), one(&report, "NEA2").found.as_str()),
-        ("avx512", "vaes-256")
+        ("avx512", "vaes-512")
     );
     // Isolated cores of the NICs' node first.
     assert!(one(&report, "order of choice").found.starts_with("10 11 12 13 14 15 2 3 4 5 6 7 "), "{report}");
