@@ -6,7 +6,7 @@
 //! **Layout.** Cuckoo hashing in buckets of a line ([`crate::cuckoo`]), word by word in [`crate::image`]:
 //!
 //! - [`Flows4`]: a bucket is four slots of 16 bytes, each with the whole key and a value of 24 bits. A hit at home (four in five, where 90 % of
-//!   all slots are taken) reads one line, another hit and a miss two.
+//!   all slots are taken) reads one line, another hit two. A miss mostly reads one: which keys may be elsewhere is noted beside the lines (`cuckoo::strays`).
 //! - [`Flows6`]: a bucket is eight tags of 32 bits with the numbers of their records; a record is a line with the whole key and a value of 32 bits. A
 //!   hit reads two lines, or three, a miss two.
 //!
@@ -25,7 +25,7 @@
 //! # Ok::<(), tables::CuckooError>(())
 //! ```
 //!
-//! **Cost.** 17.8 bytes a flow for IPv4, 73 for IPv6, taken when the table is made. `docs/lookups.md` has look-ups and insertions per second.
+//! **Cost.** 19.2 bytes a flow for IPv4, 73 for IPv6, taken when the table is made. `docs/lookups.md` has look-ups and insertions per second.
 //!
 //! **When not to use it.** Where flows age, carry state or grow from nothing: that is [`crate::FlowTable`], which the user plane uses.
 

@@ -9,6 +9,7 @@
 //! chance (`crate::image` has the hash, word by word).
 
 pub mod slots;
+pub(crate) mod strays;
 
 use crate::hash::mix;
 use crate::simd::{Processor, cuckoo as kernels, words};

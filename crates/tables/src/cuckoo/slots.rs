@@ -1,5 +1,6 @@
 //! Entries in lines: keys of up to 13 bytes with their values, four to a line.
 
+use super::strays::Strays;
 use super::{CuckooError, Nest, Secrets, make_room, scale};
 use crate::image::{self, Changes, Journal, Kind, Layout, Line};
 use crate::lookup::Lookup;
@@ -71,9 +72,10 @@ pub struct SlotProbe {
     away: bool,
 }
 
-/// A flat cuckoo table of slots `S`: at most so many entries as were asked for, in 17.8 bytes each.
+/// A flat cuckoo table of slots `S`: at most so many entries as were asked for, in 19.2 bytes each.
 pub struct Slots<S> {
     lines: Vec<Line>,
+    strays: Strays,
     secrets: Secrets<4>,
     len: u32,
     limit: u32,
@@ -94,6 +96,7 @@ impl<S: Slot> Slots<S> {
         let buckets = (u64::from(limit) * 10).div_ceil(36) as usize + 2;
         Ok(Self {
             lines: image::zeroed(buckets).map_err(|_| CuckooError::Full)?,
+            strays: Strays::new(buckets)?,
             secrets: Secrets::new(seed),
             len: 0,
             limit,
@@ -127,7 +130,7 @@ impl<S: Slot> Slots<S> {
 
     /// Bytes of memory that the table owns, without a journal.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.lines.capacity() * size_of::<Line>()
+        size_of::<Self>() + self.lines.capacity() * size_of::<Line>() + self.strays.memory()
     }
 
     /// The value of `key`.
@@ -187,6 +190,9 @@ impl<S: Slot> Slots<S> {
             [home, other].into_iter().find_map(|bucket| self.vacancy(bucket).map(|slot| (bucket, slot)));
         let (bucket, slot) = vacant.or_else(|| make_room(self, [home, other])).ok_or(CuckooError::Full)?;
         self.write(bucket, slot, words);
+        if bucket != home {
+            self.strays.add(home, other);
+        }
         self.len += 1;
         Ok(None)
     }
@@ -209,6 +215,10 @@ impl<S: Slot> Slots<S> {
     pub(crate) fn clear(&mut self, bucket: u32, slot: usize) -> Option<[u32; 4]> {
         let words = self.slot(bucket, slot)?;
         self.write(bucket, slot, [0; 4]);
+        let SlotProbe { home, other, .. } = self.probe_of(words);
+        if bucket != home {
+            self.strays.remove(home, other);
+        }
         self.len -= 1;
         Some(words)
     }
@@ -223,6 +233,24 @@ impl<S: Slot> Slots<S> {
         }
     }
 
+    /// Of each bucket and sort: how many strays are counted, and how many there are.
+    #[cfg(test)]
+    pub(crate) fn counted_strays(&self) -> [Vec<u32>; 2] {
+        let mut there = vec![0; 8 * self.lines.len()];
+        for bucket in 0..self.buckets() {
+            for words in (0..4).filter_map(|slot| self.slot(bucket, slot)) {
+                let SlotProbe { home, other, .. } = self.probe_of(words);
+                there[8 * home as usize + other as usize % 8] += u32::from(bucket != home);
+            }
+        }
+        let counted = (0..there.len() as u32).map(|at| {
+            let count = self.strays.count(at / 8, at % 8);
+            assert_eq!(self.strays.may_be(at / 8, at % 8), count > 0);
+            count
+        });
+        [counted.collect(), there]
+    }
+
     pub(crate) fn buckets(&self) -> u32 {
         self.lines.len() as u32
     }
@@ -234,6 +262,11 @@ impl<S: Slot> Slots<S> {
         SlotProbe { home: scale(hash.a, buckets), other: scale(hash.b, buckets), away: false }
     }
 
+    /// Of the key in a slot.
+    fn probe_of(&self, words: [u32; 4]) -> SlotProbe {
+        self.probe(&Short::of(std::array::from_fn(|at| words[at] & S::MASK[at])))
+    }
+
     #[inline(always)]
     fn value_at(&self, bucket: u32, key: &Short<S>) -> Option<u32> {
         let line = self.lines.get(bucket as usize)?;
@@ -241,11 +274,11 @@ impl<S: Slot> Slots<S> {
     }
 
     fn inline(&self) -> Inline<'_> {
-        Inline { lines: &self.lines, secrets: &self.secrets, mask: &S::MASK }
+        Inline { lines: &self.lines, marks: self.strays.marks(), secrets: &self.secrets, mask: &S::MASK }
     }
 }
 
-/// Two phases: the home bucket, and for one key in five the other one.
+/// Two phases: the home bucket, and for one key in five the other one. A key's sort is its other bucket's.
 impl<S: Slot> Lookup for Slots<S> {
     type Key = Short<S>;
     type Value = u32;
@@ -260,7 +293,10 @@ impl<S: Slot> Lookup for Slots<S> {
 
     #[inline(always)]
     fn step(&self, probe: &mut SlotProbe, key: &Short<S>) -> bool {
-        if !probe.away && self.value_at(probe.home, key).is_none() {
+        if !probe.away
+            && self.strays.may_be(probe.home, probe.other)
+            && self.value_at(probe.home, key).is_none()
+        {
             probe.away = true;
             prefetch_slice_at(&self.lines, probe.other as usize);
         }
@@ -269,7 +305,11 @@ impl<S: Slot> Lookup for Slots<S> {
 
     #[inline(always)]
     fn finish(&self, probe: SlotProbe, key: &Short<S>) -> Option<u32> {
-        let (first, second) = if probe.away { (probe.other, probe.home) } else { (probe.home, probe.other) };
+        let SlotProbe { home, other, away } = probe;
+        if !self.strays.may_be(home, other) {
+            return self.value_at(home, key);
+        }
+        let (first, second) = if away { (other, home) } else { (home, other) };
         self.value_at(first, key).or_else(|| self.value_at(second, key))
     }
 
@@ -288,7 +328,7 @@ impl<S: Slot> Nest for Slots<S> {
 
     fn other(&self, bucket: u32, slot: usize) -> u32 {
         let Some(words) = self.slot(bucket, slot) else { return bucket };
-        let probe = self.probe(&Short::of(std::array::from_fn(|at| words[at] & S::MASK[at])));
+        let probe = self.probe_of(words);
         if probe.home == bucket { probe.other } else { probe.home }
     }
 
@@ -300,6 +340,12 @@ impl<S: Slot> Nest for Slots<S> {
         if let Some(words) = self.slot(from.0, from.1) {
             self.write(to.0, to.1, words);
             self.write(from.0, from.1, [0; 4]);
+            let SlotProbe { home, other, .. } = self.probe_of(words);
+            match (from.0 == home, to.0 == home) {
+                (true, false) => self.strays.add(home, other),
+                (false, true) => self.strays.remove(home, other),
+                _ => (),
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod plain;
 
 use super::processor::Processor;
 use crate::cuckoo::Secrets;
+use crate::cuckoo::strays::is_marked;
 use crate::image::Line;
 use crate::prefetch::prefetch_slice_at;
 pub(crate) use plain::Plain;
@@ -41,6 +42,8 @@ pub(crate) trait Kernel {
 #[derive(Clone, Copy)]
 pub(crate) struct Inline<'a> {
     pub lines: &'a [Line],
+    /// Of each bucket, which sorts of keys may be elsewhere.
+    pub marks: &'a [u8],
     pub secrets: &'a Secrets<4>,
     pub mask: &'a [u32; 4],
 }
@@ -79,88 +82,91 @@ pub(crate) fn value(line: &Line, slot: usize) -> Option<u32> {
     line.0.get(slot * 4 + 3).and_then(|word| (word >> 8).checked_sub(1))
 }
 
-/// While a group's home lines come, the group before is compared, and what it did not find at home is asked for where else it may be.
+/// Groups under way: one whose homes and marks come, one whose other buckets come, and one that is answered.
+const AHEAD: usize = 3;
+
+/// All lines that a key may be in are asked for before they are read: its home with its marks, and its other bucket once they say that its sort has strays.
+/// A mark that is read before it has come stops all that is behind it: then hits in DRAM are half as fast.
 #[inline(always)]
 fn body<K: Kernel>(table: Inline<'_>, keys: &[[u32; 4]], out: &mut [Option<u32>]) {
-    let Inline { lines, mask, .. } = table;
-    let (keys, out) = (keys.get(..out.len()).unwrap_or(keys), out);
-    let buckets = lines.len() as u32;
-    let mut coming = Places::NONE;
-    let mut away = Away { at: [0; 2 * GROUP], bucket: [0; 2 * GROUP], count: 0 };
-    let first = keys.get(..GROUP.min(keys.len())).unwrap_or(keys);
-    ask::<K>(table, buckets, first, &mut coming);
-    let mut begin = 0;
-    while begin < keys.len() {
-        let here = coming;
-        let end = (begin + GROUP).min(keys.len());
-        let next = keys.get(end..(end + GROUP).min(keys.len())).unwrap_or(&[]);
-        ask::<K>(table, buckets, next, &mut coming);
-        let before = away.count;
-        for (at, (home, other)) in (begin..end).zip(here.home.iter().zip(&here.other)) {
-            let (Some(line), Some(key), Some(out)) =
-                (lines.get(*home as usize), keys.get(at), out.get_mut(at))
-            else {
-                return;
-            };
-            let slot = K::find(line, key, mask);
-            *out = value(line, slot);
-            // Without a branch: it couldn't be predicted. Its line is asked for below.
-            away.push(at as u32, *other, slot == 4);
+    let keys = keys.get(..out.len()).unwrap_or(keys);
+    let groups = keys.len().div_ceil(GROUP);
+    let mut under_way = [Group::NONE; AHEAD];
+    for round in 0..groups + AHEAD - 1 {
+        let begin = round * GROUP;
+        if let (Some(coming), Some(group)) = (keys.get(begin..), under_way.get_mut(round % AHEAD)) {
+            ask::<K>(table, coming.get(..GROUP).unwrap_or(coming), group);
         }
-        for bucket in away.bucket.iter().take(away.count).skip(before) {
-            prefetch_slice_at(lines, *bucket as usize);
+        if let Some(marked) = round.checked_sub(1)
+            && let Some(group) = under_way.get_mut(marked % AHEAD)
+        {
+            ask_strays(table, group);
         }
-        away.answer::<K>(before, lines, keys, mask, out);
-        begin = end;
+        if let Some(ready) = (round + 1).checked_sub(AHEAD)
+            && let Some(group) = under_way.get(ready % AHEAD)
+        {
+            let begin = ready * GROUP;
+            let (keys, out) = (keys.get(begin..).unwrap_or(&[]), out.get_mut(begin..).unwrap_or(&mut []));
+            answer::<K>(table, keys, group, out);
+        }
     }
-    away.answer::<K>(away.count, lines, keys, mask, out);
+}
+
+/// A group's look-ups under way.
+#[derive(Clone, Copy)]
+struct Group {
+    places: Places,
+    /// Which keys may be elsewhere.
+    strays: u32,
+}
+
+impl Group {
+    const NONE: Self = Self { places: Places::NONE, strays: 0 };
 }
 
 #[inline(always)]
-fn ask<K: Kernel>(table: Inline<'_>, buckets: u32, keys: &[[u32; 4]], places: &mut Places) {
-    K::places(table.secrets, buckets, keys, places);
+fn ask<K: Kernel>(table: Inline<'_>, keys: &[[u32; 4]], group: &mut Group) {
+    let places = &mut group.places;
+    K::places(table.secrets, table.lines.len() as u32, keys, places);
     for home in places.home.iter().take(keys.len()) {
         prefetch_slice_at(table.lines, *home as usize);
+        prefetch_slice_at(table.marks, *home as usize);
     }
 }
 
-/// Look-ups that did not end at home.
-struct Away {
-    at: [u32; 2 * GROUP],
-    bucket: [u32; 2 * GROUP],
-    count: usize,
+/// Asks for the other buckets of those whose sort has strays.
+#[inline(always)]
+fn ask_strays(table: Inline<'_>, group: &mut Group) {
+    let places = &group.places;
+    group.strays = 0;
+    for (at, (home, other)) in places.home.iter().zip(&places.other).enumerate() {
+        let may_be = is_marked(table.marks, *home, *other);
+        group.strays |= u32::from(may_be) << at;
+        // Without a branch: it couldn't be predicted.
+        let bucket = std::hint::select_unpredictable(may_be, *other, *home);
+        prefetch_slice_at(table.lines, bucket as usize);
+    }
 }
 
-impl Away {
-    #[inline(always)]
-    fn push(&mut self, at: u32, bucket: u32, goes_on: bool) {
-        if let (Some(own), Some(place)) = (self.at.get_mut(self.count), self.bucket.get_mut(self.count)) {
-            (*own, *place) = (at, bucket);
-            self.count += usize::from(goes_on);
-        }
+#[inline(always)]
+fn answer<K: Kernel>(table: Inline<'_>, keys: &[[u32; 4]], group: &Group, out: &mut [Option<u32>]) {
+    let Inline { lines, mask, .. } = table;
+    let mut nowhere = 0;
+    for (at, ((key, home), out)) in keys.iter().zip(&group.places.home).zip(&mut *out).enumerate() {
+        let Some(line) = lines.get(*home as usize) else { return };
+        let slot = K::find(line, key, mask);
+        *out = value(line, slot);
+        nowhere |= u32::from(slot == 4) << at;
     }
-
-    /// Answers the first `count`.
-    #[inline(always)]
-    fn answer<K: Kernel>(
-        &mut self,
-        count: usize,
-        lines: &[Line],
-        keys: &[[u32; 4]],
-        mask: &[u32; 4],
-        out: &mut [Option<u32>],
-    ) {
-        for (at, bucket) in self.at.iter().zip(&self.bucket).take(count) {
-            let (Some(line), Some(key), Some(out)) =
-                (lines.get(*bucket as usize), keys.get(*at as usize), out.get_mut(*at as usize))
-            else {
-                return;
-            };
-            let slot = K::find(line, key, mask);
-            *out = value(line, slot);
+    let mut left = nowhere & group.strays;
+    while left != 0 {
+        let at = left.trailing_zeros() as usize;
+        left &= left - 1;
+        if let (Some(other), Some(key), Some(out)) =
+            (group.places.other.get(at), keys.get(at), out.get_mut(at))
+            && let Some(line) = lines.get(*other as usize)
+        {
+            *out = value(line, K::find(line, key, mask));
         }
-        self.at.copy_within(count..self.count, 0);
-        self.bucket.copy_within(count..self.count, 0);
-        self.count -= count;
     }
 }
