@@ -51,7 +51,7 @@ fn vectors(machine: &Machine, program: &Program, findings: &mut Vec<Finding>) {
 
     let cipher = CipherUnit::ALL.into_iter().rfind(|unit| processor.has(unit.features()));
     let cipher = cipher.unwrap_or(CipherUnit::Any);
-    let reason = "NEA2 is AES: VAES ciphers two blocks an instruction, AES-NI one, and plain code is several times slower";
+    let reason = "NEA2 is AES: VAES ciphers two or four blocks an instruction, AES-NI one, and plain code is several times slower";
     let finding = add("NEA2", cipher.to_string(), reason);
     let remedy =
         "a processor with AES instructions, or a virtual machine that is told its host's (QEMU: -cpu host)";

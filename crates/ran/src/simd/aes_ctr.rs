@@ -11,6 +11,7 @@
 
 use super::cipher::{Block, CipherUnit, ROUNDS, Schedule};
 use std::arch::x86_64::*;
+use tables::prefetch::{prefetch, prefetch_headers};
 
 /// Blocks of each packet that go through the rounds while the key is being expanded.
 const AHEAD: usize = 4;
@@ -43,13 +44,8 @@ pub struct Job<'a> {
 /// Asks for what the job will touch first: its key and two lines of its data.
 #[inline(always)]
 pub fn ask_ahead(key: &Block, data: &[u8]) {
-    let at = data.as_ptr();
-    // SAFETY: a prefetch reads nothing architecturally and raises no fault for any address; SSE is part of the x86-64 baseline.
-    unsafe {
-        _mm_prefetch::<_MM_HINT_T0>(key.as_ptr().cast());
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-        _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64).cast());
-    }
+    prefetch(key);
+    prefetch_headers(data.as_ptr());
 }
 
 /// A vector of 128-bit lanes.

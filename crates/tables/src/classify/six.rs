@@ -91,7 +91,7 @@ impl Flows6 {
             used: 0,
             secrets: Secrets::new(seed),
             limit,
-            processor: tags::preferred(),
+            processor: Processor::best(),
             journal: None,
         })
     }

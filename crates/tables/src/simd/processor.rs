@@ -34,6 +34,15 @@ impl Processor {
         return self == Self::Any;
     }
 
+    /// The instructions that it consists of, by Linux's names in `/proc/cpuinfo`: for machines other than this one.
+    pub const fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::Any => &[],
+            Self::Avx2 => &["avx2"],
+            Self::Avx512 => &["avx512f", "avx512bw", "avx512vl"],
+        }
+    }
+
     /// Those that this machine has, the widest last.
     pub fn here() -> impl DoubleEndedIterator<Item = Self> {
         Self::ALL.into_iter().filter(|processor| processor.is_here())

@@ -53,11 +53,6 @@ impl Kernel for Plain {
     }
 }
 
-/// Which one is used unless another is asked for.
-pub(crate) fn preferred() -> Processor {
-    Processor::best()
-}
-
 /// Looks up a bulk.
 pub(crate) fn bulk(processor: Processor, table: Tagged<'_>, keys: &[Tuple6], out: &mut [Option<u32>]) {
     match processor {
