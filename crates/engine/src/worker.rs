@@ -38,7 +38,7 @@ const ORDERS_PER_LOOP: usize = 32;
 const ORDERS_BESIDE_BURSTS: usize = 2;
 /// Bursts taken from the ring of one other worker in one round. More than one: what another has received already comes before what
 /// still waits in the queues, else a ring that is once full stays full, and loses what a queue could have kept.
-const BURSTS_TAKEN_OVER: usize = 4;
+pub(crate) const BURSTS_TAKEN_OVER: usize = 4;
 /// How often a worker that rests looks at all rings before a fence, at most: those that still pass it packets come to rest themselves.
 const LAST_LOOKS: usize = 64;
 /// How often the datapath's timers run.

@@ -10,7 +10,7 @@ use crate::owners::Owners;
 use crate::placement::ShardMap;
 use crate::seed::{Seed, deal_queues};
 use crate::waker::{Roster, Waker};
-use crate::worker::Order;
+use crate::worker::{BURSTS_TAKEN_OVER, Order};
 use counters::Count;
 use datapath::command::{Command, Token, Transition};
 use datapath::lookups::{Model, Trouble};
@@ -486,6 +486,33 @@ fn what_comes_too_late_makes_room() {
     assert_eq!(twins.asking.lookups().answered, answered + 2);
     twins.rest();
     assert!(twins.alone.collect() == twins.asking.collect());
+}
+
+/// What was passed on before others came to rest is served before a fence is answered: nothing may be under way when the session is written down.
+#[test]
+fn who_rests_keeps_nobody_waiting() {
+    let mut twins = Twins::new(5, 2, RssMode::Outer);
+    twins.trouble.stuck.store(true, Ordering::Relaxed);
+    let round = |worker: &mut Worker<MemNic>| {
+        let began = worker.clock.now();
+        worker.round(began, &mut Nanos(u64::MAX), &mut false).0
+    };
+    // The NIC leads all to one queue, whichever it is.
+    twins.offer(0, BURST);
+    let from = usize::from(round(&mut twins.asking.workers[0]) == 0);
+    let to = 1 - from;
+    for _ in 0..3 {
+        twins.offer(0, 4 * BURST);
+        (0..8).for_each(|_| _ = round(&mut twins.asking.workers[from]));
+    }
+    let Hands { workers, orders, .. } = &mut twins.asking;
+    // A full burst more than the round takes over before it looks at its orders: only a full one waits.
+    assert!(workers[to].mesh.waiting(from) >= (BURSTS_TAKEN_OVER + 1) * BURST);
+    orders[to].push(Order::Rest).unwrap();
+    orders[to].push(Order::Fence(1)).unwrap();
+    round(&mut workers[to]);
+    assert!(workers[to].mesh.is_empty());
+    assert_eq!(workers[to].datapath.counters().under_way, 0);
 }
 
 #[test]
