@@ -64,6 +64,7 @@ pub mod hash;
 pub mod kernels;
 pub mod plan;
 pub mod ring;
+pub mod sched;
 pub mod task;
 
 pub use device::{Clock, Completion, Device, Failure, Limits, Refusal, Rejected, Times};
