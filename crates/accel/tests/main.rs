@@ -10,4 +10,5 @@ mod kernels;
 #[cfg(feature = "cuda")]
 mod nvrtc;
 mod ring;
+mod sched;
 mod tasks;

@@ -3,7 +3,7 @@
 //! It is one thread's, or one of a simulation: [`Core::turn`] does what there is to do and says when there may be more. Where something is full, packets stay where they
 //! are and are tried again in the next turn (thesis §4.7), so none is lost; how many are inside is bounded, and beyond that none is received.
 //!
-//! A worker that gets on with nothing for longer than [`Settings::patience`], or has died, gets no more jobs. What it has is handed to another worker, once. Should the
+//! A worker that gets on with nothing for longer than [`Settings::patience`] gets no more jobs until it tells something, or for twice that long, and twice as long again the next time; one that has died gets none. What it has is handed to another worker, once. Should the
 //! first one bring it after all, that is known by the books, and is dropped. What its second worker doesn't bring back either is given up, and counted.
 
 use super::packet::{Chain, FlowId, Packet, PacketTable, Step};
@@ -48,6 +48,9 @@ impl Settings {
         }
     }
 }
+
+/// A worker that stalls again and again is left alone for at most 64 times the patience.
+const MOST_DOUBLINGS: u32 = 6;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -122,10 +125,11 @@ pub struct Core {
     /// By worker and step: placed, but not yet in a ring.
     pending: Vec<[Waiting; 2]>,
     view: Vec<WorkerView>,
-    /// By worker: when it told something last, or got a job while it had none.
+    /// By worker: when it told something last, or got a job while it had none; and until when it may wait for a batch to become full.
     heard: Vec<Nanos>,
-    /// By worker: whether it got on with nothing, and hasn't told anything since.
-    stalls: Vec<bool>,
+    may_wait_until: Vec<Nanos>,
+    /// By worker: how often it got on with nothing since it told something last, and when it gets jobs again.
+    stalls: Vec<(u32, Nanos)>,
     flows: HashMap<FlowId, (u64, Window<Left>)>,
     rate: Rate,
     counters: Counters,
@@ -147,7 +151,8 @@ impl Core {
             pending: workers.iter().map(|_| Default::default()).collect(),
             view: workers.iter().map(view).collect(),
             heard: vec![Nanos(0); workers.len()],
-            stalls: vec![false; workers.len()],
+            may_wait_until: vec![Nanos(0); workers.len()],
+            stalls: vec![(0, Nanos(0)); workers.len()],
             flows: HashMap::new(),
             rate: Rate::default(),
             counters: Counters::default(),
@@ -203,7 +208,7 @@ impl Core {
             worked = true;
             self.place_all(now, Step::Decode, platform);
         }
-        Turn { worked, look_again: self.release(now, platform).min(self.next_watch()) }
+        Turn { worked, look_again: self.release(now, platform).min(self.next_watch(now)) }
     }
 
     /// What came back.
@@ -230,7 +235,7 @@ impl Core {
     /// Who tells something, gets on.
     fn heard_of(&mut self, worker: WorkerId, now: Nanos) {
         if let (Some(heard), Some(stalls)) = (self.heard.get_mut(worker.0), self.stalls.get_mut(worker.0)) {
-            (*heard, *stalls) = (now, false);
+            (*heard, *stalls) = (now, (0, now));
         }
     }
 
@@ -327,15 +332,18 @@ impl Core {
         for at in 0..self.view.len() {
             let id = WorkerId(at);
             let is_alive = platform.is_alive(id);
-            let has_jobs = self.view[at].steps.iter().any(|step| step.inside + step.pending > 0);
-            if !has_jobs {
+            let steps = &self.view[at].steps;
+            let is_gone = !is_alive && steps.iter().any(|step| step.inside + step.pending > 0);
+            if steps.iter().all(|step| step.inside == 0) {
                 self.heard[at] = now;
-            } else if !is_alive || now.since(self.heard[at]) >= self.settings.patience {
+            }
+            if is_gone || now >= self.has_until(at) {
                 worked = true;
-                self.stalls[at] = true;
+                let times = (self.stalls[at].0 + 1).min(MOST_DOUBLINGS);
+                self.stalls[at] = (times, now.plus(self.settings.patience << times));
                 self.take_away(now, id, leave);
             }
-            self.view[at].is_usable = is_alive && !self.stalls[at];
+            self.view[at].is_usable = is_alive && now >= self.stalls[at].1;
         }
         worked
     }
@@ -374,13 +382,18 @@ impl Core {
         }
     }
 
-    fn next_watch(&self) -> Nanos {
-        let with_jobs = self
-            .view
-            .iter()
-            .zip(&self.heard)
-            .filter(|(view, _)| view.steps.iter().any(|step| step.inside + step.pending > 0));
-        with_jobs.map(|(_, heard)| heard.plus(self.settings.patience)).min().unwrap_or(NEVER)
+    /// When a worker that has jobs has told nothing for too long.
+    fn has_until(&self, at: usize) -> Nanos {
+        if self.view[at].steps.iter().all(|step| step.inside == 0) {
+            return NEVER;
+        }
+        self.heard[at].max(self.may_wait_until[at]).plus(self.settings.patience)
+    }
+
+    fn next_watch(&self, now: Nanos) -> Nanos {
+        // Not those that have died.
+        let back = self.stalls.iter().map(|&(_, back)| back).filter(|&back| back > now);
+        (0..self.view.len()).map(|at| self.has_until(at)).chain(back).min().unwrap_or(NEVER)
     }
 
     /// A burst from outside, as far as there is room inside.
@@ -509,6 +522,8 @@ impl Core {
         view.inside += before - waiting.len();
         view.pending = waiting.len();
         view.room = self.settings.burst.saturating_sub(waiting.len());
+        let may_wait = &mut self.may_wait_until[worker.0];
+        *may_wait = launch_by.max(*may_wait);
         NEVER
     }
 

@@ -117,7 +117,10 @@ impl Fixed {
         let [least, medium, most] = self.thresholds.rates;
         let has_order = job.sequence.is_some();
         let first = if view.rate > most && has_order {
-            view.of_class(Class::Cpu).map(|(id, _)| id).next().filter(|&id| view.has_room(id, step))
+            view.of_class(Class::Cpu)
+                .find(|(_, worker)| worker.is_usable)
+                .filter(|(_, worker)| worker.has_room(step))
+                .map(|(id, _)| id)
         } else if !has_order
             && (view.rate > medium || view.rate > least && job.packet.octets <= self.thresholds.cpu_octets)
         {
@@ -136,6 +139,10 @@ impl Scheduler for Fixed {
     }
 
     fn place(&mut self, job: &Job, step: Step, view: &View<'_>) -> Option<WorkerId> {
+        // The algorithms take it for granted.
+        if !view.has_usable(Class::Accelerator) {
+            return self.core(step, view);
+        }
         match (view.chain, step) {
             (Chain::Once, _) => self.both_steps(job, view),
             // Algorithm 2.

@@ -18,6 +18,7 @@
 //! | [`xavier`] | the platform |
 //! | [`traffic`] | what packets come when |
 //! | [`run`] | one test from begin to end, and its figures second by second |
+//! | [`oracle`] | which deadlines could have been met at all |
 //!
 //! **Nothing is lost inside.** Where a ring is full, packets wait, and where too many wait, no more are taken in; only the receive ring at the edge loses, and counts.
 //!
@@ -38,6 +39,7 @@ pub mod adaptive;
 pub mod batching;
 pub mod core;
 pub mod fixed;
+pub mod oracle;
 pub mod packet;
 pub mod q_learning;
 pub mod reorder;
@@ -222,6 +224,11 @@ impl<'a> View<'a> {
     ) -> impl Iterator<Item = (WorkerId, &'a WorkerView)> + Clone + use<'a> {
         let all = self.workers.iter().enumerate().map(|(at, worker)| (WorkerId(at), worker));
         all.filter(move |(_, worker)| worker.class == class)
+    }
+
+    /// Whether any of a class gets on.
+    pub fn has_usable(&self, class: Class) -> bool {
+        self.of_class(class).any(|(_, worker)| worker.is_usable)
     }
 
     /// A worker.

@@ -149,8 +149,10 @@ fn state(job: &Job, view: &View<'_>) -> usize {
     (level * (1 << view.workers.len().min(MOST_WORKERS)) + loaded.sum::<usize>()) * MOST_KINDS + kind
 }
 
-/// A worker of that class with room: the one that has least.
+/// A worker of that class with room: the one that has least. Where all of the class have failed, of the other one.
 fn of_class(class: Class, step: Step, view: &View<'_>) -> Option<WorkerId> {
+    let other = if class == Class::Cpu { Class::Accelerator } else { Class::Cpu };
+    let class = if view.has_usable(class) { class } else { other };
     let with_room = view.of_class(class).filter(|(_, worker)| worker.has_room(step));
     let least = with_room
         .min_by_key(|(_, worker)| worker.steps.iter().map(|step| step.inside + step.pending).sum::<usize>());

@@ -86,7 +86,7 @@ struct Known {
     busy_until: Nanos,
     /// By step: what is thought to wait for the next batch, and when that begins.
     waiting: [(u32, f64, Nanos); 2],
-    /// Nanoseconds from the end of work until the core hears of it.
+    /// Nanoseconds from the begin of work until the core hears that it is done, but for the work.
     lag: [f64; 2],
 }
 
@@ -193,7 +193,11 @@ impl Adaptive {
     /// What a worker costs a job, in nanoseconds from now, and when the job would leave.
     fn price(&self, at: usize, class: Class, job: &Job, step: Step, view: &View<'_>) -> Option<(f64, Nanos)> {
         if class == Class::Cpu && !self.is_known(at, view.chain, step) {
-            return None;
+            // One at a time, and only if there is nobody who is known better.
+            let is_free = self.workers[at].inside.iter().all(|&(jobs, _)| jobs == 0);
+            if view.has_usable(Class::Accelerator) || !is_free {
+                return None;
+            }
         }
         let mut leaves = self.finish(at, class, job, step, view)?;
         if self.settings.heeds_order && job.sequence.is_some() {
@@ -344,9 +348,11 @@ impl Scheduler for Adaptive {
     fn came_back(&mut self, job: &Job, worker: WorkerId, step: Step, spans: &[Span; 2], now: Nanos) {
         self.close(job, step);
         if let Some(known) = self.workers.get_mut(worker.0) {
-            let ended = spans[0].ended.max(spans[1].ended);
+            // From the begin of its work on, in C1 of both steps: all that wasn't work.
+            let work: u64 = spans.iter().map(|span| span.nanos()).sum();
+            let waited = now.since(spans[step as usize].began).saturating_sub(work);
             let lag = &mut known.lag[step as usize];
-            *lag += (now.since(ended) as f64 - *lag) / 32.0;
+            *lag += (waited as f64 - *lag) / 32.0;
         }
     }
 }
