@@ -192,12 +192,42 @@ fn a_buffer_that_was_cleared_knows_nothing_of_the_block_before() {
 #[test]
 fn a_block_of_which_nothing_is_known_is_not_accepted() {
     let layout = Layout::new(&format(16_896, 37_548)).unwrap();
-    let version = RedundancyVersion::new(0).unwrap();
-    let mut found = vec![0; layout.octets()];
-    let mut soft = SoftBuffer::new(&layout);
-    let outcome =
-        Decoder::new().decode(&layout, version, &vec![0; 37_548], EFFORT, &mut soft, &mut found).unwrap();
+    let (outcome, _) = decode(&layout, &vec![0; 37_548], EFFORT, &mut SoftBuffer::new(&layout));
     assert_eq!((outcome.accepted, outcome.accepted_blocks), (false, 0));
+}
+
+/// What is heard, without noise, of code blocks that have these bits; a place among the coded bits that are sent has the sign that `but` says.
+fn heard_of(
+    format: &Format,
+    layout: &Layout,
+    segments: &[Vec<Option<bool>>],
+    but: impl Fn(usize, usize) -> i8,
+) -> Vec<i8> {
+    let code = layout.code();
+    let fillers = layout.code_block_bits() - code.punctured_bits()..code.info_bits() - code.punctured_bits();
+    let is_filler: Vec<bool> = (0..code.coded_bits()).map(|at| fillers.contains(&at)).collect();
+    let mut llrs = Vec::new();
+    for (number, segment) in segments.iter().enumerate() {
+        let info: Vec<bool> = segment.iter().map(|bit| bit.unwrap_or_default()).collect();
+        let mut coded = vec![0; code.coded_bits().div_ceil(8)];
+        ran::ldpc::Encoder::new().encode(code, &standard::pack(&info), &mut coded).unwrap();
+        let coded = standard::unpack(&coded, code.coded_bits());
+        let e = standard::share(format, segments.len(), number);
+        let places = standard::selected(format, layout, 0, &is_filler, e);
+        llrs.extend(standard::interleaved(format.modulation.order(), e).iter().map(|&at| {
+            let strength = but(at, e);
+            if coded[places[at]] { -strength } else { strength }
+        }));
+    }
+    llrs
+}
+
+/// The first transmission, with all checks and CRCs as the decoder finds them.
+fn decode(layout: &Layout, llrs: &[i8], effort: Effort, soft: &mut SoftBuffer) -> (Outcome, Vec<u8>) {
+    let mut found = vec![0; layout.octets()];
+    let version = RedundancyVersion::new(0).unwrap();
+    let outcome = Decoder::new().decode(layout, version, llrs, effort, soft, &mut found).unwrap();
+    (outcome, found)
 }
 
 #[test]
@@ -205,26 +235,59 @@ fn a_wrong_crc_is_not_accepted_though_all_checks_hold() {
     // The codeword of another transport block's CRC: a block of one code block, whose parity bits of §5.1 are turned over before it is coded.
     let format = format(640, 1_320);
     let layout = Layout::new(&format).unwrap();
-    let mut random = SmallRng::seed_from_u64(5);
-    let sent = data(&layout, &mut random);
-    let mut info = standard::segments(&layout, &standard::unpack(&sent, 640)).remove(0);
-    info[650] = info[650].map(|bit| !bit);
-    let info: Vec<bool> = info.into_iter().map(Option::unwrap_or_default).collect();
-    let code = layout.code();
-    let mut coded = vec![0; code.coded_bits().div_ceil(8)];
-    ran::ldpc::Encoder::new().encode(code, &standard::pack(&info), &mut coded).unwrap();
-    let coded = standard::unpack(&coded, code.coded_bits());
-    let fillers = layout.code_block_bits() - code.punctured_bits()..code.info_bits() - code.punctured_bits();
-    let is_filler: Vec<bool> = (0..coded.len()).map(|at| fillers.contains(&at)).collect();
-    let places = standard::selected(&format, &layout, 0, &is_filler, 1_320);
-    let llrs: Vec<i8> =
-        standard::interleaved(6, 1_320).iter().map(|&at| if coded[places[at]] { -20 } else { 20 }).collect();
-    let mut found = vec![0; 80];
-    let mut soft = SoftBuffer::new(&layout);
-    let version = RedundancyVersion::new(0).unwrap();
-    let outcome = Decoder::new().decode(&layout, version, &llrs, EFFORT, &mut soft, &mut found).unwrap();
+    let sent = data(&layout, &mut SmallRng::seed_from_u64(5));
+    let mut segments = standard::segments(&layout, &standard::unpack(&sent, 640));
+    segments[0][650] = segments[0][650].map(|bit| !bit);
+    let llrs = heard_of(&format, &layout, &segments, |_, _| 20);
+    let (outcome, found) = decode(&layout, &llrs, EFFORT, &mut SoftBuffer::new(&layout));
     assert_eq!(outcome, Outcome { accepted: false, accepted_blocks: 0, iterations: 20 });
     assert_eq!(found, sent);
+}
+
+/// The last coded bit of each code block is heard wrong, and so loudly that no check can say otherwise: a check fails for ever, of a parity bit that only
+/// it has, while all bits that anybody wants are right.
+#[test]
+fn a_crc_that_holds_is_enough_though_a_check_does_not() {
+    // With the transport block's CRC of 16 bits alone, and with code blocks' own.
+    for (bits, coded_bits, blocks) in [(640, 1_320, 1), (16_896, 37_548, 3)] {
+        let format = format(bits, coded_bits);
+        let layout = Layout::new(&format).unwrap();
+        assert_eq!(layout.code_blocks(), blocks);
+        let sent = data(&layout, &mut SmallRng::seed_from_u64(6));
+        let segments = standard::segments(&layout, &standard::unpack(&sent, bits));
+        let llrs = heard_of(&format, &layout, &segments, |at, e| if at + 1 == e { -127 } else { 30 });
+        for effort in [EFFORT, Effort { early_stop: false, ..EFFORT }] {
+            let mut soft = SoftBuffer::new(&layout);
+            let (outcome, found) = decode(&layout, &llrs, effort, &mut soft);
+            // Not before the last iteration: a CRC that is asked after each takes more of what is wrong for right.
+            let all = Outcome { accepted: true, accepted_blocks: blocks, iterations: blocks * 20 };
+            assert_eq!((outcome, found == sent), (all, true));
+            // And it stays accepted.
+            let (outcome, found) = decode(&layout, &llrs, effort, &mut soft);
+            assert_eq!((outcome, found == sent), (Outcome { iterations: 0, ..all }, true));
+        }
+    }
+}
+
+/// What CRCs of code blocks let through, the transport block's finds. Nobody knows which code block is wrong, so each is decoded again.
+#[test]
+fn a_code_block_that_was_taken_for_right_is_decoded_again() {
+    let format = format(16_896, 37_548);
+    let layout = Layout::new(&format).unwrap();
+    let sent = data(&layout, &mut SmallRng::seed_from_u64(8));
+    let right = standard::segments(&layout, &standard::unpack(&sent, 16_896));
+    let mut wrong = right.clone();
+    let (block, payload) = (&mut wrong[1], layout.code_block_bits() - 24);
+    block[7] = block[7].map(|bit| !bit);
+    let message: Vec<bool> = block[..payload].iter().flatten().copied().collect();
+    let crc = standard::crc(layout.block_crc().unwrap(), &message).into_iter().map(Some);
+    block.splice(payload..payload + 24, crc);
+    let mut soft = SoftBuffer::new(&layout);
+    let (outcome, found) = decode(&layout, &heard_of(&format, &layout, &wrong, |_, _| 20), EFFORT, &mut soft);
+    assert_eq!((outcome.accepted, outcome.accepted_blocks, found == sent), (false, 3, false));
+    // The same again, and louder.
+    let (outcome, found) = decode(&layout, &heard_of(&format, &layout, &right, |_, _| 60), EFFORT, &mut soft);
+    assert!(outcome.accepted && outcome.iterations >= 3 && found == sent, "{outcome:?}");
 }
 
 #[test]
