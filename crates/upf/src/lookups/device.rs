@@ -106,9 +106,9 @@ impl Accelerated {
         })
     }
 
-    /// What is said from now on.
+    /// What is said from now on. Nothing is asked of the device any more, so it is lost but once.
     fn lose(&mut self, why: &dyn ToString) -> Lost {
-        self.lost.get_or_insert_with(|| Lost(why.to_string())).clone()
+        self.lost.insert(Lost(why.to_string())).clone()
     }
 
     /// Puts what the worker has learned into the master, and on its way to the copy.

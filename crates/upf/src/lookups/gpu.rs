@@ -74,20 +74,26 @@ fn reason(failure: Failure) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use accel::fake::Fake;
+    use accel::fake::{Fake, Fault};
     use accel::{Kind, Limits};
-
-    fn fakes(number: usize) -> Vec<Box<dyn Device>> {
-        let limits =
-            Limits { kinds: Kind::ALL.to_vec(), in_flight: 4, items: 128, input: 1 << 12, output: 1 << 12 };
-        (0..number).map(|_| Box::new(Fake::new(limits.clone(), 0)) as _).collect()
-    }
+    use tables::Nanos;
 
     #[test]
-    fn each_worker_gets_one_device() {
-        let open = deal(fakes(2), 1_000).unwrap();
-        assert!(open(1).is_some() && open(0).is_some());
-        assert!(open(1).is_none() && open(2).is_none(), "one for each, and no more");
+    fn each_worker_gets_its_own_device() {
+        let limits =
+            Limits { kinds: Kind::ALL.to_vec(), in_flight: 4, items: 128, input: 1 << 12, output: 1 << 12 };
+        let fakes = [0, 1].map(|_| Fake::new(limits.clone(), 0));
+        let remotes = fakes.each_ref().map(Fake::remote);
+        let open = deal(fakes.into_iter().map(|fake| Box::new(fake) as _).collect(), 1_000).unwrap();
+        assert!(open(2).is_none());
+        let mut second = open(1).unwrap();
+        assert!(open(1).is_none(), "one for each, and no more");
+        let mut first = open(0).unwrap();
+        let takes = |device: &mut dyn LookupDevice| {
+            device.submit(Nanos(0), Batch { keys: vec![1], ..Batch::new() }).is_ok()
+        };
+        remotes[1].fail(Fault::Full);
+        assert_eq!((takes(&mut *first), takes(&mut *second)), (true, false));
     }
 
     #[test]

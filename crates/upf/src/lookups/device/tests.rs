@@ -6,6 +6,7 @@ use accel::fake::{Fake, Fault, Remote};
 use accel::ring::{RingDevice, Shape, Thread};
 use accel::{Kind, Limits};
 use datapath::lookups::Lesson;
+use std::sync::{Arc, Mutex};
 use tables::Tsc;
 use tables::hash::mix;
 
@@ -146,46 +147,194 @@ fn who_is_lost_stays_lost_and_gives_what_was_back() {
     assert!(matches!(device.submit(Nanos(0), batch(1, [1], &[])), Err(Refused::Lost(_))));
 }
 
-/// Follows its table only the first time.
-struct Deaf(Fake, u32);
+/// What a [`Crooked`] does that no device may, or that a [`Fake`] doesn't.
+#[derive(Debug, Default)]
+struct Habits {
+    /// How often a copy may still follow its table.
+    follows: u32,
+    /// How often it was asked what has ended.
+    polls: u32,
+    /// What batches end with.
+    ends_with: Option<Failure>,
+    /// Each batch comes once more with what ends next, this way.
+    echo: Option<Result<(), Failure>>,
+}
 
-impl Device for Deaf {
+struct Crooked {
+    fake: Fake,
+    habits: Arc<Mutex<Habits>>,
+    echoes: Vec<Completion>,
+}
+
+impl Crooked {
+    fn new(follows: u32) -> (Self, Arc<Mutex<Habits>>) {
+        let habits = Arc::new(Mutex::new(Habits { follows, ..Habits::default() }));
+        let device = Self { fake: Fake::new(limits(), 10), habits: Arc::clone(&habits), echoes: Vec::new() };
+        (device, habits)
+    }
+
+    fn opened() -> (Accelerated, Arc<Mutex<Habits>>) {
+        let (device, habits) = Self::new(u32::MAX);
+        (Accelerated::open(Box::new(device), 100).unwrap(), habits)
+    }
+}
+
+impl Device for Crooked {
     fn name(&self) -> &str {
-        self.0.name()
+        self.fake.name()
     }
     fn limits(&self) -> Limits {
-        self.0.limits()
+        self.fake.limits()
     }
     fn submit(&mut self, batch: accel::Batch, now: Nanos) -> Result<(), Rejected> {
-        self.0.submit(batch, now)
+        self.fake.submit(batch, now)
     }
     fn poll(&mut self, now: Nanos, ended: &mut Vec<Completion>) -> usize {
-        self.0.poll(now, ended)
+        let mut habits = self.habits.lock().unwrap();
+        habits.polls += 1;
+        let before = ended.len();
+        if self.fake.poll(now, ended) > 0 {
+            let last = std::mem::take(&mut self.echoes);
+            if let Some(outcome) = &habits.echo {
+                let again = |one: &Completion| Completion {
+                    batch: one.batch.clone(),
+                    outcome: outcome.clone(),
+                    times: one.times,
+                    steady: one.steady,
+                };
+                self.echoes.extend(ended[before..].iter().map(again));
+            }
+            if let Some(failure) = &habits.ends_with {
+                ended[before..].iter_mut().for_each(|one| one.outcome = Err(failure.clone()));
+            }
+            ended.extend(last);
+        }
+        ended.len() - before
     }
     fn in_flight(&self) -> usize {
-        self.0.in_flight()
+        self.fake.in_flight()
     }
     fn abandon(&mut self, now: Nanos, ended: &mut Vec<Completion>) {
-        self.0.abandon(now, ended);
+        self.fake.abandon(now, ended);
     }
     fn revive(&mut self, now: Nanos) -> Result<(), Failure> {
-        self.0.revive(now)
+        self.fake.revive(now)
     }
     fn follow(&mut self, table: TableId, image: &dyn Image, changes: &Changes) -> Result<(), Failure> {
-        self.1 = self.1.checked_sub(1).ok_or(Failure::OutOfMemory { octets: 64, what: "a table" })?;
-        self.0.follow(table, image, changes)
+        let mut habits = self.habits.lock().unwrap();
+        let left = habits.follows.checked_sub(1);
+        habits.follows = left.ok_or(Failure::OutOfMemory { octets: 64, what: "a table" })?;
+        self.fake.follow(table, image, changes)
     }
 }
 
 #[test]
 fn a_copy_that_does_not_follow_is_none() {
-    let open = |follows| Accelerated::open(Box::new(Deaf(Fake::new(limits(), 0), follows)), 100);
+    let open = |follows| Accelerated::open(Box::new(Crooked::new(follows).0), 100);
     assert!(matches!(open(0), Err(Unfit::Failed(Failure::OutOfMemory { .. }))));
     let mut device = open(1).unwrap();
     device.submit(Nanos(0), batch(1, [1], &[])).unwrap();
-    assert_eq!(answers(&mut device, 0), Some((1, vec![UNKNOWN])));
+    assert_eq!(answers(&mut device, 10), Some((1, vec![UNKNOWN])));
     let Err(Refused::Lost(lost)) = device.submit(Nanos(0), batch(1, [1], &[(1, 1)])) else { panic!("taken") };
     assert_eq!(lost.0, "the device has no 64 octets of memory for a table");
+}
+
+#[test]
+fn answers_go_to_their_own_batch_while_others_come_and_go() {
+    let (mut device, _) = faked(limits(), 10);
+    let lessons: Vec<_> = (0..40).map(|number| (number, 100 + number as u32)).collect();
+    device.submit(Nanos(0), batch(0, [], &lessons)).unwrap();
+    assert_eq!(answers(&mut device, 0), Some((0, vec![])));
+    // One more every 5, each under way for 10.
+    for number in 1..40 {
+        let mut next = batch(number, [number], &[]);
+        next.answers.push(7);
+        device.submit(Nanos(5 * number), next).unwrap();
+        let back = (number > 2).then(|| (number - 2, vec![100 + number as u32 - 2]));
+        assert_eq!(answers(&mut device, 5 * number), back);
+    }
+}
+
+#[test]
+fn what_nobody_has_taken_takes_room() {
+    let (mut device, _) = faked(Limits { in_flight: 1_000, ..limits() }, 0);
+    let taken = (0..100).filter(|number| device.submit(Nanos(0), batch(*number, [1], &[])).is_ok());
+    assert_eq!(taken.count(), MOST);
+    for number in 0..MOST as u64 {
+        assert_eq!(answers(&mut device, 0), Some((number, vec![UNKNOWN])));
+    }
+    // Who is full isn't told anything, and who is told too much learns a part.
+    let (mut device, _) = faked(limits(), 0);
+    let lessons: Vec<_> = (0..=Batch::LESSONS as u64).map(|number| (number, number as u32)).collect();
+    device.submit(Nanos(0), batch(0, [], &lessons)).unwrap();
+    for number in 1..4 {
+        device.submit(Nanos(0), batch(number, [1], &[])).unwrap();
+    }
+    assert!(matches!(device.submit(Nanos(0), batch(4, [1], &[(1_000, 1)])), Err(Refused::Full(_))));
+    while answers(&mut device, 0).is_some() {}
+    let last = Batch::LESSONS as u64;
+    device.submit(Nanos(0), batch(5, [1_000, last - 1, last], &[])).unwrap();
+    assert_eq!(answers(&mut device, 0), Some((5, vec![UNKNOWN, last as u32 - 1, UNKNOWN])));
+}
+
+/// Batches for the device are as many as it has room for, whatever happens.
+#[test]
+fn batches_are_used_again() {
+    let (mut device, remote) = faked(limits(), 0);
+    assert_eq!(device.spare.len(), 4);
+    for fault in [Fault::Full, Fault::OutOfMemory, Fault::Twice, Fault::Status(1), Fault::None] {
+        remote.fail(fault);
+        for number in 0..10 {
+            _ = device.submit(Nanos(0), batch(number, [1], &[]));
+            _ = device.submit(Nanos(0), batch(number, [], &[]));
+            while answers(&mut device, 0).is_some() {}
+            assert_eq!((device.spare.len(), device.taken.len()), (4, 0), "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_had_no_memory_fails_alone_and_another_failure_is_the_device_s() {
+    let (mut device, habits) = Crooked::opened();
+    for number in 0..3 {
+        device.submit(Nanos(0), batch(number, [1], &[(1, 5)])).unwrap();
+    }
+    habits.lock().unwrap().ends_with = Some(Failure::OutOfMemory { octets: 1, what: "a batch" });
+    for number in 0..3 {
+        assert_eq!(answers(&mut device, 10), Some((number, vec![])));
+    }
+    device.submit(Nanos(20), batch(3, [1], &[])).unwrap();
+    habits.lock().unwrap().ends_with = Some(Failure::Panicked);
+    let lost = Lost("what computes the batch has panicked".into());
+    assert_eq!(device.poll(Nanos(30)), Err(lost.clone()));
+    // It is not called any more.
+    let calls = || {
+        let habits = habits.lock().unwrap();
+        (habits.polls, habits.follows)
+    };
+    let before = calls();
+    assert_eq!(device.poll(Nanos(40)), Err(lost.clone()));
+    assert!(
+        matches!(device.submit(Nanos(40), batch(4, [1], &[(1, 6)])), Err(Refused::Lost(why)) if why == lost)
+    );
+    assert_eq!(calls(), before);
+}
+
+#[test]
+fn what_comes_again_later_is_nobody_s() {
+    for echo in [Ok(()), Err(Failure::Panicked)] {
+        let (mut device, habits) = Crooked::opened();
+        habits.lock().unwrap().echo = Some(echo.clone());
+        let lessons: Vec<_> = (0..40).map(|number| (number, 100 + number as u32)).collect();
+        device.submit(Nanos(0), batch(0, [0], &lessons)).unwrap();
+        assert_eq!(answers(&mut device, 10), Some((0, vec![100])));
+        // With each that ends comes the one before it, whose place others have by now; two are under way.
+        for number in 1..40 {
+            device.submit(Nanos(20 + 5 * number), batch(number, [number], &[])).unwrap();
+            let back = (number > 2).then(|| (number - 2, vec![100 + number as u32 - 2]));
+            assert_eq!(answers(&mut device, 20 + 5 * number), back, "{echo:?}");
+        }
+    }
 }
 
 /// A thread plays the GPU. What it says may be older than what it was told last, but never wrong for a key that was never told anything else, and in the
