@@ -15,7 +15,7 @@ pub enum Exit {
     Usage = 2,
     /// The user may not do that: a capability, a file's owner or root is missing.
     Privilege = 3,
-    /// A port's device can't be opened, or failed.
+    /// A port's device can't be opened, or failed; or there is no device for look-ups where there has to be one.
     Device = 4,
     /// A worker of a UPF died, and there was none to take over its sessions: SMFs were told, and the process ended. A supervisor
     /// starts it again.

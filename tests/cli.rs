@@ -100,6 +100,31 @@ fn environment_and_set_come_over_the_file() {
     );
 }
 
+/// Whether there has to be a CUDA device, or may be one.
+#[test]
+fn a_check_says_who_would_look_up() {
+    let directory = Directory::new("lookups");
+    let file = written(&directory, config::EXAMPLE);
+    let check = |lookup: &str, code| {
+        let set = format!("workers.lookup={lookup}");
+        ends(&millrace(&["run", "--check", "-c", &file, "--set", &set]).output().unwrap(), code)
+    };
+    assert!(!check("cpu", 0).0.contains("lookup = "));
+    let Err(why) = upf::lookups::gpu::list() else {
+        for lookup in ["cuda", "auto"] {
+            let (stdout, _) = check(lookup, 0);
+            assert!(stdout.contains(&format!("lookup = \"{lookup}\": a CUDA device looks up ")), "{stdout}");
+        }
+        return testing::skipped("there is a CUDA device: what is said without one is not seen");
+    };
+    let (stdout, stderr) = check("cuda", 4);
+    assert!(stdout.starts_with(&format!("{file} is right: ")) && !stdout.contains("lookup = "), "{stdout}");
+    assert!(stderr.ends_with(&format!("error: no CUDA device: {why}; see [workers] lookup\n")), "{stderr}");
+    let (stdout, stderr) = check("auto", 0);
+    let expected = format!("lookup = \"auto\": no CUDA device: {why}; workers look up by themselves\n");
+    assert!(stdout.ends_with(&expected) && !stderr.contains("error"), "{stdout}{stderr}");
+}
+
 #[test]
 fn what_is_not_there_and_what_is_not_a_command() {
     let (_, stderr) = ends(&millrace(&["config", "check", "/nonexistent.toml"]).output().unwrap(), 2);
