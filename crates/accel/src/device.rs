@@ -252,7 +252,8 @@ pub enum Failure {
     },
 }
 
-/// When things happened to a batch.
+/// When things happened to a batch. From `started` to `ended` is what it was worked on: of a GPU the kernel's time, by its own clock, without the copies
+/// there and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
     /// When it was submitted.

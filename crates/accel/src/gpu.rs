@@ -9,8 +9,10 @@
 //! }
 //! ```
 
+use crate::copies::Follower;
 use crate::device::{Device, Failure};
 use crate::ring::Shape;
+use tables::image::Image;
 
 /// How much a device takes that launches a kernel for each batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,11 @@ impl Default for Settings {
     fn default() -> Self {
         Self { in_flight: 8, input: 4 << 20, output: 4 << 20, tables: 1 << 30 }
     }
+}
+
+/// Octets that a copy of a table takes of a GPU's memory for tables.
+pub fn table_octets(image: &dyn Image) -> Result<usize, Failure> {
+    Ok(Follower::on_gpu(image)?.words() * 4)
 }
 
 /// The GPUs of this machine, in words; at least one.

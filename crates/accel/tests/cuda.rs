@@ -1,7 +1,7 @@
 //! All that is said to NVIDIA's driver, against one that isn't NVIDIA's (`fake_cuda.cpp`): memory, copies, launches, the ring, tables, and all that goes
 //! wrong. What a GPU would make of it, this doesn't show. Each body has a process of its own, in which that library is found first.
 
-use crate::kernels::build;
+use crate::stand_in::with_a_fake;
 use accel::cuda::{Cache, Context, Continuous, Launching};
 use accel::gpu::{self, Settings};
 use accel::ring::{RingDevice, Shape};
@@ -10,35 +10,6 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
 use tables::Tsc;
-
-/// The folder with both libraries, or why there is none.
-fn libraries() -> Result<String, String> {
-    const SOURCE: &str = include_str!("fake_cuda.cpp");
-    let library = build("fake_cuda", SOURCE, &["-shared", "-fPIC", "-pthread"])?;
-    let folder = library.with_extension("d");
-    std::fs::create_dir_all(&folder).unwrap();
-    for name in ["libcuda.so", "libnvrtc.so"] {
-        let link = folder.join(name);
-        if std::os::unix::fs::symlink(&library, &link).is_err() {
-            assert!(link.exists());
-        }
-    }
-    Ok(folder.to_str().unwrap().to_owned())
-}
-
-#[track_caller]
-fn with_a_fake(body: &str, settings: &[(&str, &str)]) {
-    match libraries() {
-        Ok(folder) => {
-            let home = testing::Directory::new("fake-cuda");
-            let mut settings = settings.to_vec();
-            settings
-                .extend([("LD_LIBRARY_PATH", folder.as_str()), ("XDG_CACHE_HOME", home.0.to_str().unwrap())]);
-            testing::in_process_with(body, &settings);
-        }
-        Err(why) => testing::skipped(why),
-    }
-}
 
 const SETTINGS: Settings = Settings { in_flight: 3, input: 1 << 20, output: 1 << 20, tables: 1 << 20 };
 

@@ -3,7 +3,8 @@
 // allocated. From outside, by the environment:
 //
 // FAKE_GPUS how many there are; FAKE_VERSION the driver's; FAKE_MEMORY octets; FAKE_SHARED octets of a block's shared memory; FAKE_COMPILE=fails;
-// FAKE_LAUNCHES after which the GPU is lost; FAKE_HANGS=1: no kernel ever ends.
+// FAKE_LAUNCHES after which the GPU is lost; FAKE_HANGS=1: no kernel ever ends; FAKE_WRONG=1: of all that is copied
+// back the first octet is wrong.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -347,7 +348,13 @@ int cuEventElapsedTime_v2(float *milliseconds, void *start, void *end)
 	return SUCCESS;
 }
 int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t octets, void *stream) { return copy(static_cast<Stream *>(stream), to, reinterpret_cast<u64>(from), octets); }
-int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t octets, void *stream) { return copy(static_cast<Stream *>(stream), reinterpret_cast<u64>(to), from, octets); }
+int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t octets, void *stream)
+{
+	int answer = copy(static_cast<Stream *>(stream), reinterpret_cast<u64>(to), from, octets);
+	if (octets > 0 && setting("FAKE_WRONG", 0))
+		static_cast<Stream *>(stream)->push([to] { *static_cast<u8 *>(to) ^= 1; });
+	return answer;
+}
 int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned shared, void *stream, void **arguments, void **)
 {
 	if (blocks == 0 || threads == 0 || threads > 1024 || shared > static_cast<unsigned>(setting("FAKE_SHARED", 232448)))

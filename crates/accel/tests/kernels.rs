@@ -1,15 +1,15 @@
 //! The kernels' headers, compiled for the host, against what the processor does. This proves what each thread does with its part; what only a GPU has (that
 //! threads run at once, shared memory, barriers) it can't.
 
+use crate::stand_in::build;
 use accel::cpu::{Executor, Inline};
 use accel::ring::layout::{DONE, LINE, NO_TASK};
 use accel::ring::{Host, Order, Shape};
 use accel::task::{Batch, Decoding, Hashes, Task};
-use accel::{Device, Kind, conformance, kernels, plan::Plan};
+use accel::{Device, Kind, conformance, plan::Plan};
 use ran::ldpc::{Code, Effort};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,40 +25,6 @@ pub fn twin() -> Result<&'static Path, &'static str> {
 
 fn compile() -> Result<PathBuf, String> {
     build("twin", include_str!("twin.cpp"), &["-fsanitize=address,undefined", "-fno-sanitize-recover"])
-}
-
-/// What becomes of a C++ source and the kernels' headers.
-pub fn build(name: &str, source: &str, options: &[&str]) -> Result<PathBuf, String> {
-    let layout = kernels::layout();
-    let mut hasher = DefaultHasher::new();
-    (source, &layout, options, kernels::HEADERS.iter().map(|header| header.text).collect::<Vec<_>>())
-        .hash(&mut hasher);
-    let name = format!("{name}-{:016x}", hasher.finish());
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = place.join(&name);
-    if program.exists() {
-        return Ok(program);
-    }
-    // Of two runs at a time, each has a folder of its own, and the program appears whole.
-    let unique = format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id());
-    let folder = place.join(unique);
-    std::fs::create_dir_all(&folder).unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-    kernels::HEADERS.iter().for_each(|header| write(header.name, header.text));
-    write("layout.cuh", &layout);
-    write("source.cpp", source);
-    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
-    let compiled = Command::new(&compiler)
-        .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"])
-        .args(options)
-        .args(["-o", "built", "source.cpp"])
-        .current_dir(&folder)
-        .output();
-    let output = compiled.map_err(|error| format!("there is no C++ compiler ({compiler}: {error})"))?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::rename(folder.join("built"), &program).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
-    Ok(program)
 }
 
 /// What the program answers.

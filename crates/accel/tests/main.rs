@@ -11,4 +11,5 @@ mod kernels;
 mod nvrtc;
 mod ring;
 mod sched;
+mod stand_in;
 mod tasks;

@@ -4,6 +4,9 @@ use super::layout::{HEADER_LINES, KIND, LENGTHS, LINE, MOST_REGIONS, PARAMETERS,
 use crate::device::Failure;
 use tables::image::{Changes, Image, Kind};
 
+/// Lines for a table's regions to grow by on a GPU, each.
+const SPARE: usize = 1 << 14;
+
 /// What a copy is, without its words: where they go, and of which generation it is.
 #[derive(Debug, Clone)]
 pub struct Follower {
@@ -29,6 +32,12 @@ impl Follower {
             return Err(Failure::OutOfMemory { octets: lines.saturating_mul(4 * LINE), what: "a table" });
         }
         Ok(Self { kind: image.layout().kind, regions, lines, generation: 0, header: Vec::new() })
+    }
+
+    /// For a copy on a GPU, whose memory is taken once.
+    pub fn on_gpu(image: &dyn Image) -> Result<Self, Failure> {
+        // Most tables never grow, and of those that do only the regions behind the first one.
+        Self::new(image, if image.regions().len() > 1 { SPARE } else { 0 })
     }
 
     /// What it is a copy of.

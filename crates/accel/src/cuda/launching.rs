@@ -210,10 +210,12 @@ impl Launching {
         lane.host_in.write(place + batch.items().len(), batch.data());
         let octets = place + batch.input_octets();
         let lane = &self.lanes[at];
-        lane.stream.mark(Mark::Begun)?;
         // SAFETY: both buffers have as many octets: the batch's size was compared with the limits.
         unsafe { lane.stream.copy_in(lane.input.address(), lane.host_in.address(), octets)? };
+        // Between these two marks is the kernel alone, without what the bus takes.
+        lane.stream.mark(Mark::Begun)?;
         self.launch(lane, batch)?;
+        lane.stream.mark(Mark::Worked)?;
         let octets = batch.output().len();
         // SAFETY: as above.
         unsafe { lane.stream.copy_out(lane.host_out.address(), lane.output.address(), octets)? };
@@ -308,7 +310,7 @@ impl Device for Launching {
                     let Some(Under { mut batch, submitted, .. }) = lane.batch.take() else { continue };
                     lane.host_out.read(0, batch.parts().2);
                     // The GPU's clock isn't ours: what it tells is how long it worked.
-                    let started = Nanos(now.0.saturating_sub(lane.stream.between())).max(submitted);
+                    let started = Nanos(now.0.saturating_sub(lane.stream.worked())).max(submitted);
                     let times = Times { submitted, started, ended: now.max(started) };
                     ended.push(Completion { batch, outcome: Ok(()), times, steady });
                 }

@@ -151,8 +151,8 @@ impl Kernel {
 #[derive(Debug)]
 pub struct Stream {
     stream: sys::CUstream,
-    /// When the GPU came to the first mark, and to the second.
-    marks: [sys::CUevent; 2],
+    /// When the GPU came to which mark.
+    marks: [sys::CUevent; 3],
     context: Arc<Context>,
 }
 
@@ -162,10 +162,12 @@ unsafe impl Send for Stream {}
 /// A moment in a stream that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// Work begins.
+    /// What is worked on is there.
     Begun = 0,
-    /// It has ended.
-    Ended = 1,
+    /// It was worked on.
+    Worked = 1,
+    /// All that was put into the stream is done.
+    Ended = 2,
 }
 
 impl Stream {
@@ -178,7 +180,7 @@ impl Stream {
             result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
                 .map_err(|error| failure("cuEventCreate", error))
         };
-        Ok(Self { stream, marks: [event()?, event()?], context: Arc::clone(context) })
+        Ok(Self { stream, marks: [event()?, event()?, event()?], context: Arc::clone(context) })
     }
 
     /// Notes when the GPU comes to here.
@@ -198,11 +200,11 @@ impl Stream {
         }
     }
 
-    /// Nanoseconds between the two marks, both of which have been passed.
-    pub fn between(&self) -> u64 {
-        let [begun, ended] = self.marks;
+    /// Nanoseconds of work: from [`Mark::Begun`] to [`Mark::Worked`], both of which have been passed.
+    pub fn worked(&self) -> u64 {
+        let [begun, worked, _] = self.marks;
         // SAFETY: both events were recorded in this stream.
-        let milliseconds = unsafe { result::event::elapsed(begun, ended) };
+        let milliseconds = unsafe { result::event::elapsed(begun, worked) };
         milliseconds.map_or(0, |milliseconds| (f64::from(milliseconds) * 1e6) as u64)
     }
 
@@ -237,10 +239,11 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
-            // SAFETY: all three are this stream's. What is still in it, the driver ends first, and doesn't wait.
+            // SAFETY: all of them are this stream's. What is still in it, the driver ends first, and doesn't wait.
             unsafe {
-                let _ = result::event::destroy(self.marks[0]);
-                let _ = result::event::destroy(self.marks[1]);
+                for mark in self.marks {
+                    let _ = result::event::destroy(mark);
+                }
                 let _ = result::stream::destroy(self.stream);
             }
         }

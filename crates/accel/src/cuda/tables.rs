@@ -15,9 +15,6 @@ use tables::image::{Changes, Image};
 /// Octets that are on their way at a time.
 const STAGE: usize = 8 << 20;
 
-/// Lines for a table's regions to grow by, each.
-const SPARE: usize = 1 << 14;
-
 /// How long one waits for lines to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -94,9 +91,7 @@ impl Tables {
         self.stream.context().enter()?;
         self.settle();
         if !self.copies.contains_key(&table) {
-            // Most tables never grow, and of those that do only the regions behind the first one.
-            let spare = if image.regions().len() > 1 { SPARE } else { 0 };
-            let follower = Follower::new(image, spare)?;
+            let follower = Follower::on_gpu(image)?;
             let octets = follower.words() * 4;
             if octets > self.memory.octets() - self.used {
                 return Err(Failure::OutOfMemory { octets, what: "a table" });
