@@ -5,12 +5,12 @@
 //! task is a single hash. Time is the wall's, for the other side has a core of its own: this measures what an order from thread to thread costs,
 //! and what the device does with it is next to nothing.
 
+use crate::devices::{self, DeviceError, Job, Lender, Lent, Load, Measuring};
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
-use accel::cpu::{Inline, Settings, Workers};
-use accel::ring::{RingDevice, Shape, Thread};
-use accel::task::{Batch, Hashes, Misfit, Task};
-use accel::{Completion, Device, Failure, gpu};
+use accel::cpu::{Executor, Inline, Settings, Workers};
+use accel::gpu;
+use accel::task::{Batch, Hashes, Task};
 use tables::clock::Tsc;
 
 /// Octets of an item.
@@ -30,6 +30,8 @@ pub struct BuffersConfig {
     pub batches: usize,
     /// Rounds.
     pub runs: usize,
+    /// Where GPUs come from.
+    pub lender: Lender,
 }
 
 impl BuffersConfig {
@@ -40,85 +42,61 @@ impl BuffersConfig {
             packets: vec![32, 64, 256],
             batches: 20_000,
             runs: 7,
+            lender: Lender::CUDA,
         }
     }
 
     /// Fewer of all.
     pub fn quick() -> Self {
-        Self { buffers: vec![1, 4, 16, 72], packets: vec![32, 256], batches: 4_000, runs: 3 }
+        Self { buffers: vec![1, 4, 16, 72], packets: vec![32, 256], batches: 4_000, runs: 3, ..Self::full() }
     }
 }
 
-/// Why nothing was measured.
-#[derive(Debug, thiserror::Error)]
-pub enum BuffersError {
-    /// A device failed.
-    #[error("{device}: {failure}")]
-    Device {
-        /// Which one.
-        device: &'static str,
-        /// With what.
-        failure: Failure,
-    },
-    /// A device refused a batch for another reason than that it was full.
-    #[error("{device}: {why}")]
-    Refused {
-        /// Which one.
-        device: &'static str,
-        /// Why.
-        why: accel::Refusal,
-    },
-    /// An answer is wrong: a defect.
-    #[error("{0}: a wrong answer")]
-    Answer(&'static str),
-    /// A batch can't be made: a defect.
-    #[error(transparent)]
-    Batch(#[from] Misfit),
-}
-
 /// A device by the name that results have it under, with room for so many batches.
-type Make = fn(usize, Tsc) -> Result<Box<dyn Device>, Failure>;
+type Make = fn(&Lender, usize, Tsc) -> Lent;
 
-/// Room of a slot.
-fn shape(buffers: usize) -> Result<Shape, Failure> {
-    let none = Failure::OutOfMemory { octets: buffers * MOST_PACKETS * ITEM, what: "the ring" };
-    Shape::new(buffers, MOST_PACKETS * ITEM, MOST_PACKETS * 4).ok_or(none)
-}
+/// Octets of the largest batch, in and out.
+const OCTETS: (usize, usize) = (MOST_PACKETS * ITEM, MOST_PACKETS * 4);
 
-const INLINE: (&str, Make) = ("cpu", |buffers, clock| Ok(Box::new(Inline::new(buffers, clock))));
-const WORKER: (&str, Make) = ("cpu-worker", |in_flight, clock| {
+const INLINE: (&str, Make) = ("cpu", |_, buffers, clock| Ok(Box::new(Inline::new(buffers, clock))));
+const WORKER: (&str, Make) = ("cpu-worker", |_, in_flight, clock| {
     let settings = Settings { threads: 1, in_flight, look_for: 1_000_000 };
     Ok(Box::new(Workers::start(settings, &clock)?))
 });
-const RING: (&str, Make) = ("cpu-ring", |buffers, clock| {
-    Ok(Box::new(RingDevice::start(Thread::new(clock), shape(buffers)?, MOST_PACKETS)?))
+const RING: (&str, Make) = ("cpu-ring", |_, buffers, clock| {
+    devices::thread_ring(devices::shape(buffers, OCTETS)?, MOST_PACKETS, clock)
 });
-const CUDA_RING: (&str, Make) = ("cuda", |buffers, _| gpu::ring(0, shape(buffers)?, MOST_PACKETS, 0));
-const CUDA_LAUNCH: (&str, Make) = ("cuda-launch", |in_flight, _| {
-    let settings =
-        gpu::Settings { in_flight, input: MOST_PACKETS * ITEM + 16, output: MOST_PACKETS * 4, tables: 0 };
-    gpu::launching(0, settings)
+const CUDA_RING: (&str, Make) = ("cuda-ring", |lender, buffers, clock| {
+    (lender.ring)(devices::shape(buffers, OCTETS)?, MOST_PACKETS, 0, clock)
+});
+const CUDA_LAUNCH: (&str, Make) = ("cuda", |lender, in_flight, clock| {
+    let settings = gpu::Settings { in_flight, input: OCTETS.0 + 16, output: OCTETS.1, tables: 0 };
+    (lender.launching)(settings, clock)
 });
 
 /// Measures all; `progress` is told what is being measured, and what came of it.
-pub fn run(config: &BuffersConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, BuffersError> {
+pub fn run(config: &BuffersConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, DeviceError> {
     let mut report = Report::new("buffers", &clock);
     let mut devices = vec![INLINE, WORKER, RING];
-    match gpu::list() {
-        Ok(gpus) => {
-            report.notes.push(format!("cuda: {}", gpus.join(", ")));
-            devices.extend([CUDA_RING, CUDA_LAUNCH]);
-        }
-        Err(why) => report.notes.push(format!("{why}: nothing is measured on a GPU")),
+    let gpus = (config.lender.list)();
+    report.notes.push(devices::found(&gpus));
+    if gpus.is_ok() {
+        devices.extend([CUDA_RING, CUDA_LAUNCH]);
     }
     for &packets in &config.packets {
         for (name, make) in &devices {
             let mut one = 0.0;
             for &buffers in &config.buffers {
                 progress.tell(&format!("{name}: {buffers} batches of {packets} packets"));
-                let failed = |failure| BuffersError::Device { device: name, failure };
-                let mut device = make(buffers, clock).map_err(failed)?;
-                let mut round = || flood(device.as_mut(), name, config.batches, buffers, packets, clock);
+                let failed = |failure| DeviceError::Failed { device: name, failure };
+                let mut device = make(&config.lender, buffers, clock).map_err(failed)?;
+                let mut it = Measuring::new(device.as_mut(), name, clock);
+                let mut load = load(buffers, packets)?;
+                it.verify(&mut load)?;
+                let mut round = || -> Result<_, DeviceError> {
+                    let flood = it.flood(&mut load, buffers, config.batches, 0.0)?;
+                    Ok([flood.each(), flood.latency(50), flood.latency(99)])
+                };
                 round()?;
                 let mut found = [const { Vec::new() }; 3];
                 for _ in 0..config.runs {
@@ -153,60 +131,13 @@ pub fn run(config: &BuffersConfig, clock: Tsc, progress: &mut dyn Progress) -> R
     Ok(report)
 }
 
-/// Sends batches through a device, `buffers` at a time: nanoseconds for each, and microseconds until one was back, in the middle and of the 99th percentile.
-fn flood(
-    device: &mut dyn Device,
-    name: &'static str,
-    batches: usize,
-    buffers: usize,
-    packets: usize,
-    clock: Tsc,
-) -> Result<[f64; 3], BuffersError> {
-    let task = Task::Hash(Hashes::new(1)?);
+/// So many batches of so many items.
+fn load(buffers: usize, packets: usize) -> Result<Load, DeviceError> {
     let item: [u8; ITEM] = std::array::from_fn(|at| at as u8);
-    let right = accel::hash::hash(&item, Hashes::new(1)?);
-    let mut spare = Vec::with_capacity(buffers);
-    for _ in 0..buffers {
-        let mut batch = Batch::new(0, task);
-        (0..packets).try_for_each(|_| batch.push(&item))?;
-        spare.push(batch);
-    }
-    let (mut sent, mut back) = (0, 0);
-    let mut ended: Vec<Completion> = Vec::with_capacity(buffers);
-    let mut latencies = Vec::with_capacity(batches);
-    let start = clock.now();
-    while back < batches {
-        while sent < batches
-            && let Some(batch) = spare.pop()
-        {
-            match device.submit(batch, clock.now()) {
-                Ok(()) => sent += 1,
-                Err(rejected) if rejected.why.is_for_now() => {
-                    spare.push(rejected.batch);
-                    break;
-                }
-                Err(rejected) => return Err(BuffersError::Refused { device: name, why: rejected.why }),
-            }
-        }
-        if device.poll(clock.now(), &mut ended) == 0 {
-            std::hint::spin_loop();
-        }
-        for completion in ended.drain(..) {
-            completion.outcome.map_err(|failure| BuffersError::Device { device: name, failure })?;
-            latencies.push(clock.now().since(completion.times.submitted));
-            // The last one: that all are looked at would be measured too.
-            if completion.batch.number(packets - 1) != Some(right) {
-                return Err(BuffersError::Answer(name));
-            }
-            back += 1;
-            spare.push(completion.batch);
-        }
-    }
-    let each = clock.now().since(start) as f64 / batches.max(1) as f64;
-    latencies.sort_unstable();
-    let at =
-        |share: usize| latencies.get(latencies.len() * share / 100).map_or(0.0, |nanos| *nanos as f64 / 1e3);
-    Ok([each, at(50), at(99)])
+    let mut batch = Batch::new(0, Task::Hash(Hashes::new(1)?));
+    (0..packets).try_for_each(|_| batch.push(&item))?;
+    let job = Job::done_here(batch, &mut Executor::new())?;
+    Ok((0..buffers).map(|_| job.clone()).collect())
 }
 
 #[cfg(test)]
@@ -215,11 +146,15 @@ mod tests {
     use super::*;
     use crate::progress::Silent;
 
+    fn report(lender: Lender) -> Report {
+        let config = BuffersConfig { buffers: vec![1, 4], packets: vec![32], batches: 50, runs: 2, lender };
+        run(&config, Tsc::process(), &mut Silent).unwrap()
+    }
+
     #[test]
-    fn all_devices_that_are_here_are_measured_and_it_is_said_if_there_is_no_gpu() {
-        let config = BuffersConfig { buffers: vec![1, 4], packets: vec![32], batches: 50, runs: 2 };
-        let report = run(&config, Tsc::process(), &mut Silent).unwrap();
-        for device in ["cpu", "cpu-worker", "cpu-ring"] {
+    fn all_devices_that_are_here_are_measured() {
+        let report = report(Lender::THREADS);
+        for device in ["cpu", "cpu-worker", "cpu-ring", "cuda-ring", "cuda"] {
             for buffers in [1_u64, 4] {
                 let params =
                     [("buffers", buffers.into()), ("device", device.into()), ("packets", 32_u64.into())];
@@ -230,8 +165,16 @@ mod tests {
             let first = [("buffers", 1_u64.into()), ("device", device.into())];
             assert_eq!(report.median("gain_over_first", &first), Some(1.0));
         }
-        let gpu = report.all("nanoseconds_per_batch", &[("device", "cuda".into())]).count();
-        let none = report.notes.iter().any(|note| note.starts_with("no CUDA device: "));
-        assert_eq!(gpu == 0, none);
+    }
+
+    #[test]
+    fn it_is_said_if_there_is_no_gpu() {
+        let lender = Lender {
+            list: || Err(accel::Failure::Absent { device: "CUDA", why: "none".into() }),
+            ..Lender::THREADS
+        };
+        let report = report(lender);
+        assert_eq!(report.all("nanoseconds_per_batch", &[("device", "cuda".into())]).count(), 0);
+        assert!(report.notes.iter().any(|note| note.starts_with("no CUDA device: ")));
     }
 }

@@ -158,10 +158,12 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             )
             .series(&["mix"]),
         ],
-        "hash" => vec![
-            Picture::new("packets_per_second", "packets a second", ("hashes", "hashes a packet"))
-                .series(&["processor"]),
-        ],
+        "hash" => {
+            vec![
+                Picture::new("packets_per_second", "packets a second", ("hashes", "hashes a packet"))
+                    .series(&["processor", "octets", "device", "burst", "copies"]),
+            ]
+        }
         "random-access" => vec![
             Picture::new("accesses_per_second", "accesses a second", ("working_set", "octets"))
                 .series(&["chains"])
@@ -171,13 +173,13 @@ fn pictures(scenario: &str) -> Vec<Picture> {
             vec![
                 Picture::new("lookups_per_second", LOOKUPS, ("entries", "entries"))
                     .panels(&["hits"])
-                    .series(&["engine", "processor", "burst", "io_cycles"]),
+                    .series(&["engine", "processor", "device", "burst", "io_cycles", "copies"]),
             ]
         }
         "lpm4" | "lpm6" => vec![
             Picture::new("lookups_per_second", LOOKUPS, ("burst", "addresses of a burst"))
                 .panels(&["addresses", "io_cycles"])
-                .series(&["engine", "table", "octets", "processor"]),
+                .series(&["engine", "table", "octets", "processor", "device", "copies"]),
         ],
         "dpi" => vec![
             Picture::new("nanoseconds_per_packet", "nanoseconds a packet", ("mix", "mix")),
@@ -187,12 +189,12 @@ fn pictures(scenario: &str) -> Vec<Picture> {
         "nea2" => vec![
             Picture::new("bits_per_second", "bit/s", ("size", "octets of packets"))
                 .panels(&["key"])
-                .series(&["engine", "processor"]),
+                .series(&["engine", "processor", "device", "packets", "copies"]),
         ],
         "ldpc" => vec![
             Picture::new("bits_per_second", "bit/s", ("rate", "code rate"))
                 .panels(&["direction", "bg", "size"])
-                .series(&["processor", "iterations"]),
+                .series(&["processor", "iterations", "device", "blocks", "copies"]),
         ],
         "ldpc-bler" => vec![
             Picture::new(

@@ -18,6 +18,7 @@ pub mod cores;
 pub mod crew;
 pub mod demo;
 pub mod device_lookups;
+pub mod devices;
 pub mod dpi;
 pub mod flood;
 pub mod flows;

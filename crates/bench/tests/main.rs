@@ -3,3 +3,8 @@
 
 mod mirrors;
 mod neighbours;
+#[cfg(feature = "cuda")]
+mod on_gpus;
+#[cfg(feature = "cuda")]
+#[path = "../../accel/tests/stand_in.rs"]
+mod stand_in;

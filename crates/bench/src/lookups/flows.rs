@@ -1,16 +1,20 @@
 //! `flow4` and `flow6`: which flow has this 5-tuple?
 
 use super::{
-    Contest, LookupConfig, LookupError, MODES, Order, Own, inserted, note_pages, peers, published, tell,
+    Contest, LookupConfig, LookupError, MODES, Order, Own, inserted, note_pages, on_device, peers, published,
+    tell,
 };
+use crate::devices::Gpus;
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
+use accel::task::{Batch, Misfit};
 use tables::clock::Tsc;
 use tables::hash::mix;
+use tables::image::Image;
 use tables::{CuckooError, Flows4, Flows6, Lookup, Processor, Tuple4, Tuple6};
 
 /// What both tables do.
-trait Table: Lookup<Key: peers::HashKey, Value = u32> + Sized {
+trait Table: Lookup<Key: peers::HashKey, Value = u32> + Image + Sized {
     const NAME: &'static str;
     fn made(limit: u32) -> Result<Self, CuckooError>;
     fn on(self, processor: Processor) -> Self;
@@ -20,6 +24,8 @@ trait Table: Lookup<Key: peers::HashKey, Value = u32> + Sized {
     /// Likewise, one by one.
     fn enter_singly(&mut self, first: u32, keys: &[Self::Key]) -> Result<(), CuckooError>;
     fn bytes(&self) -> usize;
+    /// Adds a key to a batch for a device.
+    fn push(batch: &mut Batch, key: &Self::Key) -> Result<(), Misfit>;
 }
 
 /// A flow's first word of ports and hosts: no two flows have the same, and nothing about it is regular.
@@ -68,6 +74,10 @@ macro_rules! table {
             fn bytes(&self) -> usize {
                 self.memory()
             }
+
+            fn push(batch: &mut Batch, key: &$key) -> Result<(), Misfit> {
+                batch.push_key(&key.words())
+            }
         }
     };
 }
@@ -108,10 +118,12 @@ fn run<T: Table>(
 ) -> Result<Report, LookupError> {
     let mut report = Report::new(T::NAME, &clock);
     let peers = peers::start(&mut report)?;
+    let mut gpus = Gpus::look(&config.gpus, clock);
     for log in &config.slots {
         let entries = (1_u64 << log) * 9 / 10;
-        measure::<T>(config, clock, entries, peers.as_ref(), &mut report, progress)?;
+        measure::<T>(config, clock, entries, peers.as_ref(), &mut gpus, &mut report, progress)?;
     }
+    gpus.note(&mut report);
     report.notes.push(format!(
         "one core, random hits in an order of its own through all flows, and misses; 90 % of all slots taken; the seed's text has {}",
         if T::NAME == "flow4" {
@@ -136,6 +148,7 @@ fn measure<T: Table>(
     clock: Tsc,
     entries: u64,
     peers: Option<&peers::Peers>,
+    gpus: &mut Gpus<'_>,
     report: &mut Report,
     progress: &mut dyn Progress,
 ) -> Result<(), LookupError> {
@@ -195,8 +208,8 @@ fn measure<T: Table>(
     note_pages(report, &what);
     for hits in [true, false] {
         let mut order = Order::new(entries);
-        let mut keys = || -> (Vec<T::Key>, Vec<Option<u32>>) {
-            let numbers = order.by_ref().take(config.lookups);
+        let mut keys = |count: usize| -> on_device::Keys<T::Key> {
+            let numbers = order.by_ref().take(count);
             let of = |number: u64| {
                 let number = if hits { number } else { number + entries };
                 (T::key(number), hits.then_some(number as u32))
@@ -216,14 +229,15 @@ fn measure<T: Table>(
                 contest.add(Box::new(peer.engine()), &MODES, vec![("engine", "rte_hash".into())]);
             }
             tell(progress, report, &format!("{what}: {processor}, hits: {hits}"));
-            let (first, expected) = keys();
+            let (first, expected) = keys(config.lookups);
             contest.verify(&first, &expected)?;
             for round in 0..=config.runs {
-                let (keys, _) = keys();
+                let (keys, _) = keys(config.lookups);
                 contest.round(&keys, round > 0);
             }
             contest.report(report, &params);
         }
+        on_device::measure(gpus, &table, T::push, &mut keys, &params, report, progress)?;
     }
     Ok(())
 }
@@ -232,11 +246,13 @@ fn measure<T: Table>(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::devices::Effort;
     use crate::progress::Silent;
 
     #[test]
     fn every_engine_and_processor_is_measured() {
-        let config = LookupConfig { slots: vec![8], lookups: 500, runs: 2, ..LookupConfig::quick() };
+        let gpus = Effort::of_tests();
+        let config = LookupConfig { slots: vec![8], lookups: 500, runs: 2, gpus, ..LookupConfig::quick() };
         for (report, name) in [
             (run4(&config, Tsc::process(), &mut Silent).unwrap(), "flow4"),
             (run6(&config, Tsc::process(), &mut Silent).unwrap(), "flow6"),
@@ -250,6 +266,11 @@ mod tests {
                 }
             }
             assert!(report.find("inserts_per_second", &[("group", 16.into())]).unwrap().min > 0.0);
+            // Hits and misses, launched in two ways with copies and without, and by the ring.
+            for (device, rates) in [("cuda", 8), ("cuda-ring", 2)] {
+                assert_eq!(report.all("lookups_per_second", &[("device", device.into())]).count(), rates);
+                assert_eq!(report.all("ratio_to_cpu", &[("device", device.into())]).count(), rates);
+            }
         }
     }
 }

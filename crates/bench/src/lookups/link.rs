@@ -1,10 +1,13 @@
 //! `l2`: behind which port is this MAC address?
 
 use super::{
-    Contest, LookupConfig, LookupError, MODES, Order, Own, inserted, note_pages, peers, published, tell,
+    Contest, LookupConfig, LookupError, MODES, Order, Own, inserted, note_pages, on_device, peers, published,
+    tell,
 };
+use crate::devices::Gpus;
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
+use accel::task::Batch;
 use tables::clock::Tsc;
 use tables::hash::mix;
 use tables::l2::{L2, L2Config, Learnt, Station};
@@ -24,10 +27,12 @@ fn station(number: u64) -> Station {
 pub fn run(config: &LookupConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, LookupError> {
     let mut report = Report::new("l2", &clock);
     let peers = peers::start(&mut report)?;
+    let mut gpus = Gpus::look(&config.gpus, clock);
     for log in &config.slots {
         let entries = (1_u64 << log) * 9 / 10;
-        measure(config, clock, entries, peers.as_ref(), &mut report, progress)?;
+        measure(config, clock, entries, peers.as_ref(), &mut gpus, &mut report, progress)?;
     }
+    gpus.note(&mut report);
     report.notes.push(format!(
         "one core, 90 % of all slots taken; a frame of a switch is one learning and one look-up; I/O of {} TSC cycles a packet as in the seed, whose figure 5 has no number for it in its text",
         published::IO_CYCLES
@@ -40,6 +45,7 @@ fn measure(
     clock: Tsc,
     entries: u64,
     peers: Option<&peers::Peers>,
+    gpus: &mut Gpus<'_>,
     report: &mut Report,
     progress: &mut dyn Progress,
 ) -> Result<(), LookupError> {
@@ -93,12 +99,8 @@ fn measure(
     note_pages(report, &format!("{entries} stations"));
     for hits in [true, false] {
         let mut order = Order::new(entries);
-        let mut keys = || -> Vec<u64> {
-            order
-                .by_ref()
-                .take(config.lookups)
-                .map(|number| if hits { number } else { number + entries })
-                .collect()
+        let mut keys = |count: usize| -> Vec<u64> {
+            order.by_ref().take(count).map(|number| if hits { number } else { number + entries }).collect()
         };
         let stations = |numbers: &[u64]| -> Vec<Station> { numbers.iter().copied().map(station).collect() };
         let params = [&size[..], &[("hits", if hits { "all" } else { "none" }.into())]].concat();
@@ -108,7 +110,7 @@ fn measure(
             let mut contest = Contest::new(clock);
             let own = vec![("engine", "millrace".into()), ("processor", processor.name().into())];
             contest.add(Box::new(Own::new(&table)), &MODES, own);
-            let numbers = keys();
+            let numbers = keys(config.lookups);
             let expected = |number: &u64| hits.then(|| u32::from(port(*number)));
             contest.verify(&stations(&numbers), &numbers.iter().map(expected).collect::<Vec<_>>())?;
             // The peer says whose number it is, not where it is: it is measured in the same rounds, and held to its own answers.
@@ -119,13 +121,19 @@ fn measure(
                 beside.verify(&stations(&numbers), &numbers.iter().map(expected).collect::<Vec<_>>())?;
             }
             for round in 0..=config.runs {
-                let stations = stations(&keys());
+                let stations = stations(&keys(config.lookups));
                 contest.round(&stations, round > 0);
                 beside.round(&stations, round > 0);
             }
             contest.report(report, &params);
             beside.report(report, &params);
         }
+        let mut known = |count| {
+            let of = |number| (station(number), hits.then(|| u32::from(port(number))));
+            keys(count).into_iter().map(of).unzip()
+        };
+        let push = |batch: &mut Batch, station: &Station| batch.push_key(&station.words());
+        on_device::measure(gpus, &table, push, &mut known, &params, report, progress)?;
     }
     Ok(())
 }
@@ -134,17 +142,24 @@ fn measure(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::devices::Effort;
     use crate::progress::Silent;
 
     #[test]
     fn learning_and_looking_up_are_measured() {
-        let config = LookupConfig { slots: vec![8], lookups: 500, runs: 2, ..LookupConfig::quick() };
+        let gpus = Effort::of_tests();
+        let config = LookupConfig { slots: vec![8], lookups: 500, runs: 2, gpus, ..LookupConfig::quick() };
         let report = run(&config, Tsc::process(), &mut Silent).unwrap();
         for name in ["inserts_per_second", "learnings_per_second"] {
             assert!(report.find(name, &[("engine", "millrace".into())]).unwrap().min > 0.0);
         }
         for hits in ["all", "none"] {
             assert_eq!(report.find("lookups_per_second", &[("hits", hits.into())]).unwrap().runs, 2);
+            // Launched in two ways with copies and without, and by the ring.
+            for (device, rates) in [("cuda", 4), ("cuda-ring", 1)] {
+                let of = [("hits", hits.into()), ("device", device.into())];
+                assert_eq!(report.all("ratio_to_cpu", &of).count(), rates);
+            }
         }
     }
 }

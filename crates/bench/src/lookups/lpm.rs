@@ -1,11 +1,16 @@
 //! `lpm4` and `lpm6`: which route contains this address?
 
 use super::routes::{self, Random};
-use super::{Contest, LookupConfig, LookupError, MODES, Own, inserted, note_pages, peers, published, tell};
+use super::{
+    Contest, LookupConfig, LookupError, MODES, Own, inserted, note_pages, on_device, peers, published, tell,
+};
+use crate::devices::Gpus;
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
+use accel::task::{Batch, Misfit};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::clock::Tsc;
+use tables::image::Image;
 use tables::lpm::{Address, Lpm};
 use tables::{Dir24, Lookup, Lpm4, Lpm6, LpmError, Processor};
 
@@ -66,12 +71,18 @@ impl Asked {
 /// An address below a route.
 trait Below: Address {
     fn below(self, len: u8, random: &mut Random) -> Self;
+    /// Adds an address to a batch for a device: its words, the first octet in the highest bits.
+    fn push(batch: &mut Batch, address: &Self) -> Result<(), Misfit>;
 }
 
 impl Below for Ipv4Addr {
     fn below(self, len: u8, random: &mut Random) -> Self {
         let host = u32::MAX.checked_shr(len.into()).unwrap_or(0);
         Self::from_bits(self.to_bits() | random.next() as u32 & host)
+    }
+
+    fn push(batch: &mut Batch, address: &Self) -> Result<(), Misfit> {
+        batch.push_key(&[address.to_bits()])
     }
 }
 
@@ -80,6 +91,11 @@ impl Below for Ipv6Addr {
         let host = u128::MAX.checked_shr(len.into()).unwrap_or(0);
         let any = u128::from(random.next()) << 64 | u128::from(random.next());
         Self::from_bits(self.to_bits() | any & host)
+    }
+
+    fn push(batch: &mut Batch, address: &Self) -> Result<(), Misfit> {
+        let bits = address.to_bits();
+        batch.push_key(&[96, 64, 32, 0].map(|from| (bits >> from) as u32))
     }
 }
 
@@ -122,6 +138,33 @@ fn measure<A: Below>(
         ];
         contest.report(report, &size);
     }
+    Ok(())
+}
+
+/// A table on a GPU, for each kind of addresses.
+fn on_gpus<A: Below>(
+    gpus: &mut Gpus<'_>,
+    routes: &[(A, u8, u16)],
+    (name, table): (&'static str, &dyn Image),
+    oracle: &dyn Fn(&A) -> Option<u32>,
+    report: &mut Report,
+    progress: &mut dyn Progress,
+) -> Result<(), LookupError> {
+    let mut random = Random::new(43);
+    for asked in Asked::ALL {
+        let mut keys = |count| {
+            let keys = addresses(routes, asked, count, &mut random);
+            let found = keys.iter().map(oracle).collect();
+            (keys, found)
+        };
+        let params = [
+            ("addresses", asked.name().into()),
+            ("entries", (routes.len() as u64).into()),
+            ("table", name.into()),
+        ];
+        on_device::measure(gpus, table, A::push, &mut keys, &params, report, progress)?;
+    }
+    gpus.note(report);
     Ok(())
 }
 
@@ -184,6 +227,16 @@ pub fn run4(config: &LookupConfig, clock: Tsc, progress: &mut dyn Progress) -> R
     enter(&mut contest, routers, &size, routes.len(), &mut report);
     let oracle = |address: &Ipv4Addr| trie.lookup(address).map(u32::from);
     measure(config, &routes, &mut contest, &oracle, &mut report, progress)?;
+    if let Some((table, _)) = first.last() {
+        on_gpus(
+            &mut Gpus::look(&config.gpus, clock),
+            &routes,
+            ("dir-24-8", table),
+            &oracle,
+            &mut report,
+            progress,
+        )?;
+    }
     report.notes.push(format!(
         "one core; the seed's text has {:.0} M/s with three cores and its integrated GPU, and about {:.0} M/s with one core; I/O of {} TSC cycles a packet as there",
         published::LPM4_INTEGRATED / 1e6,
@@ -203,7 +256,12 @@ pub fn run6(config: &LookupConfig, clock: Tsc, progress: &mut dyn Progress) -> R
         [("entries", (routes.len() as u64).into()), ("device", "cpu".into())];
     let params = [&size[..], &[("engine", "millrace".into())]].concat();
     tell(progress, &report, "filling tables");
-    let table: Lpm6 = filled(&routes, &params, &mut report)?;
+    let mut table: Lpm6 = filled(&routes, &params, &mut report)?;
+    let mut gpus = Gpus::look(&config.gpus, clock);
+    if gpus.are_here() {
+        // Where its nodes stand is written down for copies alone.
+        table.track(0);
+    }
     tell(progress, &report, "filling the peers' tables");
     let routers = peers::routers6(peers.as_ref(), &routes, &mut report)?;
     note_pages(&mut report, "all tables");
@@ -212,6 +270,42 @@ pub fn run6(config: &LookupConfig, clock: Tsc, progress: &mut dyn Progress) -> R
     enter(&mut contest, routers, &size, routes.len(), &mut report);
     let oracle = |address: &Ipv6Addr| table.lookup(address).map(u32::from);
     measure(config, &routes, &mut contest, &oracle, &mut report, progress)?;
+    on_gpus(&mut gpus, &routes, ("trie", &table), &oracle, &mut report, progress)?;
     report.notes.push("one core; the seed's figure 6 has no number for IPv6 in its text".into());
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::devices::Effort;
+    use crate::progress::Silent;
+
+    #[test]
+    fn cores_and_gpus_are_measured() {
+        let gpus = Effort::of_tests();
+        let config = LookupConfig {
+            routes4: 2000,
+            routes6: 2000,
+            lookups: 500,
+            runs: 2,
+            gpus,
+            ..LookupConfig::quick()
+        };
+        for (report, table) in [
+            (run4(&config, Tsc::process(), &mut Silent).unwrap(), "dir-24-8"),
+            (run6(&config, Tsc::process(), &mut Silent).unwrap(), "trie"),
+        ] {
+            for asked in Asked::ALL {
+                let of = |device: &'static str| {
+                    [("addresses", asked.name().into()), ("device", device.into()), ("table", table.into())]
+                };
+                assert_eq!(report.find("lookups_per_second", &of("cpu")).unwrap().runs, 2);
+                // Launched in two ways with copies and without, and by the ring.
+                assert_eq!(report.all("ratio_to_cpu", &of("cuda")).count(), 4);
+                assert_eq!(report.all("ratio_to_cpu", &of("cuda-ring")).count(), 1);
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! `hash`, `random-access`, `l2`, `flow4`, `flow6`, `lpm4`, `lpm6`: look-ups on one core, beside DPDK's tables in the same run.
+//! `hash`, `random-access`, `l2`, `flow4`, `flow6`, `lpm4`, `lpm6`: look-ups on one core, beside DPDK's tables in the same run, and on a GPU if there is one.
 //!
 //! What is compared looks up the same keys, one engine after the other in every round, in bursts; each round has other keys. Time is the
 //! thread's own. Before anything is measured, all engines have to give the same answers.
@@ -7,10 +7,12 @@ pub mod flows;
 pub mod hash;
 pub mod link;
 pub mod lpm;
+mod on_device;
 mod peers;
 pub mod random;
 pub mod routes;
 
+use crate::devices::{DeviceError, Effort};
 use crate::dpi::spent;
 use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
@@ -54,18 +56,22 @@ pub struct LookupConfig {
     pub lookups: usize,
     /// Rounds.
     pub runs: usize,
+    /// GPUs.
+    pub gpus: Effort,
 }
 
 impl LookupConfig {
     /// Up to sixteen million flows and a full table of routes.
     pub fn full() -> Self {
         let slots = vec![10, 14, 17, 20, 22, 24];
-        Self { slots, routes4: routes::FULL_TABLE, routes6: 200_000, lookups: 1 << 20, runs: 15 }
+        let gpus = Effort::full();
+        Self { slots, routes4: routes::FULL_TABLE, routes6: 200_000, lookups: 1 << 20, runs: 15, gpus }
     }
 
     /// The same, with fewer sizes and rounds.
     pub fn quick() -> Self {
-        Self { slots: vec![10, 20, 24], runs: 5, lookups: 1 << 19, ..Self::full() }
+        let slots = vec![10, 20, 24];
+        Self { slots, runs: 5, lookups: 1 << 19, gpus: Effort::quick(), ..Self::full() }
     }
 }
 
@@ -90,6 +96,9 @@ pub enum LookupError {
     /// DPDK did not do its part.
     #[error("{0}")]
     Peer(String),
+    /// A GPU gives other answers.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// What is measured: look-ups of keys in bulk.

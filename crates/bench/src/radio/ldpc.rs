@@ -6,8 +6,11 @@
 //! matching, interleaving; decoded with 5 iterations, and (`decode-decipher`) deciphered after that, as its Table 4.7 has it.
 
 use super::{Case, PACKETS, Rounds, Size, measure, ratio_to_seed};
+use crate::devices::{self, DeviceError, Gpus, Job, Params, Sending, Subject, best_on_cpu, here, launched};
 use crate::progress::Progress;
 use crate::report::{Param, Report};
+use accel::cpu::Executor;
+use accel::task::{self, Decoding, Task};
 use ran::ldpc::{BaseGraph, Code, Decoder, Effort, Encoder};
 use ran::nea2::{self, Bearer, Count, Direction, Key, Packet};
 use ran::simd::Processor;
@@ -23,17 +26,25 @@ pub struct LdpcConfig {
     pub rounds: Rounds,
     /// Iterations of the decoder.
     pub iterations: Vec<usize>,
+    /// Packets that are transport blocks.
+    pub sizes: Vec<Size>,
+    /// GPUs.
+    pub gpus: devices::Effort,
 }
 
 impl LdpcConfig {
     /// Long enough for steady medians.
     pub fn full() -> Self {
-        Self { rounds: Rounds { runs: 11, seconds: 0.02 }, iterations: vec![5, 8, 10] }
+        let (rounds, gpus) = (Rounds { runs: 11, seconds: 0.02 }, devices::Effort::full());
+        // Those that the seed has.
+        let sizes = Size::ALL.into_iter().filter(|size| size.seed.is_some()).collect();
+        Self { rounds, iterations: vec![5, 8, 10], sizes, gpus }
     }
 
     /// Briefly.
     pub fn quick() -> Self {
-        Self { rounds: Rounds { runs: 5, seconds: 0.005 }, iterations: vec![5, 10] }
+        let (rounds, gpus) = (Rounds { runs: 5, seconds: 0.005 }, devices::Effort::quick());
+        Self { rounds, iterations: vec![5, 10], gpus, ..Self::full() }
     }
 }
 
@@ -52,7 +63,16 @@ pub enum LdpcError {
     /// What was encoded wasn't found again.
     #[error("a transport block was not decoded")]
     NotDecoded,
+    /// A GPU gives other answers.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
+
+/// On a GPU: as many code blocks as the seed's batches have packets, and as many as fill it. A ring doesn't serve them.
+const SENDINGS: [Sending; 2] = [launched(PACKETS, 4), launched(1024, 4)];
+
+/// Where only a batch's code blocks are decoded, without the rest of the chain: on a core, too.
+const BESIDE: [Sending; 3] = [here(PACKETS), SENDINGS[0], SENDINGS[1]];
 
 /// Rates, and the columns of a base graph that are sent at each.
 const RATES_ONE: [(&str, usize); 5] = [("1/3", 66), ("1/2", 44), ("2/3", 33), ("3/4", 29), ("0.917", 24)];
@@ -65,12 +85,14 @@ const ITERATIONS: usize = 5;
 pub fn run(config: &LdpcConfig, clock: Tsc, progress: &mut dyn Progress) -> Result<Report, LdpcError> {
     let mut report = Report::new("ldpc", &clock);
     let largest = 384;
+    let mut gpus = Gpus::look(&config.gpus, clock);
     for (graph, rates) in [(BaseGraph::One, &RATES_ONE[..]), (BaseGraph::Two, &RATES_TWO)] {
-        codes(config, Code::new(graph, largest)?, rates, &mut report, progress);
+        codes(config, Code::new(graph, largest)?, rates, &mut gpus, &mut report, progress)?;
     }
-    for size in Size::ALL.into_iter().filter(|size| size.seed.is_some()) {
-        packets(config, size, &mut report, progress)?;
+    for &size in &config.sizes {
+        packets(config, size, &mut gpus, &mut report, progress)?;
     }
+    gpus.note(&mut report);
     report.notes.push(format!(
         "one core, information bits; codes: no early stop, noise is decoded; packets (`size`): {PACKETS} transport blocks of rate 1/2, QPSK, whole chain with CRCs, {ITERATIONS} \
          iterations without early stop, `decode-decipher`: and NEA2 after that"
@@ -90,9 +112,10 @@ fn codes(
     config: &LdpcConfig,
     code: Code,
     rates: &[(&'static str, usize)],
+    gpus: &mut Gpus<'_>,
     report: &mut Report,
     progress: &mut dyn Progress,
-) {
+) -> Result<(), LdpcError> {
     let mut random = SmallRng::seed_from_u64(6);
     let mut memory = Memory {
         info: vec![0; code.info_bits().div_ceil(8)],
@@ -126,6 +149,11 @@ fn codes(
         &mut memory,
         progress,
     );
+    let same = |direction: &'static str| -> Params {
+        vec![("bg", bg.into()), ("direction", direction.into()), ("z", (z as u64).into())]
+    };
+    let cpu = best_on_cpu(report, "bits_per_second", &same("encode"));
+    on_gpus(gpus, Task::LdpcEncode(code), same("encode"), bits, &SENDINGS, cpu, report, progress)?;
     for &(rate, columns) in rates {
         for &iterations in &config.iterations {
             let decode = |processor| {
@@ -149,8 +177,56 @@ fn codes(
             progress.tell(&format!("base graph {bg}, rate {rate}, {iterations} iterations"));
             let mut cases: Vec<_> = Processor::here().map(decode).collect();
             measure(report, config.rounds, &mut cases, &mut memory, progress);
+            let mut same = same("decode");
+            same.extend([("iterations", (iterations as u64).into()), ("rate", rate.into())]);
+            let effort = Effort { iterations, early_stop: false };
+            let task =
+                Task::LdpcDecode(Decoding::new(code, columns * z, 0, effort).map_err(DeviceError::from)?);
+            let cpu = best_on_cpu(report, "bits_per_second", &same);
+            on_gpus(gpus, task, same, bits, &SENDINGS, cpu, report, progress)?;
         }
     }
+    Ok(())
+}
+
+/// Code blocks on a GPU, of so many information bits each: noise, or what is to be encoded. It says which rates were found.
+#[allow(clippy::too_many_arguments)]
+fn on_gpus(
+    gpus: &mut Gpus<'_>,
+    task: Task,
+    params: Params,
+    bits: f64,
+    sendings: &[Sending],
+    cpu: Option<f64>,
+    report: &mut Report,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Params>, LdpcError> {
+    let (mut random, mut executor) = (SmallRng::seed_from_u64(9), Executor::new());
+    let mut make = |blocks| {
+        let mut batch = task::Batch::new(0, task);
+        let mut item = vec![0; task.item_octets()];
+        for _ in 0..blocks {
+            random.fill_bytes(&mut item);
+            if matches!(task, Task::LdpcEncode(_)) {
+                batch.push(&item)?;
+            } else {
+                let llrs: Vec<i8> = item.iter().map(|octet| octet.cast_signed() >> 2).collect();
+                batch.push_llrs(&llrs)?;
+            }
+        }
+        Ok((Job::done_here(batch, &mut executor)?, bits * blocks as f64))
+    };
+    let subject = Subject {
+        rate: "bits_per_second",
+        unit: "bit/s",
+        params,
+        items: "blocks",
+        sendings,
+        image: None,
+        make: &mut make,
+        cpu,
+    };
+    Ok(gpus.measure(report, subject, progress)?)
 }
 
 /// A batch of transport blocks, one for each packet.
@@ -247,6 +323,7 @@ impl Batch {
 fn packets(
     config: &LdpcConfig,
     size: Size,
+    gpus: &mut Gpus<'_>,
     report: &mut Report,
     progress: &mut dyn Progress,
 ) -> Result<(), LdpcError> {
@@ -300,6 +377,24 @@ fn packets(
             ratio_to_seed(report, &params("decode-decipher", best), both, 100.0);
         }
     }
+    // A GPU decodes code blocks; the rest of the chain is the host's. A batch has one code, so there is none of the mix.
+    if let (true, Some(layout), Some(seed)) = (size.is_one(), batch.layouts.first(), size.seed) {
+        let effort = Effort { iterations: ITERATIONS, early_stop: false };
+        // Fillers are known, and lie among what was received.
+        let received = (layout.sent(0).len() + layout.fillers()).min(layout.code().coded_bits());
+        let decoding = Decoding::new(layout.code(), received, layout.fillers(), effort);
+        let task = Task::LdpcDecode(decoding.map_err(DeviceError::from)?);
+        let bits = layout.bits() as f64 / layout.code_blocks() as f64;
+        let params = vec![
+            ("direction", "decode-blocks".into()),
+            ("iterations", (ITERATIONS as u64).into()),
+            ("rate", "1/2".into()),
+            ("size", size.param()),
+        ];
+        for params in on_gpus(gpus, task, params, bits, &BESIDE, None, report, progress)? {
+            ratio_to_seed(report, &params, seed.decode, 10.0);
+        }
+    }
     Ok(())
 }
 
@@ -320,20 +415,33 @@ mod tests {
 
     #[test]
     fn every_code_rate_and_size_has_its_figures() {
-        let config = LdpcConfig { rounds: Rounds { runs: 1, seconds: 0.0 }, iterations: vec![1, 2] };
+        let rounds = Rounds { runs: 1, seconds: 0.0 };
+        let gpus = devices::Effort { most_items: 1, ..devices::Effort::of_tests() };
+        // One of a size, and the mix.
+        let sizes = vec![Size::ALL[1], Size::ALL[4]];
+        let config = LdpcConfig { rounds, iterations: vec![1, 2], sizes: sizes.clone(), gpus };
         let report = run(&config, Tsc::process(), &mut Silent).unwrap();
         let processors = Processor::here().count();
         for (bg, rates) in [(1_u64, &RATES_ONE[..]), (2, &RATES_TWO)] {
-            let of = |direction: &'static str| [("bg", bg.into()), ("direction", direction.into())];
-            assert_eq!(report.all("bits_per_second", &of("encode")).count(), processors);
-            assert_eq!(report.all("bits_per_second", &of("decode")).count(), processors * rates.len() * 2);
+            // Launched, with copies and without.
+            for (device, each) in [("cpu", processors), ("cuda", 2)] {
+                let of = |direction: &'static str| {
+                    [("bg", bg.into()), ("direction", direction.into()), ("device", device.into())]
+                };
+                assert_eq!(report.all("bits_per_second", &of("encode")).count(), each);
+                assert_eq!(report.all("bits_per_second", &of("decode")).count(), each * rates.len() * 2);
+                let ratios = report.all("ratio_to_cpu", &of("decode")).count();
+                assert_eq!(ratios, if device == "cuda" { each * rates.len() * 2 } else { 0 });
+            }
         }
-        for size in Size::ALL.into_iter().filter(|size| size.seed.is_some()) {
+        for size in sizes {
             let of = [("size", size.param())];
-            assert_eq!(report.all("bits_per_second", &of).count(), 3 * processors);
+            // Of code blocks alone, a core's figure, and those of launches with copies and without; beside the seed's two the latter.
+            let (blocks, beside) = if size.is_one() { (3, 4) } else { (0, 0) };
+            assert_eq!(report.all("bits_per_second", &of).count(), 3 * processors + blocks);
             assert!(report.all("bits_per_second", &of).all(|result| result.median > 0.0));
             let both = size.seed.and_then(|seed| seed.both).map_or(0, |_| 2);
-            assert_eq!(report.all("ratio_to_seed", &of).count(), 2 + both);
+            assert_eq!(report.all("ratio_to_seed", &of).count(), 2 + both + beside);
         }
     }
 }

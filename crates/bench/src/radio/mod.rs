@@ -1,4 +1,4 @@
-//! The radio side's heavy tasks ([`ran`]) on one core: ciphering (`nea2`), coding and decoding (`ldpc`), and how many blocks noise destroys
+//! The radio side's heavy tasks ([`ran`]) on one core, and on a GPU if there is one ([`crate::devices`]): ciphering (`nea2`), coding and decoding (`ldpc`), and how many blocks noise destroys
 //! (`ldpc-bler`).
 //!
 //! What is compared is measured in turn, round by round, so that all of it meets the same neighbours on the machine. Figures are the thread's own
@@ -68,7 +68,17 @@ impl Size {
 
     /// The octets of each packet of a batch.
     pub fn packets(self) -> impl Iterator<Item = usize> {
-        self.octets.iter().copied().cycle().take(PACKETS)
+        self.of(PACKETS)
+    }
+
+    /// The octets of so many packets, each.
+    pub fn of(self, packets: usize) -> impl Iterator<Item = usize> {
+        self.octets.iter().copied().cycle().take(packets)
+    }
+
+    /// Whether all packets are of one size.
+    pub const fn is_one(self) -> bool {
+        self.octets.len() == 1
     }
 
     /// The bits of a batch.

@@ -6,8 +6,11 @@
 
 use super::peer::{self, Bring, Peer};
 use super::{Case, PACKETS, Rounds, Size, measure, ratio_to_seed};
+use crate::devices::{DeviceError, Effort, Gpus, Job, Sending, Subject, best_on_cpu, launched, rung};
 use crate::progress::Progress;
 use crate::report::{Param, Report};
+use accel::cpu::Executor;
+use accel::task;
 use ran::nea2::{self, Bearer, Count, Direction, ExpandedKey, Key, Packet};
 use ran::simd::cipher::CipherUnit;
 use rand::rngs::SmallRng;
@@ -21,17 +24,19 @@ pub struct Nea2Config {
     pub rounds: Rounds,
     /// Another implementation to compare with.
     pub peer: Bring,
+    /// GPUs.
+    pub gpus: Effort,
 }
 
 impl Nea2Config {
     /// Long enough for steady medians.
     pub fn full() -> Self {
-        Self { rounds: Rounds { runs: 15, seconds: 0.02 }, peer: absent }
+        Self { rounds: Rounds { runs: 15, seconds: 0.02 }, peer: absent, gpus: Effort::full() }
     }
 
     /// Briefly.
     pub fn quick() -> Self {
-        Self { rounds: Rounds { runs: 5, seconds: 0.01 }, ..Self::full() }
+        Self { rounds: Rounds { runs: 5, seconds: 0.01 }, gpus: Effort::quick(), ..Self::full() }
     }
 }
 
@@ -49,7 +54,13 @@ pub enum Nea2Error {
     /// A bearer that doesn't exist: a defect.
     #[error(transparent)]
     Bearer(#[from] nea2::NoBearer),
+    /// A GPU ciphers otherwise: a defect.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
+
+/// On a GPU: as many packets as the seed's batches have, and as many as fill it.
+const SENDINGS: [Sending; 3] = [launched(PACKETS, 8), launched(16_384, 4), rung(PACKETS, 16)];
 
 /// A batch of packets, one behind the other, and what they are ciphered with.
 struct Batch {
@@ -142,6 +153,7 @@ pub fn run(config: &Nea2Config, clock: Tsc, progress: &mut dyn Progress) -> Resu
             [None, None]
         }
     };
+    let mut gpus = Gpus::look(&config.gpus, clock);
     for size in Size::ALL {
         let mut batch = Batch::new(size, peers[0].as_deref())?;
         let params = |engine: &'static str, processor: &'static str, key: &'static str| {
@@ -179,11 +191,53 @@ pub fn run(config: &Nea2Config, clock: Tsc, progress: &mut dyn Progress) -> Resu
         if let Some(seed) = size.seed {
             ratio_to_seed(&mut report, &params("millrace", best, "fresh"), seed.cipher, 10.0);
         }
+        on_gpus(&mut gpus, size, &mut report, progress)?;
     }
+    gpus.note(&mut report);
     report.notes.push(format!(
         "one core, {PACKETS} packets a batch, all of them in the second cache; `fresh`: the key of each packet is expanded, `expanded`: it was before"
     ));
     Ok(report)
+}
+
+/// The same packets on a GPU. Each has its key with it, which is expanded there.
+fn on_gpus(
+    gpus: &mut Gpus<'_>,
+    size: Size,
+    report: &mut Report,
+    progress: &mut dyn Progress,
+) -> Result<(), Nea2Error> {
+    let params = vec![("engine", "millrace".into()), ("key", "fresh".into()), ("size", size.param())];
+    let (mut random, mut executor, bearer) = (SmallRng::seed_from_u64(8), Executor::new(), Bearer::new(5)?);
+    let mut make = |packets| {
+        let mut batch = task::Batch::new(0, task::Task::Nea2);
+        let mut bits = 0;
+        for (octets, count) in size.of(packets).zip(0..) {
+            let (mut key, mut data) = ([0; 16], vec![0; octets]);
+            random.fill_bytes(&mut key);
+            random.fill_bytes(&mut data);
+            let packet = task::Packet { key, count: Count(count), bearer, direction: Direction::Downlink };
+            batch.push_packet(packet, &data)?;
+            bits += 8 * octets;
+        }
+        Ok((Job::done_here(batch, &mut executor)?, bits as f64))
+    };
+    let subject = Subject {
+        rate: "bits_per_second",
+        unit: "bit/s",
+        cpu: best_on_cpu(report, "bits_per_second", &params),
+        params,
+        items: "packets",
+        sendings: &SENDINGS,
+        image: None,
+        make: &mut make,
+    };
+    for params in gpus.measure(report, subject, progress)? {
+        if let Some(seed) = size.seed {
+            ratio_to_seed(report, &params, seed.cipher, 10.0);
+        }
+    }
+    Ok(())
 }
 
 /// Whether the peer undoes what we did.
@@ -246,12 +300,18 @@ mod tests {
     #[test]
     fn every_size_and_unit_has_its_figure_beside_the_peer_s_and_the_seed_s() {
         let rounds = Rounds { runs: 1, seconds: 0.0 };
-        let config = Nea2Config { rounds, peer: || Ok(Box::new(Twin { right: true })) };
+        let peer = || Ok(Box::new(Twin { right: true }) as Box<dyn Peer>);
+        let config = Nea2Config { rounds, peer, gpus: Effort::of_tests() };
         let report = run(&config, Tsc::process(), &mut Silent).unwrap();
         for size in Size::ALL {
             for key in ["fresh", "expanded"] {
                 let of = |engine: &'static str| {
-                    [("engine", engine.into()), ("key", key.into()), ("size", size.param())]
+                    [
+                        ("device", "cpu".into()),
+                        ("engine", engine.into()),
+                        ("key", key.into()),
+                        ("size", size.param()),
+                    ]
                 };
                 assert_eq!(
                     report.all("bits_per_second", &of("millrace")).count(),
@@ -259,17 +319,24 @@ mod tests {
                 );
                 assert!(report.median("bits_per_second", &of("twin")).unwrap() > 0.0);
             }
+            // Launched in two ways with copies and without, and by the ring; each of these, and the core's, beside the seed's two.
+            for (device, rates) in [("cuda", 4), ("cuda-ring", 1)] {
+                let of = [("device", device.into()), ("size", size.param())];
+                assert_eq!(report.all("bits_per_second", &of).count(), rates);
+                assert_eq!(report.all("ratio_to_cpu", &of).count(), rates);
+            }
             let ratios = report.all("ratio_to_seed", &[("size", size.param())]).count();
-            assert_eq!(ratios, if size.seed.is_some() { 2 } else { 0 });
+            assert_eq!(ratios, if size.seed.is_some() { 12 } else { 0 });
         }
     }
 
     #[test]
     fn a_peer_that_ciphers_otherwise_is_no_peer_and_one_that_is_absent_is_told() {
         let rounds = Rounds { runs: 1, seconds: 0.0 };
-        let config = Nea2Config { rounds, peer: || Ok(Box::new(Twin { right: false })) };
+        let peer = || Ok(Box::new(Twin { right: false }) as Box<dyn Peer>);
+        let config = Nea2Config { rounds, peer, gpus: Effort::of_tests() };
         assert!(matches!(run(&config, Tsc::process(), &mut Silent), Err(Nea2Error::Differs("twin"))));
-        let config = Nea2Config { rounds, ..Nea2Config::quick() };
+        let config = Nea2Config { rounds, gpus: Effort::of_tests(), ..Nea2Config::quick() };
         let report = run(&config, Tsc::process(), &mut Silent).unwrap();
         assert!(report.notes[0].starts_with("no ipsec-mb to compare with"));
     }
