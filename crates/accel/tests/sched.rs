@@ -196,6 +196,8 @@ struct Chaos {
     twice: u64,
     now: Nanos,
     chain: Chain,
+    /// How often a job was handed over, by its number and step.
+    handed_over: HashMap<(u64, Step), u64>,
 }
 
 impl Platform for Chaos {
@@ -209,7 +211,10 @@ impl Platform for Chaos {
 
     fn enqueue(&mut self, worker: WorkerId, step: Step, jobs: &mut Vec<Job>, _launch_by: Nanos) {
         let fits = self.chance.below(jobs.len() as u64 + 1) as usize;
-        self.jobs.extend(jobs.drain(..fits).map(|job| (worker, step, job)));
+        for job in jobs.drain(..fits) {
+            *self.handed_over.entry((job.number, step)).or_default() += 1;
+            self.jobs.push((worker, step, job));
+        }
     }
 
     fn dequeue(&mut self, reports: &mut Vec<Report>) {
@@ -250,7 +255,7 @@ impl Source for Packets {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// Whatever workers do, each packet leaves at most once, all that is inside is known, and if no job gets lost none is missing, and all are in order as far as the window goes.
     #[test]
@@ -273,7 +278,7 @@ proptest! {
         }));
         let mut chaos = Chaos {
             classes: vec![Class::Cpu, Class::Cpu, Class::Accelerator],
-            chance: traffic::Chance::new(seed), jobs: Vec::new(), alive: vec![true; 3], never, twice, now: Nanos(0), chain,
+            chance: traffic::Chance::new(seed), jobs: Vec::new(), alive: vec![true; 3], never, twice, now: Nanos(0), chain, handed_over: HashMap::new(),
         };
         let mut core = Core::new(settings.core.clone(), scheduler(name, &settings).unwrap(), &chaos.classes);
         let mut source = Packets((0..packets as u64).rev().map(|tag| {
@@ -305,7 +310,9 @@ proptest! {
         prop_assert_eq!(counters.sent + counters.given_up, counters.received, "{:?} inside {}", counters, core.inside());
         if never == 0 && dies.is_none() {
             prop_assert_eq!(counters.given_up, 0, "{:?}", counters);
+            prop_assert!(chaos.handed_over.values().all(|&times| times == 1), "done again without need");
         }
+        prop_assert!(chaos.handed_over.values().all(|&times| times <= 2), "handed over again more than once");
         let mut highest: HashMap<FlowId, u64> = HashMap::new();
         for one in left.iter().filter(|one| one.job.sequence.is_some()) {
             let before = highest.entry(one.job.packet.flow).or_default();
