@@ -255,7 +255,7 @@ impl Source for Packets {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// Whatever workers do, each packet leaves at most once, all that is inside is known, and if no job gets lost none is missing, and all are in order as far as the window goes.
     #[test]
@@ -288,7 +288,7 @@ proptest! {
         }).collect());
         let mut left: Vec<Left> = Vec::new();
         let mut now = Nanos(0);
-        for turn in 0..200_000_u64 {
+        for turn in 0..2_000_000_u64 {
             now = now.plus(20_000);
             chaos.now = now;
             if turn == 50 && let Some(dies) = dies {

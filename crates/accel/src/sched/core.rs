@@ -256,8 +256,7 @@ impl Core {
             return;
         };
         let Some(with) = inside.with.take() else {
-            // Taken from a worker that has brought it after all, while no other had room for it: it is done.
-            self.unplaced[step as usize].retain(|waiting| waiting.number != job.number);
+            // Taken from a worker that has brought it after all, before another had room for it.
             return self.done(now, job, worker, step, spans, leave);
         };
         if with != worker {
@@ -351,6 +350,7 @@ impl Core {
     /// All that a worker has goes to others, or is given up if it had been handed over again before.
     fn take_away(&mut self, now: Nanos, worker: WorkerId, leave: &mut dyn FnMut(&Left)) {
         self.counters.stalled += 1;
+        self.scheduler.failed(worker);
         for (step, view) in Step::ALL.into_iter().zip(&mut self.view[worker.0].steps) {
             self.pending[worker.0][step as usize].jobs.clear();
             *view = StepView { room: self.settings.burst, pending: 0, inside: 0 };
@@ -452,6 +452,14 @@ impl Core {
     fn place_all(&mut self, now: Nanos, step: Step, platform: &mut dyn Platform) -> bool {
         let mut worked = false;
         while let Some(&job) = self.unplaced[step as usize].front() {
+            let entry = self.books[job.place as usize].as_ref();
+            let waits =
+                |inside: &Inside| (inside.job.number, inside.step, inside.with) == (job.number, step, None);
+            if !entry.is_some_and(waits) {
+                // It was brought after all.
+                self.unplaced[step as usize].pop_front();
+                continue;
+            }
             let view =
                 View { now, chain: self.settings.chain, rate: self.rate.now(now), workers: &self.view };
             let placed = self.scheduler.place(&job, step, &view);

@@ -292,6 +292,9 @@ pub trait Scheduler: Debug + Send {
     /// A packet came back from a worker.
     fn came_back(&mut self, _job: &Job, _worker: WorkerId, _step: Step, _spans: &[Span; 2], _now: Nanos) {}
 
+    /// A worker died or got on with nothing: whatever it had is taken away from it.
+    fn failed(&mut self, _worker: WorkerId) {}
+
     /// A packet has left.
     fn left(&mut self, _left: &Left) {}
 

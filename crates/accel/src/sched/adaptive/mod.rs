@@ -355,4 +355,12 @@ impl Scheduler for Adaptive {
             *lag += (waited as f64 - *lag) / 32.0;
         }
     }
+
+    fn failed(&mut self, worker: WorkerId) {
+        let open = self.promises.iter_mut().flatten().filter(|promise| promise.worker == worker.0);
+        open.for_each(|promise| promise.is_open = false);
+        if let Some(known) = self.workers.get_mut(worker.0) {
+            *known = Known { costs: known.costs, lag: known.lag, ..Known::default() };
+        }
+    }
 }
