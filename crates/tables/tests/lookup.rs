@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::conformance::{self, Expect, Moment, Report, Subject};
 use tables::hash::mix;
+use tables::l2::{L2, L2Config, Learnt, Station};
 use tables::lpm::{Address, Lpm};
 use tables::{
     BulkMap, Dir24, FlowId, FlowKey, FlowTable, FlowValue, Flows4, Flows6, Lookup, Lpm4, Lpm6, Nanos,
@@ -150,6 +151,31 @@ fn flows_by_their_tuple_conform_on_every_processor() {
         let six = Flows6::new(7, 200).unwrap().with_processor(processor);
         let key = |n| Tuple6::new(u128::from(n).into(), 9.into(), 6, 1, 2);
         check(&mut Exact::new(six, key), few);
+    }
+}
+
+/// What is learnt from a frame, and forgotten.
+impl Map for L2 {
+    fn put(&mut self, station: Station, port: u32) -> bool {
+        !matches!(self.learn(station, port as u16, Nanos(0)), Learnt::Refused(_))
+    }
+
+    fn take(&mut self, station: &Station) {
+        L2::remove(self, station);
+    }
+}
+
+#[test]
+fn mac_addresses_conform_on_every_processor() {
+    // The same addresses in four VLANs, which have two thirds of the entries at most.
+    let station = |number: u64| {
+        let [.., d, e, f] = (number as u32 / 4).to_be_bytes();
+        Station::new([2, 0, 0, d, e, f], (number % 4) as u16)
+    };
+    for processor in Processor::here() {
+        let config = L2Config { per_vlan: 100, ..L2Config::new(600) };
+        let table = L2::new(7, config, Nanos(0)).unwrap().with_processor(processor);
+        check(&mut Exact::new(table, station), Expect::default());
     }
 }
 
@@ -306,7 +332,10 @@ fn routes_conform() {
     let few = Expect { numbers: 200, rounds: 12, ..Expect::default() };
     check(&mut Routes { table: Lpm4::new(10_000), route: route4, model: BTreeMap::new() }, few);
     check(&mut Routes { table: Lpm6::new(10_000), route: route6, model: BTreeMap::new() }, few);
-    check(&mut Routes { table: Dir24::new(10_000), route: route4, model: BTreeMap::new() }, few);
+    for processor in Processor::here() {
+        let table = Dir24::new(10_000).with_processor(processor);
+        check(&mut Routes { table, route: route4, model: BTreeMap::new() }, few);
+    }
     // So few nodes that routes are refused, and nodes freed and used again all the time.
     check(&mut Routes { table: Lpm4::new(20), route: route4, model: BTreeMap::new() }, few);
     check(&mut Routes { table: Lpm6::new(20), route: route6, model: BTreeMap::new() }, few);
