@@ -117,6 +117,16 @@ fn what_a_stalled_worker_brings_after_all_is_dropped() {
     }
 }
 
+/// A worker that waits for its batch to become full doesn't stall: 100 ms, and 85 ms until a lone batch comes out again.
+#[test]
+fn who_waits_for_a_batch_does_not_stall() {
+    let mut settings = settings(Test::Low, Chain::EachStep, 5);
+    settings.traffic.load = Load::Rates(vec![20]);
+    settings.core.patience = 95_000_000;
+    let outcome = simulate("static", &settings).unwrap();
+    assert_eq!((outcome.counters.stalled, outcome.counters.sent), (0, outcome.total.offered));
+}
+
 #[test]
 fn beyond_capacity_the_edge_loses_of_all_kinds_alike() {
     for name in SCHEDULERS {
@@ -301,7 +311,9 @@ proptest! {
                 break;
             }
         }
+        let before = left.len();
         core.drain(now, &mut |one| left.push(*one));
+        prop_assert_eq!(left.len(), before, "a packet waits for one that nobody brings");
         let counters = core.counters();
         let tags: HashSet<u64> = left.iter().map(|left| left.job.packet.tag).collect();
         prop_assert_eq!(tags.len(), left.len(), "a packet left twice");
@@ -321,4 +333,57 @@ proptest! {
         }
         prop_assert!(left.iter().all(|one| one.job.due == NEVER || one.is_late() == (one.at > one.job.due)));
     }
+}
+
+/// Two cores. The first one takes everything, the second one nothing.
+struct OneTakes {
+    taken: Vec<Job>,
+    reports: Vec<Report>,
+}
+
+impl Platform for OneTakes {
+    fn workers(&self) -> &[Class] {
+        &[Class::Cpu, Class::Cpu]
+    }
+
+    fn is_alive(&self, _worker: WorkerId) -> bool {
+        true
+    }
+
+    fn enqueue(&mut self, worker: WorkerId, _step: Step, jobs: &mut Vec<Job>, _launch_by: Nanos) {
+        if worker == WorkerId(0) {
+            self.taken.append(jobs);
+        }
+    }
+
+    fn dequeue(&mut self, reports: &mut Vec<Report>) {
+        reports.append(&mut self.reports);
+    }
+}
+
+#[test]
+fn what_is_brought_while_it_waits_for_another_worker_is_not_done_again() {
+    let mut settings = Settings::thesis(Test::Low, Chain::Once);
+    (settings.core.burst, settings.batching.burst, settings.core.patience) = (1, 1, Nanos::SECOND);
+    let mut machine = OneTakes { taken: Vec::new(), reports: Vec::new() };
+    let round_robin = scheduler("round-robin", &settings).unwrap();
+    let mut core = Core::new(settings.core.clone(), round_robin, machine.workers().to_vec().as_slice());
+    let packet = |tag| Packet { tag, kind: KindId(1), flow: FlowId(0), octets: 243, arrived: Nanos(0) };
+    let mut left = Vec::new();
+    let mut turn = |core: &mut Core, machine: &mut OneTakes, now: u64, packets: Vec<Packet>| {
+        let mut source = Packets(packets);
+        while core.turn(Nanos(now), machine, &mut source, &mut |one| left.push(one.job.packet.tag)).worked {}
+    };
+    // One is with the first core, one pending for the second.
+    turn(&mut core, &mut machine, 1, vec![packet(1), packet(0)]);
+    assert_eq!(machine.taken.len(), 1);
+    // The first core stalls, and nobody has room for what it had.
+    turn(&mut core, &mut machine, 1_100_000_000, vec![]);
+    assert_eq!(core.counters().handed_over_again, 1);
+    // Then it brings it after all, and the next packet gets its place in the books.
+    let (job, span) = (machine.taken[0], Span { began: Nanos(1), ended: Nanos(2) });
+    machine.reports.push(Report::Done { job, worker: WorkerId(0), step: Step::Decode, spans: [span; 2] });
+    turn(&mut core, &mut machine, 1_100_000_001, vec![packet(2)]);
+    let tags: Vec<u64> = machine.taken.iter().map(|job| job.packet.tag).collect();
+    assert_eq!((left, tags), (vec![0], vec![0, 2]));
 }
