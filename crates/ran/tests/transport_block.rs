@@ -196,6 +196,22 @@ fn a_block_of_which_nothing_is_known_is_not_accepted() {
     assert_eq!((outcome.accepted, outcome.accepted_blocks), (false, 0));
 }
 
+/// The second redundancy version alone is all parity: what it leaves open becomes zeros, whose CRC holds.
+#[test]
+fn zeros_that_are_only_what_is_not_known_are_not_accepted() {
+    let case =
+        Format { modulation: Modulation::Qpsk, rate: CodeRate::new(0.6).unwrap(), ..format(2024, 3376) };
+    for processor in Processor::here() {
+        let outcome = &transmissions(processor, &[(case, 1)], 40, 0)[0];
+        assert_eq!((outcome.accepted, outcome.iterations), (false, EFFORT.iterations));
+    }
+    // Zeros that were sent are.
+    let layout = Layout::new(&format(640, 900)).unwrap();
+    let llrs = heard(&encode(&layout, 0, &[0; 80]), 900, 20, 2, &mut SmallRng::seed_from_u64(3));
+    let (outcome, found) = decode(&layout, &llrs, EFFORT, &mut SoftBuffer::new(&layout));
+    assert_eq!((outcome.accepted, found), (true, vec![0; 80]));
+}
+
 /// What is heard, without noise, of code blocks that have these bits; a place among the coded bits that are sent has the sign that `but` says.
 fn heard_of(
     format: &Format,

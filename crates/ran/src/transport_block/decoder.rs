@@ -59,11 +59,11 @@ impl SoftBuffer {
 
 /// How decoding ended.
 ///
-/// CRCs alone say what is right: error detection is theirs (TS 38.212 §6.2.1, §7.2.1), and by them a receiver answers with ACK or NACK. Parity checks
+/// CRCs say what is right: error detection is theirs (TS 38.212 §6.2.1, §7.2.1), and by them a receiver answers with ACK or NACK. Parity checks
 /// only say when to stop. So bits are not thrown away because of a parity bit that is still wrong, and that nobody is given. What that costs:
 /// of blocks that can't be decoded, a CRC of L bits takes one in 2^L for right, most of which parity checks would have caught: one in 65,536
 /// of transport blocks of up to 3,824 bits. It is no more than that because a CRC is asked when all checks hold, and after the last iteration, but
-/// not after each one.
+/// not after each one. Zeros alone need more than their CRC, which is zero: what is hardly known decodes to them. For them, checks have to hold, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether all CRCs hold. The bits are given in any case.
@@ -152,7 +152,9 @@ impl Decoder {
                 let decoded = self.ldpc.decode(code, known, layout.fillers(), effort, info, |info| {
                     crc.of(info, layout.code_block_bits()) == 0
                 })?;
-                block.accepted = decoded.accepted && known.iter().any(|&llr| llr != 0);
+                // Bits of which nothing is known become zeros, and the CRC of zeros holds.
+                let is_proof = decoded.checks_hold || info.iter().any(|&octet| octet != 0);
+                block.accepted = decoded.accepted && is_proof && known.iter().any(|&llr| llr != 0);
                 outcome.iterations += decoded.iterations;
                 bits::copy(info, 0, &mut soft.data, number * payload, payload);
             }
