@@ -17,7 +17,7 @@
 pub mod cost;
 
 use super::packet::{Chain, FlowId, Step};
-use super::{BatchRecord, Class, Job, NEVER, Pending, Release, Scheduler, Span, View, WorkerId};
+use super::{BatchRecord, Class, Job, Left, NEVER, Pending, Release, Scheduler, Span, View, WorkerId};
 use cost::Cost;
 use std::collections::HashMap;
 use tables::Nanos;
@@ -71,6 +71,9 @@ impl Default for Settings {
     }
 }
 
+/// How many times the average delay of promises is heeded.
+const SAFETY: f64 = 4.0;
+
 /// Nanoseconds that a missed deadline costs.
 const MISSED: f64 = 1e9;
 
@@ -88,6 +91,8 @@ struct Known {
     waiting: [(u32, f64, Nanos); 2],
     /// Nanoseconds from the begin of work until the core hears that it is done, but for the work.
     lag: [f64; 2],
+    /// Nanoseconds by which jobs come back later than was promised, on average over those that do and those that don't.
+    slip: [f64; 2],
 }
 
 /// What was promised for a job.
@@ -95,6 +100,8 @@ struct Known {
 struct Promise {
     worker: usize,
     nanos: f64,
+    /// When the job would be back.
+    back: Nanos,
     is_open: bool,
 }
 
@@ -108,12 +115,21 @@ pub struct Adaptive {
     /// When what was placed last of a flow will leave, by step.
     flows: HashMap<FlowId, Nanos>,
     started: Option<Nanos>,
+    /// By step: nanoseconds that a packet with a deadline still takes when it is back.
+    rest: [f64; 2],
 }
 
 impl Adaptive {
     /// That heeds what it is told to.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, workers: Vec::new(), promises: Vec::new(), flows: HashMap::new(), started: None }
+        Self {
+            settings,
+            workers: Vec::new(),
+            promises: Vec::new(),
+            flows: HashMap::new(),
+            started: None,
+            rest: [0.0; 2],
+        }
     }
 
     /// What a worker is thought to take for a job.
@@ -218,10 +234,15 @@ impl Adaptive {
         };
         // Nanoseconds * watts are nanojoules; a millijoule is worth so many milliseconds: the same factor.
         let mut price = leaves.since(view.now) as f64 + nanos * watts * self.settings.thrift;
-        if self.settings.heeds_deadlines && leaves > job.due {
+        if self.settings.heeds_deadlines && leaves.plus(self.margin(at, step) as u64) > job.due {
             price += MISSED;
         }
         Some((price, leaves))
+    }
+
+    /// Nanoseconds that a packet needs from the time at which it should be back on: what is still to be done then, and what promises are worth.
+    fn margin(&self, at: usize, step: Step) -> f64 {
+        self.rest[step as usize] + SAFETY * self.workers[at].slip[step as usize]
     }
 
     /// Whether a worker is to be tried with this job because nothing recent is known of it.
@@ -269,7 +290,7 @@ impl Adaptive {
         self.close(job, step);
         let octets = f64::from(job.packet.octets);
         let nanos = self.nanos(at, view.chain, step, octets);
-        *self.promise(job, step) = Promise { worker: at, nanos, is_open: true };
+        *self.promise(job, step) = Promise { worker: at, nanos, back: leaves, is_open: true };
         let begins = view.now.plus(self.wait(at, step, view.rate) as u64);
         let known = &mut self.workers[at];
         known.inside[step as usize].0 += 1;
@@ -323,8 +344,11 @@ impl Scheduler for Adaptive {
         let mut begins = if begins == NEVER { view.now } else { begins };
         if self.settings.heeds_deadlines && pending.due != NEVER {
             let nanos = self.nanos(worker.0, view.chain, step, octets) + known.lag[step as usize];
-            // In C2 there is another step to come, and what was predicted isn't what will be.
-            begins = begins.min(Nanos(pending.due.0.saturating_sub((nanos * 1.5) as u64)));
+            let needs = nanos + self.margin(worker.0, step);
+            // For what comes too late anyway no batch begins early: it would only make the next ones late, too.
+            if view.now.max(known.busy_until).plus(nanos as u64) <= pending.due {
+                begins = begins.min(Nanos(pending.due.0.saturating_sub(needs as u64)));
+            }
         }
         Release::Go(begins.max(view.now))
     }
@@ -346,13 +370,25 @@ impl Scheduler for Adaptive {
     }
 
     fn came_back(&mut self, job: &Job, worker: WorkerId, step: Step, spans: &[Span; 2], now: Nanos) {
+        let back = self.promise(job, step).back;
         self.close(job, step);
         if let Some(known) = self.workers.get_mut(worker.0) {
+            let slip = &mut known.slip[step as usize];
+            *slip += (now.since(back) as f64 - *slip) / 64.0;
             // From the begin of its work on, in C1 of both steps: all that wasn't work.
             let work: u64 = spans.iter().map(|span| span.nanos()).sum();
             let waited = now.since(spans[step as usize].began).saturating_sub(work);
             let lag = &mut known.lag[step as usize];
             *lag += (waited as f64 - *lag) / 32.0;
+        }
+    }
+
+    fn left(&mut self, left: &Left) {
+        if left.job.due == NEVER {
+            return;
+        }
+        for (rest, span) in self.rest.iter_mut().zip(left.spans) {
+            *rest += (left.at.since(span.ended) as f64 - *rest) / 64.0;
         }
     }
 
