@@ -91,7 +91,7 @@ impl Fake {
         let remote = Remote::default();
         remote.take(latency);
         let copies = OnHost::default();
-        let executor = Executor::with(copies.shelf());
+        let executor = Executor::new().with(copies.shelf());
         Self { remote, limits, executor, copies, taken: VecDeque::new(), failed: None }
     }
 

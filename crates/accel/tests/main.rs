@@ -11,5 +11,6 @@ mod kernels;
 mod nvrtc;
 mod ring;
 mod sched;
+mod sched_host;
 mod stand_in;
 mod tasks;

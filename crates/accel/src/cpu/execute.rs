@@ -6,16 +6,25 @@ use crate::hash::hash;
 use crate::task::{Batch, Decoding, Kind, Task, VERDICT, Verdict};
 use ran::ldpc::{Code, Decoder, Encoder};
 use ran::nea2::{self, Key};
+use ran::simd::Processor;
+use ran::simd::cipher::CipherUnit;
 
 /// Packets whose ciphering is prepared at a time: a list on the stack.
 const TOGETHER: usize = 32;
 
 /// Does batches, with memory that it keeps from one to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Executor {
     tables: Shelf,
     encoder: Encoder,
     decoder: Decoder,
+    cipher: CipherUnit,
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Self::on(Processor::best())
+    }
 }
 
 impl Executor {
@@ -24,9 +33,17 @@ impl Executor {
         Self::default()
     }
 
+    /// As on a processor that has these vectors and no others: with [`Processor::Any`] plain code decodes, and the crate `aes` ciphers. It has no tables.
+    pub fn on(processor: Processor) -> Self {
+        let cipher = if processor == Processor::Any { CipherUnit::Any } else { CipherUnit::best() };
+        let (encoder, decoder) = (Encoder::on(processor), Decoder::on(processor));
+        Self { tables: Shelf::default(), encoder, decoder, cipher }
+    }
+
     /// With these tables.
-    pub fn with(tables: Shelf) -> Self {
-        Self { tables, ..Self::default() }
+    #[must_use]
+    pub fn with(self, tables: Shelf) -> Self {
+        Self { tables, ..self }
     }
 
     /// What it can do: all of it.
@@ -47,7 +64,7 @@ impl Executor {
                     *answer = hash(item, hashes).to_le_bytes();
                 }
             }
-            Task::Nea2 => cipher(items, data, output),
+            Task::Nea2 => cipher(self.cipher, items, data, output),
             Task::LdpcEncode(code) => self.encode(code, items, output)?,
             Task::LdpcDecode(decoding) => self.decode(&decoding, items, output)?,
             Task::Lookup(lookup) => self.tables.look_up(lookup.table, lookup.kind, items, output)?,
@@ -91,7 +108,7 @@ fn misfit(error: ran::ldpc::Error) -> Failure {
 }
 
 /// Ciphers packets from `data` to `output`, which lie at the same places in both and in the order of their descriptors.
-fn cipher(items: &[u8], data: &[u8], output: &mut [u8]) {
+fn cipher(unit: CipherUnit, items: &[u8], data: &[u8], output: &mut [u8]) {
     output.copy_from_slice(data);
     let mut rest = output;
     let mut gone = 0;
@@ -117,6 +134,6 @@ fn cipher(items: &[u8], data: &[u8], output: &mut [u8]) {
                 data: octets,
             })
             .collect();
-        nea2::apply_all(&mut packets);
+        nea2::apply_all_by(unit, &mut packets);
     }
 }

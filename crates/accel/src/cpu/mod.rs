@@ -9,6 +9,7 @@ pub use workers::{Settings, Workers};
 use crate::copies::{OnHost, TableId};
 use crate::device::{Clock, Completion, Device, Failure, Limits, Refusal, Rejected, Times};
 use crate::task::{Batch, MOST_OCTETS};
+use ran::simd::Processor;
 use std::collections::VecDeque;
 use tables::Nanos;
 use tables::image::{Changes, Image};
@@ -37,8 +38,13 @@ pub struct Inline<C> {
 impl<C: Clock> Inline<C> {
     /// With room for so many batches that were not fetched; `clock` says when one is done.
     pub fn new(in_flight: usize, clock: C) -> Self {
+        Self::on(Processor::best(), in_flight, clock)
+    }
+
+    /// The same as on a processor that has these vectors and no others: what a core without vectors takes can be seen with it.
+    pub fn on(processor: Processor, in_flight: usize, clock: C) -> Self {
         let copies = OnHost::default();
-        let executor = Executor::with(copies.shelf());
+        let executor = Executor::on(processor).with(copies.shelf());
         Self { clock, limits: limits(in_flight), copies, executor, done: VecDeque::new() }
     }
 }

@@ -115,12 +115,12 @@ impl Workers {
 }
 
 fn serve(shared: &Shared, clock: &impl Clock, look_for: u64, shelf: &Shelf) {
-    let mut executor = Executor::with(shelf.clone());
+    let mut executor = Executor::new().with(shelf.clone());
     while let Some((mut batch, submitted, version)) = shared.next(clock, look_for) {
         let started = clock.now().max(submitted);
         let outcome = catch_unwind(AssertUnwindSafe(|| executor.execute(&mut batch))).unwrap_or_else(|_| {
             // Whatever it had in hand, another has not.
-            executor = Executor::with(shelf.clone());
+            executor = Executor::new().with(shelf.clone());
             Err(Failure::Panicked)
         });
         let times = Times { submitted, started, ended: clock.now().max(started) };

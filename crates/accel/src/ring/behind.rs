@@ -123,7 +123,7 @@ impl<C: Clock + Clone + 'static> Behind for Thread<C> {
 /// Serves until it is told to go. What it does when there is nothing to do is what the kernel does: it looks again at once for a while, and then pauses,
 /// longer and longer.
 fn serve<M: Memory<Word = W>, W: Word>(mut serving: Serving<M>, clock: &impl Clock, shelf: Shelf) {
-    let mut executor = Executor::with(shelf);
+    let mut executor = Executor::new().with(shelf);
     let mut idle = 0;
     loop {
         match serving.look(|| clock.now().0, |rung, input, output| work(&mut executor, rung, input, output)) {

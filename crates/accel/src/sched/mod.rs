@@ -6,7 +6,8 @@
 //! **Model.** A [`Core`](core::Core) takes packets in, asks a [`Scheduler`] for each where it goes, hands bursts to workers by bounded rings, and lets packets go again in
 //! their order. It neither knows threads nor clocks: what workers are is a [`Platform`], and the same core runs on
 //!
-//! - [`xavier`]: a simulation of the NVIDIA Jetson on which the master thesis LIU-IDA/LITH-EX-A--19/092--SE measured its schedulers.
+//! - [`xavier`]: a simulation of the NVIDIA Jetson on which the master thesis LIU-IDA/LITH-EX-A--19/092--SE measured its schedulers;
+//! - [`host`]: threads of this machine, with real work, and its GPU if it has one.
 //!
 //! | module | what stands there |
 //! |---|---|
@@ -15,7 +16,7 @@
 //! | [`round_robin`], [`fixed`], [`q_learning`], [`adaptive`] | the schedulers |
 //! | [`batching`] | when a batch is begun |
 //! | [`reorder`] | the sliding window |
-//! | [`xavier`] | the platform |
+//! | [`xavier`], [`host`] | the platforms |
 //! | [`traffic`] | what packets come when |
 //! | [`run`] | one test from begin to end, and its figures second by second |
 //! | [`oracle`] | which deadlines could have been met at all |
@@ -39,6 +40,7 @@ pub mod adaptive;
 pub mod batching;
 pub mod core;
 pub mod fixed;
+pub mod host;
 pub mod oracle;
 pub mod packet;
 pub mod q_learning;

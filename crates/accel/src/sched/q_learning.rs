@@ -16,7 +16,10 @@ use std::fmt::Write as _;
 use tables::Nanos;
 
 /// Packets per second from which the next level of what comes begins.
-pub const LEVELS: [f64; 4] = [4_000.0, 8_000.0, 12_000.0, 16_000.0];
+pub type Levels = [f64; 4];
+
+/// Those for the Jetson.
+pub const LEVELS: Levels = [4_000.0, 8_000.0, 12_000.0, 16_000.0];
 
 /// Jobs at a worker above which it counts as loaded.
 pub const LOADED: usize = 64;
@@ -64,6 +67,7 @@ pub enum TableError {
 pub struct Table {
     chain: Chain,
     workers: usize,
+    levels: Levels,
     rewards: Vec<f64>,
 }
 
@@ -84,7 +88,7 @@ impl Table {
     /// A table in which nothing is known.
     pub fn new(chain: Chain, workers: usize) -> Self {
         let workers = workers.min(MOST_WORKERS);
-        Self { chain, workers, rewards: vec![0.0; places(chain, workers)] }
+        Self { chain, workers, levels: LEVELS, rewards: vec![0.0; places(chain, workers)] }
     }
 
     /// Whether there is anything in it.
@@ -99,6 +103,10 @@ impl Table {
     /// As text: a header, and a line for each place that has a reward.
     pub fn text(&self) -> String {
         let mut text = format!("{MAGIC}\nconfiguration {}\nworkers {}\n", self.chain.name(), self.workers);
+        if self.levels.map(f64::to_bits) != LEVELS.map(f64::to_bits) {
+            let [first, second, third, fourth] = self.levels;
+            let _ = writeln!(text, "levels {first} {second} {third} {fourth}");
+        }
         for (at, reward) in self.rewards.iter().enumerate().filter(|(_, reward)| **reward != 0.0) {
             // Writing to a string can't fail.
             let _ = writeln!(text, "{at} {reward:e}");
@@ -124,6 +132,14 @@ impl Table {
         let workers = workers.parse().ok().filter(|workers| (1..=MOST_WORKERS).contains(workers));
         let workers = workers.ok_or(TableError::Line { line, why: "there are 1 to 8 workers" })?;
         let mut table = Self::new(chain, workers);
+        let mut lines = lines.peekable();
+        if let Some((text, line)) = lines.next_if(|(text, _)| text.starts_with("levels ")) {
+            let levels: Vec<f64> = text.split(' ').skip(1).flat_map(str::parse).collect();
+            let is_sound =
+                levels.is_sorted() && levels.iter().all(|level| level.is_finite() && *level >= 0.0);
+            let wrong = TableError::Line { line, why: "levels are four rates, the lowest first" };
+            table.levels = levels.try_into().ok().filter(|_| is_sound).ok_or(wrong)?;
+        }
         for (text, line) in lines {
             let wrong = |why| TableError::Line { line, why };
             let (at, reward) = text.split_once(' ').ok_or(wrong("`PLACE REWARD` belongs here"))?;
@@ -139,8 +155,8 @@ impl Table {
 }
 
 /// Equation 4.1, without the action.
-fn state(job: &Job, view: &View<'_>) -> usize {
-    let level = LEVELS.iter().filter(|&&from| view.rate >= from).count();
+fn state(job: &Job, view: &View<'_>, levels: &Levels) -> usize {
+    let level = levels.iter().filter(|&&from| view.rate >= from).count();
     let loaded = view.workers.iter().take(MOST_WORKERS).enumerate().map(|(at, worker)| {
         let inside: usize = worker.steps.iter().map(|step| step.inside + step.pending).sum();
         usize::from(inside > LOADED) << at
@@ -191,8 +207,8 @@ impl Scheduler for QLearning {
     }
 
     fn place(&mut self, job: &Job, step: Step, view: &View<'_>) -> Option<WorkerId> {
-        let Table { chain, workers, ref rewards } = self.table;
-        let state = state(job, view);
+        let Table { chain, workers, ref levels, ref rewards } = self.table;
+        let state = state(job, view, levels);
         let reward = |action| rewards.get(place(chain, workers, step, state, action)).copied().unwrap_or(0.0);
         // What was never seen goes to the accelerator.
         let class = if reward(0) > reward(1) { ACTIONS[0] } else { ACTIONS[1] };
@@ -224,6 +240,7 @@ pub struct Trainer {
     batching: Batching,
     chain: Chain,
     workers: usize,
+    levels: Levels,
     chance: Chance,
     lessons: Vec<Lesson>,
     /// By a job's place: where its lessons are, and when it was placed.
@@ -243,6 +260,7 @@ impl Trainer {
             batching,
             chain,
             workers,
+            levels: LEVELS,
             chance: Chance::new(seed),
             lessons: vec![Lesson::default(); places(chain, workers.min(MOST_WORKERS))],
             taken: Vec::new(),
@@ -250,6 +268,12 @@ impl Trainer {
             since: Nanos(0),
             throughput: 0.0,
         }
+    }
+
+    /// With other levels than the Jetson's.
+    #[must_use]
+    pub fn with_levels(self, levels: Levels) -> Self {
+        Self { levels, ..self }
     }
 
     fn of_job(&mut self, job: &Job) -> &mut [(usize, Nanos); 2] {
@@ -269,7 +293,7 @@ impl Scheduler for Trainer {
     fn place(&mut self, job: &Job, step: Step, view: &View<'_>) -> Option<WorkerId> {
         let action = self.chance.below(ACTIONS.len() as u64) as usize;
         let worker = of_class(ACTIONS[action], step, view)?;
-        let at = place(self.chain, self.workers, step, state(job, view), action);
+        let at = place(self.chain, self.workers, step, state(job, view, &self.levels), action);
         self.of_job(job)[step as usize] = (at, view.now);
         Some(worker)
     }
@@ -312,7 +336,7 @@ impl Scheduler for Trainer {
     }
 
     fn learned(&self) -> Option<Table> {
-        let mut table = Table::new(self.chain, self.workers);
+        let mut table = Table { levels: self.levels, ..Table::new(self.chain, self.workers) };
         for (reward, lesson) in table.rewards.iter_mut().zip(&self.lessons) {
             if lesson.packets >= FEWEST {
                 let met = if lesson.with_deadline == 0 {
@@ -337,6 +361,8 @@ mod tests {
         let mut table = Table::new(Chain::EachStep, 3);
         table.rewards[7] = 1.25e-3;
         table.rewards[100] = 3.0;
+        assert_eq!(Table::read(&table.text()).as_ref(), Ok(&table));
+        table.levels = [1.5, 2.0, 1e4, 2e5];
         assert_eq!(Table::read(&table.text()), Ok(table));
     }
 
@@ -354,6 +380,10 @@ mod tests {
             refused(&format!("{MAGIC}\nconfiguration C1\nworkers 99\n")),
             "line 3 of the q-table: there are 1 to 8 workers"
         );
+        let levels = "line 4 of the q-table: levels are four rates, the lowest first";
+        for wrong in ["1 2 3", "1 2 3 4 5", "4 3 2 1", "1 2 3 x", "1 2 3 inf", "-1 2 3 4"] {
+            assert_eq!(refused(&format!("{head}levels {wrong}\n")), levels);
+        }
         assert_eq!(refused(&format!("{head}1 -1\n")), "line 4 of the q-table: a reward is zero or more");
         assert_eq!(refused(&format!("{head}1 NaN\n")), "line 4 of the q-table: a reward is zero or more");
         assert_eq!(refused(&format!("{head}99999999 1\n")), "line 4 of the q-table: there is no such place");

@@ -8,7 +8,8 @@ use super::round_robin::RoundRobin;
 use super::traffic::{self, Load, Test, Traffic};
 use super::xavier::power::{Activity, Power};
 use super::xavier::{self, Xavier};
-use super::{Class, Left, NEVER, Scheduler, Span, adaptive, q_learning, reorder};
+use super::{Class, Left, NEVER, Platform, Scheduler, Span, adaptive, host, q_learning, reorder};
+use std::convert::Infallible;
 use tables::Nanos;
 
 /// What is run.
@@ -30,6 +31,8 @@ pub struct Settings {
     pub learned: Option<q_learning::Table>,
     /// What `adaptive` is asked to heed.
     pub adaptive: adaptive::Settings,
+    /// Rates from which `q-learning`'s levels begin.
+    pub levels: q_learning::Levels,
 }
 
 impl Settings {
@@ -44,6 +47,7 @@ impl Settings {
             thresholds: None,
             learned: None,
             adaptive: adaptive::Settings::default(),
+            levels: q_learning::LEVELS,
         }
     }
 
@@ -68,22 +72,99 @@ pub enum RunError {
     /// What was learned doesn't fit.
     #[error(transparent)]
     Table(#[from] q_learning::TableError),
+    /// There are no workers.
+    #[error(transparent)]
+    Host(#[from] host::StartError),
 }
 
-/// A scheduler by its name, for what the settings have.
+impl From<Infallible> for RunError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// Where tests are run.
+pub trait Machine {
+    /// Why one can't be run.
+    type Error;
+
+    /// How many workers there are, all together.
+    fn workers(&self, settings: &Settings) -> usize;
+
+    /// Seconds of each measurement for [`measure_on`].
+    fn calibration(&self) -> u32;
+
+    /// Seconds for which `q-learning` is trained if it has no table.
+    fn training(&self) -> u32;
+
+    /// Runs a scheduler; gives it back, and tells of each packet that leaves.
+    fn run(
+        &self,
+        scheduler: Box<dyn Scheduler>,
+        settings: &Settings,
+        watch: &mut dyn FnMut(&Left),
+    ) -> Result<(Outcome, Box<dyn Scheduler>), Self::Error>;
+}
+
+/// The machine of [`Settings::xavier`], simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Simulated;
+
+impl Machine for Simulated {
+    type Error = Infallible;
+
+    fn workers(&self, settings: &Settings) -> usize {
+        settings.xavier.cpu_workers + 1
+    }
+
+    fn calibration(&self) -> u32 {
+        CALIBRATION
+    }
+
+    fn training(&self) -> u32 {
+        TRAINING
+    }
+
+    fn run(
+        &self,
+        scheduler: Box<dyn Scheduler>,
+        settings: &Settings,
+        watch: &mut dyn FnMut(&Left),
+    ) -> Result<(Outcome, Box<dyn Scheduler>), Infallible> {
+        let mut xavier = Xavier::new(settings.xavier.clone(), scheduler.worth());
+        Ok(drive(&mut xavier, scheduler, settings, watch))
+    }
+}
+
+/// A scheduler by its name, for what the settings have and the simulated machine.
 pub fn scheduler(name: &str, settings: &Settings) -> Result<Box<dyn Scheduler>, RunError> {
+    scheduler_on(&Simulated, name, settings)
+}
+
+/// The same for any machine. What isn't measured or learned yet is measured and learned there first.
+pub fn scheduler_on<M: Machine>(
+    machine: &M,
+    name: &str,
+    settings: &Settings,
+) -> Result<Box<dyn Scheduler>, RunError>
+where
+    RunError: From<M::Error>,
+{
     Ok(match name {
         "round-robin" => Box::new(RoundRobin::new(settings.batching)),
         "static" => {
-            let thresholds = settings.thresholds.unwrap_or_else(|| calibrate(settings));
+            let thresholds = match settings.thresholds {
+                Some(thresholds) => thresholds,
+                None => Thresholds::calibrated(&measure_on(machine, settings)?),
+            };
             Box::new(Fixed::new(settings.batching, thresholds))
         }
         "q-learning" => {
             let table = match &settings.learned {
                 Some(table) => table.clone(),
-                None => train(settings, TRAINING),
+                None => train_on(machine, settings, machine.training())?,
             };
-            let workers = settings.xavier.cpu_workers + 1;
+            let workers = machine.workers(settings);
             Box::new(q_learning::QLearning::new(settings.batching, settings.chain(), workers, table)?)
         }
         "adaptive" => Box::new(adaptive::Adaptive::new(settings.adaptive)),
@@ -116,6 +197,8 @@ pub struct Tally {
     pub overhead: [u64; 3],
     /// What the machine did.
     pub activity: Activity,
+    /// Joules that it took, if it measures them: a simulation doesn't, see [`power`](Self::power).
+    pub joules: Option<f64>,
 }
 
 fn percent(part: u64, of: u64) -> f64 {
@@ -148,7 +231,7 @@ impl Tally {
         self.overhead.map(|sum| if self.sent == 0 { 0.0 } else { sum as f64 / self.sent as f64 / 1e6 })
     }
 
-    /// What the machine drew.
+    /// What the Jetson would draw for that activity.
     pub fn power(&self) -> Power {
         Power::of(&Activity { packets: self.sent as f64, ..self.activity })
     }
@@ -197,6 +280,10 @@ impl Tally {
         sum.kernel += more.kernel;
         sum.decoding += more.decoding;
         sum.polling += more.polling;
+        self.joules = match (self.joules, other.joules) {
+            (Some(sum), Some(more)) => Some(sum + more),
+            (one, other) => one.or(other),
+        };
     }
 }
 
@@ -245,49 +332,79 @@ pub fn simulate_with(
     settings: &Settings,
     watch: &mut dyn FnMut(&Left),
 ) -> (Outcome, Box<dyn Scheduler>) {
+    let Ok(ran) = Simulated.run(scheduler, settings, watch);
+    ran
+}
+
+/// Runs a scheduler on this machine, with threads and by the clock.
+pub fn run_on_host(name: &str, settings: &host::HostSettings) -> Result<Outcome, RunError> {
+    let host::HostSettings { test, host } = settings;
+    let scheduler = scheduler_on(host, name, test)?;
+    Ok(host.run(scheduler, test, &mut |_| {})?.0)
+}
+
+/// A platform that has time, in which a test can be run from begin to end.
+pub trait Timed: Platform {
+    /// The time.
+    fn now(&self) -> Nanos;
+
+    /// When something may happen by itself.
+    fn next_event(&mut self) -> Nanos;
+
+    /// Lets time go on until then, or until something was reported if nobody can know when that will be; says when that is.
+    fn go_on(&mut self, until: Nanos) -> Nanos;
+
+    /// What was done since this was asked last, but for the packets that came.
+    fn take_activity(&mut self) -> Activity;
+
+    /// Joules that it took since this was asked last, if they are measured.
+    fn take_joules(&mut self) -> Option<f64> {
+        None
+    }
+}
+
+/// Runs a scheduler on a platform that has done nothing yet.
+pub fn drive(
+    platform: &mut dyn Timed,
+    scheduler: Box<dyn Scheduler>,
+    settings: &Settings,
+    watch: &mut dyn FnMut(&Left),
+) -> (Outcome, Box<dyn Scheduler>) {
     let name = scheduler.name();
-    let mut xavier = Xavier::new(settings.xavier.clone(), scheduler.worth());
-    let classes = super::Platform::workers(&xavier).to_vec();
+    let classes = platform.workers().to_vec();
     let mut core = Core::new(settings.core.clone(), scheduler, &classes);
     let until = Nanos(u64::from(settings.seconds) * Nanos::SECOND);
     let mut traffic = Traffic::new(settings.traffic.clone(), until);
-    let (mut now, mut second, mut ended) = (Nanos(0), Tally::default(), Nanos(0));
+    let (mut second, mut ended) = (Tally::default(), Nanos(0));
     let mut seconds = Vec::new();
     let mut offered = 0;
+    let mut now = platform.go_on(Nanos(0));
     loop {
+        // Up to the second's end, so that what was done is the second's.
+        let end_of_second = Nanos((seconds.len() as u64 + 1) * Nanos::SECOND);
+        if now.plus(1) >= end_of_second {
+            seconds.push(close(&mut second, platform, &traffic, &mut offered));
+            now = platform.go_on(end_of_second.max(now));
+            continue;
+        }
         traffic.go_on(now);
-        xavier.go_on(now);
         let mut leave = |left: &Left| {
             second.left(left, &classes);
             ended = left.at;
             watch(left);
         };
-        let look_again = loop {
-            let turn = core.turn(now, &mut xavier, &mut traffic, &mut leave);
-            if !turn.worked {
-                break turn.look_again;
-            }
-        };
-        let next = traffic.next_event().min(xavier.next_event()).min(look_again);
-        let is_over = traffic.is_over() && core.inside() == 0;
-        if is_over || next == NEVER {
+        let turn = core.turn(now, platform, &mut traffic, &mut leave);
+        if turn.worked {
+            now = platform.now();
+            continue;
+        }
+        let next = traffic.next_event().min(platform.next_event()).min(turn.look_again);
+        if traffic.is_over() && core.inside() == 0 || next == NEVER {
             core.drain(now, &mut leave);
-        }
-        let end_of_second = Nanos((seconds.len() as u64 + 1) * Nanos::SECOND);
-        if is_over || next == NEVER || next >= end_of_second {
-            // Up to the second's end, so that what is drawn is the second's.
-            if !is_over && next != NEVER {
-                xavier.go_on(Nanos(end_of_second.0 - 1));
-            }
-            second.offered = traffic.offered() - offered;
-            offered = traffic.offered();
-            second.activity = xavier.take_activity();
-            seconds.push(std::mem::take(&mut second));
-        }
-        if is_over || next == NEVER {
+            seconds.push(close(&mut second, platform, &traffic, &mut offered));
             break;
         }
-        now = next.max(now.plus(1)).min(Nanos(end_of_second.0));
+        now = platform.go_on(next.max(now.plus(1)).min(Nanos(end_of_second.0 - 1)));
     }
     let mut total = Tally::default();
     seconds.iter().for_each(|second| total.add(second));
@@ -298,29 +415,45 @@ pub fn simulate_with(
     (outcome, core.into_scheduler())
 }
 
+/// Ends a second.
+fn close(second: &mut Tally, platform: &mut dyn Timed, traffic: &Traffic, offered: &mut u64) -> Tally {
+    second.offered = traffic.offered() - std::mem::replace(offered, traffic.offered());
+    second.activity = platform.take_activity();
+    second.joules = platform.take_joules();
+    std::mem::take(second)
+}
+
 /// Seconds of a measurement for calibration.
 const CALIBRATION: u32 = 3;
 
-/// What `static` goes by, measured on the machine: the accelerator alone with the IMIX, a core alone with small packets, always as many as they take.
+/// What `static` goes by, measured on the simulated machine: the accelerator alone with the IMIX, a core alone with small packets, always as many as they take.
 pub fn measure(settings: &Settings) -> Measured {
+    let Ok(measured) = measure_on(&Simulated, settings);
+    measured
+}
+
+/// The same on any machine.
+pub fn measure_on<M: Machine>(machine: &M, settings: &Settings) -> Result<Measured, M::Error> {
     let alone = |class: Class, sizes: Vec<(u32, u32)>| {
         let chain = Chain::Once;
         let traffic = traffic::Settings { load: Load::Unbounded, sizes, ..settings.traffic.clone() };
         let xavier = xavier::Settings { chain, ..settings.xavier.clone() };
         let core = core::Settings { chain, ..settings.core.clone() };
-        let settings = Settings { seconds: CALIBRATION, traffic, core, xavier, ..settings.clone() };
-        simulate_with(Box::new(Alone { class, batching: settings.batching }), &settings, &mut |_| {}).0
+        let seconds = machine.calibration();
+        let settings = Settings { seconds, traffic, core, xavier, ..settings.clone() };
+        let alone = Box::new(Alone { class, batching: settings.batching });
+        machine.run(alone, &settings, &mut |_| {}).map(|(outcome, _)| outcome)
     };
-    let cpu = alone(Class::Cpu, vec![(243, 1)]);
-    let accelerator = alone(Class::Accelerator, settings.traffic.sizes.clone());
-    Measured {
+    let cpu = alone(Class::Cpu, vec![(243, 1)])?;
+    let accelerator = alone(Class::Accelerator, settings.traffic.sizes.clone())?;
+    Ok(Measured {
         cpu_latency: (cpu.total.latency_ms() * 1e6) as u64,
         accelerator_latency: (accelerator.total.latency_ms() * 1e6) as u64,
         accelerator_rate: accelerator.rate(),
-    }
+    })
 }
 
-/// Thresholds that follow from it.
+/// Thresholds that follow from what is measured on the simulated machine.
 pub fn calibrate(settings: &Settings) -> Thresholds {
     Thresholds::calibrated(&measure(settings))
 }
@@ -358,15 +491,26 @@ impl Scheduler for Alone {
 /// Seconds of a random trace that `q-learning` is trained with if it has no table.
 pub const TRAINING: u32 = 120;
 
-/// A table for `q-learning`, learned from a random trace: rates that change every second, from a tenth of what the accelerator does to half more than that.
+/// A table for `q-learning`, learned on the simulated machine from a random trace: rates that change every second, from a tenth of what the accelerator does to half more than that.
 pub fn train(settings: &Settings, seconds: u32) -> q_learning::Table {
-    let most = measure(settings).accelerator_rate * 1.5;
+    let Ok(table) = train_on(&Simulated, settings, seconds);
+    table
+}
+
+/// The same on any machine.
+pub fn train_on<M: Machine>(
+    machine: &M,
+    settings: &Settings,
+    seconds: u32,
+) -> Result<q_learning::Table, M::Error> {
+    let most = measure_on(machine, settings)?.accelerator_rate * 1.5;
     let mut chance = traffic::Chance::new(settings.traffic.seed ^ 0x7ea1);
     let rates = (0..seconds).map(|_| (most * (0.1 + 0.9 * chance.part())) as u32).collect();
     let traffic = traffic::Settings { load: Load::Rates(rates), ..settings.traffic.clone() };
     let training = Settings { seconds, traffic, ..settings.clone() };
-    let workers = settings.xavier.cpu_workers + 1;
-    let pupil = q_learning::Trainer::new(settings.batching, settings.chain(), workers, settings.traffic.seed);
-    let (_, pupil) = simulate_with(Box::new(pupil), &training, &mut |_| {});
-    pupil.learned().unwrap_or_else(|| q_learning::Table::new(settings.chain(), workers))
+    let workers = machine.workers(settings);
+    let pupil = q_learning::Trainer::new(settings.batching, settings.chain(), workers, settings.traffic.seed)
+        .with_levels(settings.levels);
+    let (_, pupil) = machine.run(Box::new(pupil), &training, &mut |_| {})?;
+    Ok(pupil.learned().unwrap_or_else(|| q_learning::Table::new(settings.chain(), workers)))
 }

@@ -15,6 +15,7 @@ pub mod power;
 pub mod service;
 
 use super::packet::{Chain, Step};
+use super::run::Timed;
 use super::worker::{Next, Queue, Worth};
 use super::{BatchRecord, Class, Job, NEVER, Platform, Report, Span, WorkerId};
 use power::Activity;
@@ -164,7 +165,7 @@ impl Xavier {
     }
 
     /// When something happens next by itself.
-    pub fn next_event(&self) -> Nanos {
+    fn event(&self) -> Nanos {
         let of_worker = |worker: &Worker| {
             if !worker.is_alive {
                 return NEVER;
@@ -189,10 +190,10 @@ impl Xavier {
         if first == NEVER { NEVER } else { first.max(worker.stalls_until) }
     }
 
-    /// Lets time go on to `now`, and everything happen until then.
-    pub fn go_on(&mut self, now: Nanos) {
+    /// Lets everything happen until `now`.
+    fn pass_until(&mut self, now: Nanos) {
         loop {
-            let next = self.next_event();
+            let next = self.event();
             if next > now {
                 break;
             }
@@ -219,11 +220,6 @@ impl Xavier {
         self.activity.decoding += if decodes { seconds } else { 0.0 };
         self.activity.polling += seconds * self.settings.cpu_workers as f64;
         self.now = now;
-    }
-
-    /// What has been done since this was asked last, but for the packets that came.
-    pub fn take_activity(&mut self) -> Activity {
-        std::mem::take(&mut self.activity)
     }
 
     fn happen(&mut self) {
@@ -356,10 +352,24 @@ impl Xavier {
         worker.last = step;
         worker.running = Some(Running { step, span, ..running });
     }
+}
 
-    /// The time.
-    pub fn now(&self) -> Nanos {
+impl Timed for Xavier {
+    fn now(&self) -> Nanos {
         self.now
+    }
+
+    fn next_event(&mut self) -> Nanos {
+        self.event()
+    }
+
+    fn go_on(&mut self, until: Nanos) -> Nanos {
+        self.pass_until(until);
+        self.now
+    }
+
+    fn take_activity(&mut self) -> Activity {
+        std::mem::take(&mut self.activity)
     }
 }
 
