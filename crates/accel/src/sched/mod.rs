@@ -17,7 +17,7 @@
 //! | [`batching`] | when a batch is begun |
 //! | [`reorder`] | the sliding window |
 //! | [`xavier`], [`host`] | the platforms |
-//! | [`traffic`] | what packets come when |
+//! | [`traffic`], [`trace`] | what packets come when; the same as files |
 //! | [`run`] | one test from begin to end, and its figures second by second |
 //! | [`oracle`] | which deadlines could have been met at all |
 //!
@@ -47,6 +47,7 @@ pub mod q_learning;
 pub mod reorder;
 pub mod round_robin;
 pub mod run;
+pub mod trace;
 pub mod traffic;
 pub mod worker;
 pub mod xavier;

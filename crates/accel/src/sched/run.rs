@@ -5,6 +5,7 @@ use super::core::{self, Core};
 use super::fixed::{Fixed, Measured, Thresholds};
 use super::packet::{Chain, Step};
 use super::round_robin::RoundRobin;
+use super::trace::Trace;
 use super::traffic::{self, Load, Test, Traffic};
 use super::xavier::power::{Activity, Power};
 use super::xavier::{self, Xavier};
@@ -305,7 +306,7 @@ pub struct Outcome {
     /// The windows' counters.
     pub order: reorder::Counters,
     /// By kind: packets that came, and those that the edge lost.
-    pub edge: [(u64, u64); 5],
+    pub edge: Vec<(u64, u64)>,
 }
 
 impl Outcome {
@@ -410,7 +411,7 @@ pub fn drive(
     seconds.iter().for_each(|second| total.add(second));
     let (counters, order) = (core.counters(), core.order());
     let chain = settings.chain();
-    let edge = traffic.lost();
+    let edge = traffic.lost().to_vec();
     let outcome = Outcome { scheduler: name, chain, seconds, total, ended, counters, order, edge };
     (outcome, core.into_scheduler())
 }
@@ -504,9 +505,8 @@ pub fn train_on<M: Machine>(
     seconds: u32,
 ) -> Result<q_learning::Table, M::Error> {
     let most = measure_on(machine, settings)?.accelerator_rate * 1.5;
-    let mut chance = traffic::Chance::new(settings.traffic.seed ^ 0x7ea1);
-    let rates = (0..seconds).map(|_| (most * (0.1 + 0.9 * chance.part())) as u32).collect();
-    let traffic = traffic::Settings { load: Load::Rates(rates), ..settings.traffic.clone() };
+    let random = Trace::random(settings.traffic.seed ^ 0x7ea1, seconds, most * 0.1, most);
+    let traffic = traffic::Settings { load: random.load(), ..settings.traffic.clone() };
     let training = Settings { seconds, traffic, ..settings.clone() };
     let workers = machine.workers(settings);
     let pupil = q_learning::Trainer::new(settings.batching, settings.chain(), workers, settings.traffic.seed)

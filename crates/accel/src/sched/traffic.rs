@@ -4,8 +4,10 @@
 //! is a flow, or as many as are asked for. Packets come evenly, unless they are asked to come as by chance (Poisson).
 
 use super::core::Source;
-use super::packet::{FlowId, KindId, Packet};
+use super::packet::{FlowId, KindId, Packet, PacketTable};
+use super::trace::Arrival;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use tables::Nanos;
 
 /// The thesis' tests.
@@ -62,6 +64,8 @@ pub const STANDARD: [u32; 60] = [
 pub enum Load {
     /// Packets a second, second by second; the last one goes on.
     Rates(Vec<u32>),
+    /// These packets, one after the other.
+    Packets(Arc<[Arrival]>),
     /// There is always another packet.
     Unbounded,
 }
@@ -71,6 +75,8 @@ pub enum Load {
 pub struct Settings {
     /// How much.
     pub load: Load,
+    /// What kinds of packets there are: one of so many octets is of one of those kinds that have them, with equal chances.
+    pub table: PacketTable,
     /// Octets of packets, and how many of them there are to how many of the others.
     pub sizes: Vec<(u32, u32)>,
     /// Flows of each kind.
@@ -88,6 +94,7 @@ impl Settings {
     pub fn thesis(test: Test) -> Self {
         Self {
             load: test.load(),
+            table: PacketTable::default(),
             sizes: vec![(243, 2), (486, 1), (1458, 2)],
             flows: 1,
             ring: 4096,
@@ -136,7 +143,7 @@ pub struct Traffic {
     tag: u64,
     offered: u64,
     /// By kind: packets that came, and those that the ring had no place for.
-    lost: [(u64, u64); 5],
+    lost: Vec<(u64, u64)>,
     octets: u64,
 }
 
@@ -145,6 +152,7 @@ impl Traffic {
     pub fn new(settings: Settings, until: Nanos) -> Self {
         let mut traffic = Self {
             chance: Chance::new(settings.seed),
+            lost: vec![(0, 0); settings.table.kinds().len()],
             settings,
             now: Nanos(0),
             next: Nanos(0),
@@ -152,7 +160,6 @@ impl Traffic {
             ring: VecDeque::new(),
             tag: 0,
             offered: 0,
-            lost: [(0, 0); 5],
             octets: 0,
         };
         traffic.next = traffic.gap_from(Nanos(0));
@@ -163,8 +170,8 @@ impl Traffic {
     pub fn next_event(&self) -> Nanos {
         match self.settings.load {
             Load::Unbounded => super::NEVER,
-            Load::Rates(_) if self.next >= self.until => super::NEVER,
-            Load::Rates(_) => self.next,
+            Load::Rates(_) | Load::Packets(_) if self.next >= self.until => super::NEVER,
+            Load::Rates(_) | Load::Packets(_) => self.next,
         }
     }
 
@@ -173,12 +180,14 @@ impl Traffic {
         self.now = now;
         while self.next_event() <= now {
             let packet = self.packet(self.next);
-            let kind = &mut self.lost[usize::from(packet.kind.0)];
-            kind.0 += 1;
-            if self.ring.len() < self.settings.ring {
+            let is_lost = self.ring.len() >= self.settings.ring;
+            if !is_lost {
                 self.ring.push_back(packet);
-            } else {
-                kind.1 += 1;
+            }
+            // A kind that isn't in the table is the core's to refuse and to count.
+            if let Some((came, lost)) = self.lost.get_mut(usize::from(packet.kind.0)) {
+                *came += 1;
+                *lost += u64::from(is_lost);
             }
             self.next = self.gap_from(self.next);
         }
@@ -186,7 +195,13 @@ impl Traffic {
 
     /// The time of the packet after the one at `time`.
     fn gap_from(&mut self, time: Nanos) -> Nanos {
-        let Load::Rates(rates) = &self.settings.load else { return super::NEVER };
+        let rates = match &self.settings.load {
+            Load::Rates(rates) => rates,
+            Load::Packets(packets) => {
+                return packets.get(self.tag as usize).map_or(super::NEVER, |packet| packet.at);
+            }
+            Load::Unbounded => return super::NEVER,
+        };
         let mut time = time;
         loop {
             let second = (time.0 / Nanos::SECOND) as usize;
@@ -204,28 +219,39 @@ impl Traffic {
     }
 
     fn packet(&mut self, arrived: Nanos) -> Packet {
-        let sum = self.settings.sizes.iter().map(|&(_, share)| u64::from(share)).sum::<u64>().max(1);
+        let tag = self.tag;
+        let (kind, flow, octets) = match &self.settings.load {
+            Load::Packets(packets) => packets.get(tag as usize).map(|it| (it.kind, it.flow, it.octets)),
+            Load::Rates(_) | Load::Unbounded => None,
+        }
+        .unwrap_or_else(|| self.drawn());
+        self.tag += 1;
+        self.offered += 1;
+        self.octets += u64::from(octets);
+        Packet { tag, kind, flow, octets, arrived }
+    }
+
+    /// Kind, flow and octets of a packet, by chance.
+    fn drawn(&mut self) -> (KindId, FlowId, u32) {
+        let Settings { table, sizes, flows, .. } = &self.settings;
+        let sum = sizes.iter().map(|&(_, share)| u64::from(share)).sum::<u64>().max(1);
         let mut drawn = self.chance.below(sum);
         let mut octets = 243;
-        for &(size, share) in &self.settings.sizes {
+        for &(size, share) in sizes {
             octets = size;
             match drawn.checked_sub(u64::from(share)) {
                 Some(rest) => drawn = rest,
                 None => break,
             }
         }
-        let kind = match octets {
-            0..=255 => self.chance.below(2),
-            256..=1024 => 2 + self.chance.below(2),
-            _ => 4,
-        };
-        let flow = self.chance.below(u64::from(self.settings.flows.max(1)));
-        let flow = FlowId((flow * 5 + kind) as u32);
-        let tag = self.tag;
-        self.tag += 1;
-        self.offered += 1;
-        self.octets += u64::from(octets);
-        Packet { tag, kind: KindId(kind as u8), flow, octets, arrived }
+        let kinds = table.kinds();
+        let fits = |at: &usize| kinds.get(*at).is_some_and(|kind| (kind.least..=kind.most).contains(&octets));
+        let count = (0..kinds.len()).filter(fits).count();
+        // What fits nowhere is of the last kind.
+        let chosen = if count > 1 { self.chance.below(count as u64) as usize } else { 0 };
+        let kind = (0..kinds.len()).filter(fits).nth(chosen).unwrap_or(kinds.len().saturating_sub(1));
+        let flow = self.chance.below(u64::from((*flows).max(1)));
+        (KindId(kind as u8), FlowId((flow * kinds.len() as u64 + kind as u64) as u32), octets)
     }
 
     /// Packets that came so far, also those that were lost.
@@ -239,8 +265,8 @@ impl Traffic {
     }
 
     /// By kind: packets that came, and those of them that the ring had no place for.
-    pub fn lost(&self) -> [(u64, u64); 5] {
-        self.lost
+    pub fn lost(&self) -> &[(u64, u64)] {
+        &self.lost
     }
 
     /// Whether nothing more comes, and the ring is empty.
