@@ -14,6 +14,10 @@ fuzz_target!(|data: &[u8]| {
     let variables = parts.next().unwrap_or_default().lines().filter_map(|line| line.split_once('='));
     let environment: Vec<_> =
         variables.map(|(name, value)| (format!("MILLRACE_{name}"), value.to_owned())).collect();
+    if let Err(report) = config::scheduling::Scenario::parse("fuzz.toml", file) {
+        assert!(!report.problems.is_empty() && report.problems.len() <= config::MAX_PROBLEMS);
+        assert!(!report.to_string().is_empty());
+    }
     match config::parse("fuzz.toml", file, &environment, &set) {
         Ok(config) => {
             let _ = format!("{config:?}");

@@ -47,6 +47,7 @@ pub mod qos;
 mod reader;
 mod report;
 mod scaling;
+pub mod scheduling;
 mod schema;
 pub mod sections;
 mod tree;
@@ -74,7 +75,8 @@ pub use units::{BitRate, DeviceName, InterfaceAddress, NodeId, PciAddress};
 
 use reader::Reader;
 use sections::File;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use std::path::Path;
 use tree::Node;
 
@@ -141,37 +143,46 @@ pub fn parse(
     environment: &[(String, String)],
     set: &[String],
 ) -> Result<Config, Box<Report>> {
-    resolve(text, environment, set).map_err(|mut problems| {
-        // In the order of the text, then the overrides as they came (the sort is stable).
-        problems.sort_by_key(|problem| match &problem.place {
-            Place::File(span) => (span.start, 0),
-            Place::Environment(_) => (usize::MAX, 1),
-            Place::Argument(text) => (usize::MAX, 2 + set.iter().position(|s| s == text).unwrap_or(0)),
-        });
-        problems.truncate(MAX_PROBLEMS);
-        Box::new(Report { name: name.to_owned(), text: text.to_owned(), problems })
-    })
+    let resolved = typed_from::<File>(text, &schema(), |root| overrides(root, environment, set))
+        .and_then(|(file, root)| check::check(&file, &root));
+    resolved.map_err(|problems| Box::new(report_of(name, text, set, problems)))
 }
 
-fn resolve(text: &str, environment: &[(String, String)], set: &[String]) -> Result<Config, Vec<Problem>> {
+/// What is wrong, in the order of the text, then the overrides as they came (the sort is stable).
+fn report_of(name: &str, text: &str, set: &[String], mut problems: Vec<Problem>) -> Report {
+    problems.sort_by_key(|problem| match &problem.place {
+        Place::File(span) => (span.start, 0),
+        Place::Environment(_) => (usize::MAX, 1),
+        Place::Argument(text) => (usize::MAX, 2 + set.iter().position(|s| s == text).unwrap_or(0)),
+    });
+    problems.truncate(MAX_PROBLEMS);
+    Report { name: name.to_owned(), text: text.to_owned(), problems }
+}
+
+/// A file as its type and as it was written, within the bounds of its schema; `over` lays other things over it.
+fn typed_from<T: DeserializeOwned>(
+    text: &str,
+    schema: &Json,
+    over: impl FnOnce(&mut Node) -> Vec<Problem>,
+) -> Result<(T, Node), Vec<Problem>> {
     if text.len() > MAX_FILE_BYTES {
         let wrong = Wrong::TooLarge { bytes: text.len() };
         return Err(vec![Problem { wrong, place: Place::TOP, related: Vec::new() }]);
     }
     let (mut root, mut problems) = Node::from_file(text);
     if problems.is_empty() {
-        problems.extend(overrides(&mut root, environment, set));
+        problems.extend(over(&mut root));
     }
     if !problems.is_empty() {
         return Err(problems);
     }
-    for (path, wrong) in schema::out_of_range(&root) {
+    for (path, wrong) in schema::out_of_range(&root, schema) {
         problems.push(Problem { wrong, place: root.place(&path), related: Vec::new() });
         root.strike(&path);
     }
     loop {
-        match File::deserialize(Reader(&root)) {
-            Ok(file) if problems.is_empty() => return check::check(&file, &root),
+        match T::deserialize(Reader(&root)) {
+            Ok(file) if problems.is_empty() => return Ok((file, root)),
             Ok(_) => return Err(problems),
             Err(fault) => {
                 let (path, wrong) = fault.finish();

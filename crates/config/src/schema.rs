@@ -16,10 +16,9 @@ pub fn schema() -> Json {
 }
 
 /// Numbers outside the bounds that the schema gives them, and lists of a length that it does not allow.
-pub(crate) fn out_of_range(root: &Node) -> Vec<(Vec<Step>, Wrong)> {
-    let schema = schema();
+pub(crate) fn out_of_range(root: &Node, schema: &Json) -> Vec<(Vec<Step>, Wrong)> {
     let mut found = Vec::new();
-    walk(&schema, &schema, root, &mut Vec::new(), &mut found);
+    walk(schema, schema, root, &mut Vec::new(), &mut found);
     found
 }
 
