@@ -49,6 +49,8 @@ enum Command {
     Dpi(commands::dpi::Args),
     /// Compute what the standards say of the radio side: NEA2, LDPC codes, transport blocks. Hexadecimal in, hexadecimal out.
     Ran(commands::ran::Args),
+    /// Let cores and an accelerator share work: run, compare, train and calibrate schedulers on a simulated machine.
+    Sched(commands::sched::Args),
     /// Build a mobile network around the UPF in network namespaces, and run programs as its UE (root).
     Lab(commands::lab::Args),
 }
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Ctl(args) => log::start(cli.verbosity, None).and_then(|()| commands::ctl::run(&args)),
         Command::Dpi(args) => quietly(cli.verbosity).and_then(|()| commands::dpi::run(&args)),
         Command::Ran(args) => quietly(cli.verbosity).and_then(|()| commands::ran::run(&args)),
+        Command::Sched(args) => quietly(cli.verbosity).and_then(|()| commands::sched::run(&args)),
         Command::Lab(args) => {
             match log::start(cli.verbosity, Some("warn")).and_then(|()| commands::lab::run(&args)) {
                 Ok(code) => return code,

@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use serde::Serialize;
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
@@ -35,9 +36,31 @@ pub fn report<T: Serialize>(value: &T, path: &Path) -> Result<(), Failure> {
     if is_stdout(path) {
         return json(value);
     }
-    let text = ended(serde_json::to_string_pretty(value))?;
+    written(&ended(serde_json::to_string_pretty(value))?, path)
+}
+
+/// Writes a text to a file or standard output.
+pub fn written(contents: &str, path: &Path) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return text(contents);
+    }
     let failed = |error| Failure::new(Exit::Failed, format!("can't write {}: {error}", path.display()));
-    std::fs::write(path, text).map_err(failed)
+    std::fs::write(path, contents).map_err(failed)
+}
+
+/// An error if nothing can be written there. What is there stays as it is.
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return Ok(());
+    }
+    let is_new = !path.exists();
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| Failure::new(Exit::Usage, format!("can't write {}: {error}", path.display())))?;
+    if is_new {
+        // It would look like a result.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// A value as one line of JSON.

@@ -3,6 +3,7 @@
 
 mod doctor;
 mod ran;
+mod sched;
 #[cfg(feature = "dpdk")]
 mod signals;
 

@@ -34,10 +34,10 @@ use bench::radio::peer::{self, RoundKeys};
 use bench::readers::{self, ReadersConfig};
 use bench::restart::{self, RestartConfig};
 use bench::scene::Scene;
+use bench::sched::{self, SchedConfig};
 use bench::{Progress, Report, compose, seeds};
 #[cfg(feature = "dpdk")]
 use dpdk::ipsec_mb::CounterKey;
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tables::clock::Tsc;
@@ -163,6 +163,8 @@ enum Scenario {
     Ldpc,
     /// NR LDPC: blocks lost to noise, beside belief propagation in floating point (half an hour; `--quick`: a minute).
     LdpcBler,
+    /// Schedulers for cores and an accelerator, on the simulated machine of the thesis whose tests these are; each of its figures beside.
+    Sched,
     /// Run-to-completion and pipeline: packets per second by payload.
     PayloadSize,
     /// Likewise by number of sessions.
@@ -199,7 +201,7 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Not after what may take minutes.
     for path in args.json.iter().filter(|path| !output::is_stdout(path)).chain(&args.svg) {
-        check_writable(path)?;
+        output::check_writable(path)?;
     }
     if args.scenario == Scenario::Seeds && args.svg.is_some() {
         return Err(Failure::new(Exit::Usage, "seeds draws a picture of each scenario into --out"));
@@ -253,6 +255,12 @@ fn measure(
         Scenario::Scale => this.illustrated(seeds::Scenario::Scale, figure),
         Scenario::Moves => this.illustrated(seeds::Scenario::Moves, figure),
         Scenario::HandOff => this.illustrated(seeds::Scenario::HandOff, figure),
+        Scenario::Sched => {
+            let config = if args.quick { SchedConfig::quick() } else { SchedConfig::full() };
+            let found = sched::run(&config, clock, this.progress).map_err(|error| failed(&error))?;
+            *figure = Some(found.figure);
+            Ok(found.report)
+        }
         Scenario::Seeds => Err(failed(&"seeds is many scenarios")),
         Scenario::Io => this.with([IoConfig::quick, IoConfig::full], |_| {}, port::run),
         Scenario::Forward => {
@@ -578,18 +586,6 @@ impl Progress for Shown {
     }
 }
 
-/// An error if nothing can be written there. What is there stays as it is.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let is_new = !path.exists();
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| Failure::new(Exit::Usage, format!("can't write {}: {error}", path.display())))?;
-    if is_new {
-        // It would look like a result.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(())
-}
-
 fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
 }
@@ -604,8 +600,8 @@ mod tests {
     fn every_scenario_can_be_drawn() {
         for scenario in Scenario::value_variants() {
             let name = scenario.to_possible_value().unwrap().get_name().to_owned();
-            let own =
-                *scenario == Scenario::Seeds || seeds::Scenario::ALL.iter().any(|own| own.name() == name);
+            let own = matches!(scenario, Scenario::Seeds | Scenario::Sched)
+                || seeds::Scenario::ALL.iter().any(|own| own.name() == name);
             assert!(own != compose::has_figure(&name), "{name}");
         }
     }

@@ -10,4 +10,5 @@ pub mod dpi;
 pub mod lab;
 pub mod ran;
 pub mod run;
+pub mod sched;
 pub mod storm;

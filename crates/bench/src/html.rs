@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// What the page looks like. A verdict is a word; its colour only helps.
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1240px;margin:2em auto;padding:0 1em;color:#222}\
+pub(crate) const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1240px;margin:2em auto;padding:0 1em;color:#222}\
 svg{max-width:100%;height:auto}table{border-collapse:collapse;font-size:13px}td,th{padding:3px 10px;border-bottom:1px solid #ddd;\
 text-align:left;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}h2{margin-top:2em}.note{color:#555}\
 summary{cursor:pointer}.met{color:#123f7c;font-weight:bold}.missed{color:#b34700;font-weight:bold}.open{color:#555;font-style:italic}\

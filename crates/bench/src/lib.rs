@@ -53,6 +53,7 @@ pub mod rig;
 pub mod saturated;
 pub mod scale;
 pub mod scene;
+pub mod sched;
 pub mod search;
 pub mod seeds;
 pub mod skew;
