@@ -12,13 +12,19 @@
 //! **Queues.** A core gets no more than it does in [`Settings::most_backlog`], the accelerator no more than one batch behind the one it does. What doesn't fit waits outside, where it can still go
 //! to whoever is free first.
 //!
+//! **Help.** By the costs it always pays that cores decode, too, when there is more to do than anybody can. Whether it does is [tried](help).
+//!
 //! **Exploration.** A worker of which nothing is known, or nothing recent, is tried with one packet that has neither deadline nor order.
 
 pub mod cost;
+pub mod help;
 
 use super::packet::{Chain, FlowId, Step};
-use super::{BatchRecord, Class, Job, Left, NEVER, Pending, Release, Scheduler, Span, View, WorkerId};
+use super::{
+    BatchRecord, Class, Job, Left, NEVER, Pending, Release, Scheduler, Span, View, WorkerId, WorkerView,
+};
 use cost::Cost;
+use help::Help;
 use std::collections::HashMap;
 use tables::Nanos;
 
@@ -117,6 +123,7 @@ pub struct Adaptive {
     started: Option<Nanos>,
     /// By step: nanoseconds that a packet with a deadline still takes when it is back.
     rest: [f64; 2],
+    help: Help,
 }
 
 impl Adaptive {
@@ -129,6 +136,7 @@ impl Adaptive {
             flows: HashMap::new(),
             started: None,
             rest: [0.0; 2],
+            help: Help::default(),
         }
     }
 
@@ -240,6 +248,20 @@ impl Adaptive {
         Some((price, leaves))
     }
 
+    /// Nanoseconds that a packet would take that waits until an accelerator that is full has room again: until the batch that waits there is done, and the next one.
+    fn wait_for_room(&self, step: Step, view: &View<'_>) -> f64 {
+        let waits = |(id, worker): (WorkerId, &WorkerView)| {
+            let known = &self.workers[id.0];
+            let (jobs, octets, _) = known.waiting[step as usize];
+            let is_full = worker.is_usable
+                && jobs > 0
+                && (jobs as usize >= self.settings.most || !worker.has_room(step));
+            let batch = self.nanos(id.0, view.chain, step, octets);
+            is_full.then(|| known.busy_until.since(view.now) as f64 + 2.0 * batch + known.lag[step as usize])
+        };
+        view.of_class(Class::Accelerator).filter_map(waits).fold(f64::INFINITY, f64::min)
+    }
+
     /// Nanoseconds that a packet needs from the time at which it should be back on: what is still to be done then, and what promises are worth.
     fn margin(&self, at: usize, step: Step) -> f64 {
         self.rest[step as usize] + SAFETY * self.workers[at].slip[step as usize]
@@ -305,20 +327,20 @@ impl Adaptive {
             self.flows.insert(job.packet.flow, leaves);
         }
     }
-}
 
-impl Scheduler for Adaptive {
-    fn name(&self) -> &'static str {
-        "adaptive"
-    }
-
-    fn place(&mut self, job: &Job, step: Step, view: &View<'_>) -> Option<WorkerId> {
+    /// The cheapest worker, of which the job is part from now on.
+    fn choose(&mut self, job: &Job, step: Step, view: &View<'_>) -> Option<WorkerId> {
         self.workers.resize(view.workers.len(), Known::default());
         self.started.get_or_insert(view.now);
+        let may_help = step != Step::Decode || self.help.may(view.now);
         let mut best: Option<(f64, Nanos, usize, Class)> = None;
         for (at, worker) in view.workers.iter().enumerate().filter(|(_, worker)| worker.has_room(step)) {
             if worker.class == Class::Accelerator {
                 self.settle(at, view.chain, view.now);
+            }
+            // Nothing is tried with those that have to be in time.
+            if worker.class == Class::Cpu && !may_help && job.due == NEVER {
+                continue;
             }
             if self.is_unknown(at, job, step, view.now) {
                 best = Some((0.0, view.now, at, worker.class));
@@ -331,8 +353,29 @@ impl Scheduler for Adaptive {
             }
         }
         let (_, leaves, at, class) = best?;
+        // Where there is too much to do, power is no reason to wait.
+        if class == Class::Cpu
+            && step == Step::Decode
+            && leaves.since(view.now) as f64 > self.wait_for_room(step, view)
+        {
+            return None;
+        }
         self.open(at, job, step, view, class, leaves);
         Some(WorkerId(at))
+    }
+}
+
+impl Scheduler for Adaptive {
+    fn name(&self) -> &'static str {
+        "adaptive"
+    }
+
+    fn place(&mut self, job: &Job, step: Step, view: &View<'_>) -> Option<WorkerId> {
+        let chosen = self.choose(job, step, view);
+        if chosen.is_none() && step == Step::Decode {
+            self.help.refused();
+        }
+        chosen
     }
 
     fn release(&mut self, worker: WorkerId, step: Step, pending: &Pending, view: &View<'_>) -> Release {
@@ -370,6 +413,9 @@ impl Scheduler for Adaptive {
     }
 
     fn came_back(&mut self, job: &Job, worker: WorkerId, step: Step, spans: &[Span; 2], now: Nanos) {
+        if step == Step::Decode {
+            self.help.came_back(job.packet.octets);
+        }
         let back = self.promise(job, step).back;
         self.close(job, step);
         if let Some(known) = self.workers.get_mut(worker.0) {

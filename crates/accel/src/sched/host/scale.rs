@@ -51,12 +51,12 @@ impl Scale {
         let mut settings = run::Settings { seconds, ..run::Settings::thesis(test, chain) };
         let packets = |rate: u32| (f64::from(rate) * self.rate).round() as u32;
         settings.traffic.load = match settings.traffic.load {
-            Load::Unbounded => Load::Unbounded,
             Load::Rates(_) if test == Test::Standard => {
                 let of_minute = |second: u32| second as usize * STANDARD.len() / seconds.max(1) as usize;
                 Load::Rates((0..seconds).map(|second| packets(STANDARD[of_minute(second)])).collect())
             }
             Load::Rates(rates) => Load::Rates(rates.into_iter().map(packets).collect()),
+            other => other,
         };
         settings.levels = settings.levels.map(|level| level * self.rate);
         let time = |nanos: u64| (nanos as f64 * self.time) as u64;
