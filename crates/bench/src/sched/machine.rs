@@ -3,6 +3,7 @@
 use super::thesis::{Driver, Size};
 use accel::sched::batching::Batching;
 use accel::sched::packet::{Chain, FlowId, KindId, Packet, Step};
+use accel::sched::run::Timed;
 use accel::sched::run::{Alone, Settings, simulate_with};
 use accel::sched::traffic::{self, Chance, Load, Test};
 use accel::sched::worker::Worth;
