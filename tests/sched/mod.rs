@@ -190,3 +190,24 @@ fn what_can_not_be_run_is_refused_with_the_reason() {
     refused(&["run", "--config", "C3"]);
     refused(&["run", "--seconds", "0"]);
 }
+
+#[test]
+fn this_machine_s_threads_do_what_the_simulated_ones_do() {
+    let args = ["run", "--platform", "host", "--seconds", "1", "--config", "C2", "--json", "-"];
+    let told = json(&args);
+    assert_eq!(told["platform"], "host");
+    let count = |name: &str| told["counters"][name].as_u64().unwrap();
+    let lost: u64 = told["edge"].as_array().unwrap().iter().map(|kind| kind["lost"].as_u64().unwrap()).sum();
+    assert_eq!(told["total"]["offered"].as_u64().unwrap(), count("sent") + lost);
+    assert!(count("sent") > 0 && count("given_up") == 0);
+    // What the Jetson draws says nothing of this machine.
+    assert!(told["total"].get("power_mw").is_none());
+    let stderr = refused(&["run", "--platform", "host", "--seed", "3"]);
+    assert!(stderr.contains("--platform host takes no --scenario"), "{stderr}");
+    let stderr = refused(&["run", "--platform", "host", "--test", "random"]);
+    assert!(stderr.contains("low, medium, stress and standard"), "{stderr}");
+    for command in [&["train", "--out", "-"][..], &["calibrate"], &["compare"]] {
+        let stderr = refused(&[command, &["--platform", "host"]].concat());
+        assert!(stderr.contains("on the simulated machine only"), "{stderr}");
+    }
+}

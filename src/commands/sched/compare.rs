@@ -86,6 +86,7 @@ struct Verdict {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    args.platform.is_simulated("compare")?;
     let wanted = wanted(args)?;
     for path in args.html.iter().chain(&args.json) {
         output::check_writable(path)?;
@@ -182,8 +183,7 @@ fn draw(grid: &Grid, folder: &Path) -> Result<(), Failure> {
 }
 
 fn compared(args: &Args, grid: &Grid, cells: &[Cell]) -> Compared {
-    let run =
-        |entry: &bench::sched::grid::Entry| Told::of(args.platform.name(), entry.test.name(), &entry.outcome);
+    let run = |entry: &bench::sched::grid::Entry| Told::of(args.platform, entry.test.name(), &entry.outcome);
     let cell = |cell: &Cell| TellCell {
         table: cell.table,
         row: cell.row,

@@ -8,10 +8,11 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::screen::{self, Screen};
 use crate::signals::{self, Ended};
+use accel::sched::host::{self, HostSettings, Scale};
 use accel::sched::packet::Chain;
 use accel::sched::q_learning::Table;
 use accel::sched::run::{self, Outcome, RunError, Settings, simulate};
-use bench::sched::tables;
+use bench::sched::{Machine, tables};
 use bench::{Progress, Report};
 use clap::Subcommand;
 use scenario::{Chosen, Configuration, Named, What};
@@ -43,6 +44,8 @@ enum Command {
 pub enum Platform {
     /// The thesis' NVIDIA Jetson Xavier, simulated: the same result on every machine.
     Xavier,
+    /// Threads of this machine, which decode and cipher: `run` with the thesis' tests, at rates and deadlines that fit the machine.
+    Host,
 }
 
 impl Platform {
@@ -50,7 +53,22 @@ impl Platform {
     const fn name(self) -> &'static str {
         match self {
             Self::Xavier => "xavier",
+            Self::Host => "host",
         }
+    }
+
+    /// Whose figures these are.
+    const fn machine(self) -> Machine {
+        match self {
+            Self::Xavier => Machine::Xavier,
+            Self::Host => Machine::Host,
+        }
+    }
+
+    /// The simulated machine, for what only it can do.
+    fn is_simulated(self, command: &str) -> Result<(), Failure> {
+        let why = format!("`sched {command}` runs on the simulated machine only: leave --platform out");
+        if self == Self::Xavier { Ok(()) } else { Err(Failure::new(Exit::Usage, why)) }
     }
 }
 
@@ -129,9 +147,10 @@ struct CalibrateArgs {
 }
 
 impl From<RunError> for Failure {
-    /// There is no such scheduler, or what it learned is for something else: nothing was tried.
+    /// There is no such scheduler, or what it learned is for something else: nothing was tried. Or this machine gives no threads.
     fn from(error: RunError) -> Self {
-        Self::new(Exit::Usage, error)
+        let exit = if matches!(error, RunError::Host(_)) { Exit::Failed } else { Exit::Usage };
+        Self::new(exit, error)
     }
 }
 
@@ -146,6 +165,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn run_one(args: &RunArgs) -> Result<(), Failure> {
+    if args.at.platform == Platform::Host {
+        return run_here(args);
+    }
     let Chosen { scheduler, test, mut settings } = Chosen::of(
         args.at.scenario.as_deref(),
         &What {
@@ -173,20 +195,58 @@ fn run_one(args: &RunArgs) -> Result<(), Failure> {
     show(args, &test, &outcome?)
 }
 
+/// Seconds of a run on this machine.
+const SECONDS_HERE: u32 = 10;
+
+/// On this machine: a test of the thesis, scaled to it.
+fn run_here(args: &RunArgs) -> Result<(), Failure> {
+    let usage = |why: &str| Failure::new(Exit::Usage, why.to_owned());
+    let is_of_the_other =
+        [&args.at.scenario, &args.trace, &args.table, &args.write_trace].into_iter().any(Option::is_some);
+    if is_of_the_other || args.seed.is_some() {
+        return Err(usage(
+            "--platform host takes no --scenario, --trace, --table, --write-trace or --seed: they describe the simulated machine",
+        ));
+    }
+    let what = What {
+        scheduler: args.scheduler.as_deref(),
+        config: args.at.config,
+        test: args.test,
+        ..What::default()
+    };
+    let Chosen { scheduler, test, settings } = Chosen::of(None, &what)?;
+    let of_the_thesis = args.test.unwrap_or(Named::Low).test();
+    let named = of_the_thesis
+        .ok_or_else(|| usage("--platform host has the tests low, medium, stress and standard"))?;
+    for path in [&args.csv, &args.json].into_iter().flatten() {
+        output::check_writable(path)?;
+    }
+    let host = host::Settings::default();
+    let mut working = Working::start()?;
+    working.screen.tell("measuring this machine");
+    let outcome = Scale::measured(&host).map_err(RunError::from).and_then(|scale| {
+        let test = scale.test(named, settings.chain(), args.seconds.unwrap_or(SECONDS_HERE));
+        working.screen.tell(&format!("running {scheduler}, after what it has to learn"));
+        run::run_on_host(&scheduler, &HostSettings { test, host })
+    });
+    working.end();
+    show(args, &test, &outcome?)
+}
+
 fn show(args: &RunArgs, test: &str, outcome: &Outcome) -> Result<(), Failure> {
     let is_stdout = |path: &Option<PathBuf>| path.as_deref().is_some_and(output::is_stdout);
     if let Some(path) = &args.csv {
-        output::written(&told::csv(outcome), path)?;
+        output::written(&told::csv(args.at.platform.machine(), outcome), path)?;
     }
     if let Some(path) = &args.json {
-        output::report(&Told::of(args.at.platform.name(), test, outcome), path)?;
+        output::report(&Told::of(args.at.platform, test, outcome), path)?;
     }
     if is_stdout(&args.csv) || is_stdout(&args.json) {
         return Ok(());
     }
-    let mut shown = tables::of_run(outcome);
+    let mut shown = tables::of_run(args.at.platform.machine(), outcome);
     if args.per_second {
-        shown.push(tables::per_second(outcome));
+        shown.push(tables::per_second(args.at.platform.machine(), outcome));
     }
     let text = shown.iter().map(tables::Table::text).collect::<Vec<_>>().join("\n");
     output::text(&format!("test: {test}\n{text}"))
@@ -223,6 +283,7 @@ fn text_of(path: &Path, most: usize) -> Result<String, Failure> {
 }
 
 fn train(args: &TrainArgs) -> Result<(), Failure> {
+    args.at.platform.is_simulated("train")?;
     let what = What { config: args.at.config, seed: args.seed, ..What::default() };
     let Chosen { settings, .. } = Chosen::of(args.at.scenario.as_deref(), &what)?;
     output::check_writable(&args.out)?;
@@ -238,6 +299,7 @@ fn train(args: &TrainArgs) -> Result<(), Failure> {
 }
 
 fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
+    args.at.platform.is_simulated("calibrate")?;
     let what = What { config: args.at.config, ..What::default() };
     let Chosen { settings, .. } = Chosen::of(args.at.scenario.as_deref(), &what)?;
     let mut working = Working::start()?;

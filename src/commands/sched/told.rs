@@ -1,9 +1,10 @@
 //! What a run came to, for scripts.
 
+use super::Platform;
 use accel::sched::fixed::{Measured, Thresholds};
 use accel::sched::run::{Outcome, Tally};
 use bench::sched::tables::{Table, counted};
-use bench::sched::{edge_loss_percent, rails};
+use bench::sched::{Machine, edge_loss_percent, rails};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -47,15 +48,19 @@ struct Second {
     accelerator_percent: [f64; 2],
     /// At the three points of Figure 5.1.
     overhead_ms: [f64; 3],
+    /// By rail, of the simulated machine alone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     power_mw: BTreeMap<&'static str, f64>,
-    energy_joules: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy_joules: Option<f64>,
 }
 
 impl Second {
-    fn of(tally: &Tally) -> Self {
+    fn of(machine: Machine, tally: &Tally) -> Self {
         use accel::sched::packet::Step;
         let power = tally.power();
         let rails = [("gpu", power.gpu), ("cpu", power.cpu), ("soc", power.soc), ("ddr", power.ddr)];
+        let watts = bench::sched::watts(machine, tally);
         Self {
             offered: tally.offered,
             sent: tally.sent,
@@ -65,20 +70,23 @@ impl Second {
             in_order_percent: tally.in_order_percent(),
             accelerator_percent: Step::ALL.map(|step| tally.accelerator_percent(step)),
             overhead_ms: tally.overhead_ms(),
-            power_mw: rails.into(),
-            energy_joules: power.total() / 1e3 * tally.activity.seconds,
+            power_mw: if machine == Machine::Xavier { rails.into() } else { BTreeMap::new() },
+            energy_joules: watts.map(|watts| watts * tally.activity.seconds),
         }
     }
 }
 
 impl Told {
     /// Of an outcome.
-    pub fn of(platform: &'static str, test: &str, outcome: &Outcome) -> Self {
-        let mut total = Second::of(&outcome.total);
-        total.power_mw = rails(outcome).into();
+    pub fn of(platform: Platform, test: &str, outcome: &Outcome) -> Self {
+        let machine = platform.machine();
+        let mut total = Second::of(machine, &outcome.total);
+        if machine == Machine::Xavier {
+            total.power_mw = rails(outcome).into();
+        }
         let edge = |(at, &(came, lost)): (usize, &(u64, u64))| Edge { kind: at + 1, came, lost };
         Self {
-            platform,
+            platform: platform.name(),
             scheduler: outcome.scheduler,
             configuration: outcome.chain.name(),
             test: test.to_owned(),
@@ -86,7 +94,7 @@ impl Told {
             packets_per_second: outcome.rate(),
             edge_loss_percent: edge_loss_percent(outcome),
             total,
-            per_second: outcome.seconds.iter().map(Second::of).collect(),
+            per_second: outcome.seconds.iter().map(|tally| Second::of(machine, tally)).collect(),
             counters: counted(outcome).into(),
             edge: outcome.edge.iter().enumerate().map(edge).collect(),
         }
@@ -94,20 +102,25 @@ impl Told {
 }
 
 /// Each second in a line.
-pub fn csv(outcome: &Outcome) -> String {
+pub fn csv(machine: Machine, outcome: &Outcome) -> String {
     let mut text = String::from(
         "second,offered,sent,octets,latency_ms,missed_percent,in_order_percent,decoded_by_accelerator_percent,ciphered_by_accelerator_percent,\
          overhead_1_ms,overhead_2_ms,overhead_3_ms,gpu_mw,cpu_mw,soc_mw,ddr_mw,energy_joules\n",
     );
     for (at, tally) in outcome.seconds.iter().enumerate() {
-        let second = Second::of(tally);
+        let second = Second::of(machine, tally);
         let power = tally.power();
+        let rails = [power.gpu, power.cpu, power.soc, power.ddr]
+            .map(|rail| (machine == Machine::Xavier).then_some(rail));
         let figures = [second.latency_ms, second.missed_percent, second.in_order_percent]
             .into_iter()
             .chain(second.accelerator_percent)
             .chain(second.overhead_ms)
-            .chain([power.gpu, power.cpu, power.soc, power.ddr, second.energy_joules]);
-        let figures: Vec<String> = figures.map(|value| format!("{value:.4}")).collect();
+            .map(Some)
+            .chain(rails)
+            .chain([second.energy_joules]);
+        let figures: Vec<String> =
+            figures.map(|value| value.map_or(String::new(), |value| format!("{value:.4}"))).collect();
         // Writing to a string can't fail.
         let _ =
             writeln!(text, "{at},{},{},{},{}", second.offered, second.sent, second.octets, figures.join(","));

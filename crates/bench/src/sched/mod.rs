@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::report::{Measured, Param, Report};
 use ::tables::clock::Tsc;
 use accel::sched::packet::{Chain, Step};
-use accel::sched::run::{Outcome, RunError};
+use accel::sched::run::{Outcome, RunError, Tally};
 use grid::Grid;
 
 /// The only platform that this is measured on.
@@ -96,6 +96,23 @@ pub const STEPS: [(Step, &str); 2] = [(Step::Decode, "decode"), (Step::Cipher, "
 pub fn rails(outcome: &Outcome) -> [(&'static str, f64); 5] {
     let power = outcome.total.power();
     [("gpu", power.gpu), ("cpu", power.cpu), ("soc", power.soc), ("ddr", power.ddr), ("all", power.total())]
+}
+
+/// Where an outcome is from, and whether what it draws is known by the Jetson's model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// The simulated Jetson.
+    Xavier,
+    /// This machine: what it draws is measured, or not known.
+    Host,
+}
+
+/// Watts of a second, or of all of them.
+pub fn watts(machine: Machine, tally: &Tally) -> Option<f64> {
+    match machine {
+        Machine::Xavier => Some(tally.power().total() / 1e3),
+        Machine::Host => tally.joules.map(|joules| joules / tally.activity.seconds.max(1e-9)),
+    }
 }
 
 /// Of the packets that came, those that the receive ring had no place for.

@@ -4,7 +4,7 @@ use super::ablation::Ablation;
 use super::fit::{self, Cell, percent, value};
 use super::grid::Grid;
 use super::thesis::{POWER, ROWS, Row, SUMMARY, row_name};
-use super::{STEPS, edge_loss_percent, overhead_s};
+use super::{Machine, STEPS, edge_loss_percent, overhead_s};
 use crate::report::figure;
 use crate::svg::escaped;
 use accel::sched::packet::Chain;
@@ -377,10 +377,18 @@ pub fn ablation(ablation: &Ablation) -> [Table; 2] {
 }
 
 /// One run, for people.
-pub fn of_run(outcome: &Outcome) -> Vec<Table> {
+pub fn of_run(machine: Machine, outcome: &Outcome) -> Vec<Table> {
     let total = &outcome.total;
     let mut figures = Table::new(
-        format!("{} in {}, on the simulated Jetson Xavier", outcome.scheduler, outcome.chain.name()),
+        format!(
+            "{} in {}, on {}",
+            outcome.scheduler,
+            outcome.chain.name(),
+            match machine {
+                Machine::Xavier => "the simulated Jetson Xavier",
+                Machine::Host => "this machine",
+            }
+        ),
         &["figure", "value"],
     );
     let mut put = |name: &str, value: String| figures.rows.push(vec![name.to_owned(), value]);
@@ -400,8 +408,15 @@ pub fn of_run(outcome: &Outcome) -> Vec<Table> {
     put("overhead before decoding", format!("{arrival} ms"));
     put("overhead between the steps", format!("{between} ms"));
     put("overhead until it left", format!("{exit} ms"));
-    for (rail, milliwatts) in super::rails(outcome) {
+    let rails = (machine == Machine::Xavier).then(|| super::rails(outcome));
+    for (rail, milliwatts) in rails.into_iter().flatten() {
         put(&format!("power, {rail}"), format!("{} mW", figure(milliwatts)));
+    }
+    if machine == Machine::Host {
+        let unknown = "not known: no RAPL counter can be read here".to_owned();
+        let power =
+            super::watts(machine, total).map_or(unknown, |watts| format!("{} W, all told", two(watts)));
+        put("power", power);
     }
     put("lost at the edge", format!("{} %", two(edge_loss_percent(outcome))));
     let mut counters = Table::new("counters", &["counter", "count"]);
@@ -435,7 +450,7 @@ pub fn counted(outcome: &Outcome) -> [(&'static str, u64); 16] {
 }
 
 /// What a run was second by second.
-pub fn per_second(outcome: &Outcome) -> Table {
+pub fn per_second(machine: Machine, outcome: &Outcome) -> Table {
     let mut table = Table::new(
         "second by second",
         &[
@@ -456,13 +471,14 @@ pub fn per_second(outcome: &Outcome) -> Table {
         ],
     );
     for (second, tally) in outcome.seconds.iter().enumerate() {
-        let watts = tally.power().total() / 1e3;
+        let watts = super::watts(machine, tally);
         let mut cells = vec![second.to_string(), tally.offered.to_string(), tally.sent.to_string()];
         cells.push(gbps(tally.octets as f64 * 8.0 / 1e9));
         cells.extend([tally.latency_ms(), tally.missed_percent(), tally.in_order_percent()].map(two));
         cells.extend(STEPS.map(|(step, _)| one(tally.accelerator_percent(step))));
         cells.extend(tally.overhead_ms().map(two));
-        cells.extend([watts, watts * tally.activity.seconds].map(two));
+        let energy = watts.map(|watts| watts * tally.activity.seconds);
+        cells.extend([watts, energy].map(|value| value.map_or(String::new(), two)));
         table.rows.push(cells);
     }
     table

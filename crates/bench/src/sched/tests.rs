@@ -110,8 +110,8 @@ fn judged_is_beside_the_best_of_the_others() {
 fn tables_have_as_many_cells_as_names() {
     let outcome = GRID.find(Test::Low, "static", Chain::Once).unwrap();
     let cells = fit::of_grid(&GRID);
-    let mut all = tables::of_run(outcome);
-    all.push(tables::per_second(outcome));
+    let mut all = tables::of_run(Machine::Xavier, outcome);
+    all.push(tables::per_second(Machine::Xavier, outcome));
     for test in GRID.tests() {
         all.extend([tables::comparison(&GRID, test), tables::shares(&GRID, test)]);
     }
