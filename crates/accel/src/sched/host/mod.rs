@@ -2,7 +2,7 @@
 //!
 //! - **Cores** ([`Class::Cpu`]) are threads that do one packet after the other. [`Vectors::Plain`] lets them do so as a core without vectors would: plain code decodes, and the crate `aes` ciphers. That makes
 //!   them slower than an accelerator by what the Jetson's cores are, and is what stands for itself; [`Vectors::Best`] lets them do what they can.
-//! - **The accelerator** ([`Class::Accelerator`]) does batches. It is a GPU where [`gpu::list`](crate::gpu::list) has one. Where there is none, it is one more thread, which takes a batch at a time and does it
+//! - **The accelerator** ([`Class::Accelerator`]) does batches. It is a GPU where [`gpu::list`] has one. Where there is none, it is one more thread, which takes a batch at a time and does it
 //!   with the widest vectors: lanes hold the checks of a row, so one block fills them, and a batch is done block by block.
 //!
 //! What is done is real: [`Material`](material::Channel) made of real code blocks goes through [`Batch`](crate::task::Batch)es to [`Device`]s, decoded octets are compared with those that were sent, and
