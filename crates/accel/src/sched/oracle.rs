@@ -94,3 +94,47 @@ fn best(speeds: &[(Nanos, f64)], from: Nanos, to: Nanos) -> f64 {
     let within = speeds.iter().filter(|&&(at, _)| at > from && at <= to);
     before.into_iter().chain(within).map(|&(_, times)| times).fold(f64::INFINITY, f64::min)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::packet::{Chain, FlowId, KindId, Packet};
+    use crate::sched::xavier::Change;
+    use crate::sched::{Job, Span};
+
+    fn left(within: u64) -> Left {
+        let (arrived, packet) = (Nanos(1000), |arrived| Packet {
+            tag: 0,
+            kind: KindId(0),
+            flow: FlowId(0),
+            octets: 243,
+            arrived,
+        });
+        let job = Job { place: 0, number: 0, packet: packet(arrived), sequence: None, due: arrived.plus(within) };
+        let (workers, spans) = ([WorkerId(0); 2], [Span::default(); 2]);
+        Left { job, workers, spans, at: arrived.plus(Nanos::SECOND), in_order: true }
+    }
+
+    #[test]
+    fn what_the_best_worker_alone_could_do_was_avoidable() {
+        let mut machine = Settings::thesis(Chain::EachStep);
+        let unavoidable = |machine: &Settings, within| {
+            let mut oracle = Oracle::new(machine);
+            oracle.saw(&left(within));
+            oracle.verdict().unavoidable
+        };
+        // A core takes 0.42 ms for both steps of 243 octets, the accelerator ten times as long.
+        assert_eq!([300_000, 500_000].map(|within| unavoidable(&machine, within)), [1, 0]);
+        let slower = |worker| Change { at: Nanos(0), worker: WorkerId(worker), what: Fault::Slower(10.0) };
+        machine.changes = vec![slower(0)];
+        assert_eq!(unavoidable(&machine, 500_000), 0, "the other core");
+        machine.changes.push(slower(1));
+        assert_eq!(unavoidable(&machine, 500_000), 1);
+        // It was well again in time.
+        machine.changes.push(Change { at: Nanos(400_000), worker: WorkerId(1), what: Fault::Slower(1.0) });
+        assert_eq!(unavoidable(&machine, 500_000), 0);
+        let mut oracle = Oracle::new(&machine);
+        oracle.saw(&left(500_000));
+        assert_eq!((oracle.verdict().missed, oracle.verdict().regret()), (1, 1));
+    }
+}

@@ -75,3 +75,35 @@ impl Queue {
         self.jobs.drain(..jobs.min(self.jobs.len())).map(|(job, _)| job)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::packet::{FlowId, KindId, Packet};
+
+    fn queue(jobs: usize, launch_by: u64) -> Queue {
+        let packet = Packet { tag: 0, kind: KindId(0), flow: FlowId(0), octets: 243, arrived: Nanos(0) };
+        let job = Job { place: 0, number: 0, packet, sequence: None, due: NEVER };
+        let mut queue = Queue::default();
+        (0..jobs).for_each(|_| queue.push(job, Nanos(launch_by)));
+        queue
+    }
+
+    #[test]
+    fn batches_begin_full_or_in_time_and_small_ones_later() {
+        let worth = Worth { least: 16, grace: 20 };
+        let next = |jobs, now| queue(jobs, 100).next(Class::Accelerator, 128, worth, Nanos(now));
+        assert_eq!(next(0, 1000), Next::Wait(NEVER));
+        assert_eq!(next(16, 99), Next::Wait(Nanos(100)));
+        assert_eq!(next(16, 100), Next::Begin(16));
+        assert_eq!(next(15, 100), Next::Wait(Nanos(120)));
+        assert_eq!(next(15, 120), Next::Begin(15));
+        assert_eq!(next(200, 0), Next::Begin(128));
+    }
+
+    #[test]
+    fn a_core_looks_at_its_other_step_after_a_burst() {
+        let next = |jobs| queue(jobs, 100).next(Class::Cpu, 128, Worth::default(), Nanos(0));
+        assert_eq!((next(0), next(1), next(99)), (Next::Wait(NEVER), Next::Begin(1), Next::Begin(CPU_BURST)));
+    }
+}
