@@ -110,7 +110,8 @@ mod tests {
             octets: 243,
             arrived,
         });
-        let job = Job { place: 0, number: 0, packet: packet(arrived), sequence: None, due: arrived.plus(within) };
+        let job =
+            Job { place: 0, number: 0, packet: packet(arrived), sequence: None, due: arrived.plus(within) };
         let (workers, spans) = ([WorkerId(0); 2], [Span::default(); 2]);
         Left { job, workers, spans, at: arrived.plus(Nanos::SECOND), in_order: true }
     }
