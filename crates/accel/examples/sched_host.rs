@@ -7,7 +7,9 @@ use accel::sched::host::{self, HostSettings, Scale, Vectors};
 use accel::sched::packet::{Chain, FlowId, KindId, Packet, Step};
 use accel::sched::run::{SCHEDULERS, measure_on, run_on_host, train_on};
 use accel::sched::traffic::Test;
-use accel::sched::{BatchRecord, Class, Job, NEVER, Scheduler, Span, StepView, View, WorkerId, WorkerView};
+use accel::sched::{
+    BatchRecord, Class, Done, Job, NEVER, Scheduler, Span, StepView, View, WorkerId, WorkerView,
+};
 use std::time::Instant;
 use tables::Nanos;
 
@@ -114,7 +116,8 @@ fn decision() -> f64 {
         times.push(began.elapsed().as_nanos() as f64 / f64::from(JOBS));
         for (job, worker) in jobs.iter().zip(placed) {
             if let Some(worker) = worker {
-                adaptive.came_back(job, worker, Step::Decode, &[Span::default(); 2], now);
+                let (step, spans) = (Step::Decode, [Span::default(); 2]);
+                adaptive.came_back(&Done { job: *job, worker, step, spans }, now);
             }
         }
     }

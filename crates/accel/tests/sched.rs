@@ -6,7 +6,7 @@ use accel::sched::q_learning::{Table, TableError};
 use accel::sched::run::{RunError, SCHEDULERS, Settings, scheduler, simulate, simulate_with};
 use accel::sched::traffic::{self, Load, Test};
 use accel::sched::xavier::{Change, Fault};
-use accel::sched::{BatchRecord, Class, Job, Left, NEVER, Platform, Report, Span, WorkerId, oracle};
+use accel::sched::{BatchRecord, Class, Done, Job, Left, NEVER, Platform, Report, Span, WorkerId, oracle};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use tables::Nanos;
@@ -246,7 +246,7 @@ impl Platform for Chaos {
             if self.chain == Chain::EachStep {
                 spans[1 - step as usize] = Span::default();
             }
-            reports.push(Report::Done { job, worker, step, spans });
+            reports.push(Report::Done(Done { job, worker, step, spans }));
             for done in Step::ALL.into_iter().filter(|&done| self.chain == Chain::Once || done == step) {
                 let octets = u64::from(job.packet.octets);
                 reports.push(Report::Batch(BatchRecord { worker, step: done, packets: 1, octets, span }));
@@ -382,7 +382,12 @@ fn what_is_brought_while_it_waits_for_another_worker_is_not_done_again() {
     assert_eq!(core.counters().handed_over_again, 1);
     // Then it brings it after all, and the next packet gets its place in the books.
     let (job, span) = (machine.taken[0], Span { began: Nanos(1), ended: Nanos(2) });
-    machine.reports.push(Report::Done { job, worker: WorkerId(0), step: Step::Decode, spans: [span; 2] });
+    machine.reports.push(Report::Done(Done {
+        job,
+        worker: WorkerId(0),
+        step: Step::Decode,
+        spans: [span; 2],
+    }));
     turn(&mut core, &mut machine, 1_100_000_001, vec![packet(2)]);
     let tags: Vec<u64> = machine.taken.iter().map(|job| job.packet.tag).collect();
     assert_eq!((left, tags), (vec![0], vec![0, 2]));

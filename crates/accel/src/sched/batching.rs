@@ -2,7 +2,7 @@
 //! a deadline: "single packets slowed the scheduler greatly and cascaded into more minimal batches".
 
 use super::worker::Worth;
-use super::{Class, Pending, Release};
+use super::{Class, Pending, Release, View, WorkerId};
 use tables::Nanos;
 
 /// The rule's figures.
@@ -37,12 +37,14 @@ impl Default for Batching {
 }
 
 impl Batching {
-    /// Whether what is pending goes into the ring of a worker of that class.
-    pub fn release(&self, class: Class, pending: &Pending, now: Nanos) -> Release {
+    /// Whether what is pending for a worker goes into its ring.
+    pub fn release(&self, worker: WorkerId, pending: &Pending, view: &View<'_>) -> Release {
+        let now = view.now;
+        let batches = view.worker(worker).is_some_and(|worker| worker.class == Class::Accelerator);
         let begin_by = self.begin_by(pending);
         let flush_by = pending.since.plus(self.flush_after).min(begin_by);
         if pending.jobs >= self.burst || now >= flush_by {
-            return Release::Go(if class == Class::Accelerator { begin_by } else { now });
+            return Release::Go(if batches { begin_by } else { now });
         }
         Release::Wait(flush_by)
     }

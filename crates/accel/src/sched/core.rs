@@ -9,8 +9,8 @@
 use super::packet::{Chain, FlowId, Packet, PacketTable, Step};
 use super::reorder::{self, Window};
 use super::{
-    Class, Job, Left, NEVER, Pending, Platform, Release, Report, Scheduler, Span, StepView, View, WorkerId,
-    WorkerView,
+    Class, Done, Job, Left, NEVER, Pending, Platform, Release, Report, Scheduler, Span, StepView, View,
+    WorkerId, WorkerView,
 };
 use std::collections::{HashMap, VecDeque};
 use tables::Nanos;
@@ -182,11 +182,6 @@ impl Core {
         self.books.len() - self.free.len()
     }
 
-    /// Who decides.
-    pub fn scheduler(&self) -> &dyn Scheduler {
-        &*self.scheduler
-    }
-
     /// Ends it.
     pub fn into_scheduler(self) -> Box<dyn Scheduler> {
         self.scheduler
@@ -222,9 +217,9 @@ impl Core {
                     self.heard_of(record.worker, now);
                     self.scheduler.worked(&record);
                 }
-                Report::Done { job, worker, step, spans } => {
-                    self.heard_of(worker, now);
-                    self.come_back(now, job, worker, step, spans, leave);
+                Report::Done(done) => {
+                    self.heard_of(done.worker, now);
+                    self.come_back(now, &done, leave);
                 }
             }
         }
@@ -239,33 +234,24 @@ impl Core {
         }
     }
 
-    fn come_back(
-        &mut self,
-        now: Nanos,
-        job: Job,
-        worker: WorkerId,
-        step: Step,
-        spans: [Span; 2],
-        leave: &mut dyn FnMut(&Left),
-    ) {
-        // A job that was handed over again is still in the first worker's number of those inside: then that went down when it was taken away.
+    fn come_back(&mut self, now: Nanos, done: &Done, leave: &mut dyn FnMut(&Left)) {
+        let &Done { job, worker, step, .. } = done;
         let entry = self.books.get_mut(job.place as usize).and_then(Option::as_mut);
         let Some(inside) = entry.filter(|inside| inside.job.number == job.number && inside.step == step)
         else {
             self.counters.duplicates += 1;
             return;
         };
-        let Some(with) = inside.with.take() else {
-            // Taken from a worker that has brought it after all, before another had room for it.
-            return self.done(now, job, worker, step, spans, leave);
-        };
-        if with != worker {
-            // The first one was faster after all; what the second brings will be a duplicate.
-            self.forget_pending(with, step, job.number);
+        // With nobody is what was taken from a worker that has brought it after all, before another had room for it.
+        if let Some(with) = inside.with.take() {
+            if with != worker {
+                // The first one was faster after all; what the second brings will be a duplicate.
+                self.forget_pending(with, step, job.number);
+            }
+            let view = &mut self.view[with.0].steps[step as usize];
+            view.inside = view.inside.saturating_sub(1);
         }
-        let view = &mut self.view[with.0].steps[step as usize];
-        view.inside = view.inside.saturating_sub(1);
-        self.done(now, job, worker, step, spans, leave);
+        self.go_on(now, done, leave);
     }
 
     /// A job that a worker has got twice needs not go into its ring any more.
@@ -280,16 +266,10 @@ impl Core {
         view.room = self.settings.burst.saturating_sub(waiting.len());
     }
 
-    fn done(
-        &mut self,
-        now: Nanos,
-        job: Job,
-        worker: WorkerId,
-        step: Step,
-        spans: [Span; 2],
-        leave: &mut dyn FnMut(&Left),
-    ) {
-        self.scheduler.came_back(&job, worker, step, &spans, now);
+    /// To the next step, or out.
+    fn go_on(&mut self, now: Nanos, done: &Done, leave: &mut dyn FnMut(&Left)) {
+        let &Done { job, worker, step, spans } = done;
+        self.scheduler.came_back(done, now);
         let Some(inside) = self.books[job.place as usize].as_mut() else { return };
         match (self.settings.chain, step) {
             (Chain::Once, _) => (inside.workers, inside.spans) = ([worker; 2], spans),

@@ -152,8 +152,7 @@ impl Scheduler for Fixed {
     }
 
     fn release(&mut self, worker: WorkerId, _step: Step, pending: &Pending, view: &View<'_>) -> Release {
-        let class = view.worker(worker).map_or(Class::Cpu, |worker| worker.class);
-        self.batching.release(class, pending, view.now)
+        self.batching.release(worker, pending, view)
     }
 
     fn worth(&self) -> Worth {

@@ -118,20 +118,24 @@ pub struct BatchRecord {
     pub span: Span,
 }
 
+/// A packet that is back from a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// Which.
+    pub job: Job,
+    /// Whose.
+    pub worker: WorkerId,
+    /// What it was handed over for; in configuration C1 the other step is done, too.
+    pub step: Step,
+    /// When decoding was done, and ciphering. What wasn't done by this worker is zero.
+    pub spans: [Span; 2],
+}
+
 /// What workers tell the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
     /// A packet is back.
-    Done {
-        /// Which.
-        job: Job,
-        /// Whose.
-        worker: WorkerId,
-        /// What it was handed over for; in configuration C1 the other step is done, too.
-        step: Step,
-        /// When decoding was done, and ciphering. What wasn't done by this worker is zero.
-        spans: [Span; 2],
-    },
+    Done(Done),
     /// Work of a worker, after its packets.
     Batch(BatchRecord),
 }
@@ -293,7 +297,7 @@ pub trait Scheduler: Debug + Send {
     fn worked(&mut self, _record: &BatchRecord) {}
 
     /// A packet came back from a worker.
-    fn came_back(&mut self, _job: &Job, _worker: WorkerId, _step: Step, _spans: &[Span; 2], _now: Nanos) {}
+    fn came_back(&mut self, _done: &Done, _now: Nanos) {}
 
     /// A worker died or got on with nothing: whatever it had is taken away from it.
     fn failed(&mut self, _worker: WorkerId) {}

@@ -11,7 +11,7 @@ use super::batching::Batching;
 use super::packet::{Chain, MOST_KINDS, Step};
 use super::traffic::Chance;
 use super::worker::Worth;
-use super::{Class, Job, Left, NEVER, Pending, Release, Scheduler, Span, View, WorkerId};
+use super::{Class, Done, Job, Left, NEVER, Pending, Release, Scheduler, View, WorkerId};
 use std::fmt::Write as _;
 use tables::Nanos;
 
@@ -175,11 +175,6 @@ fn of_class(class: Class, step: Step, view: &View<'_>) -> Option<WorkerId> {
     least.map(|(id, _)| id)
 }
 
-fn release(batching: &Batching, worker: WorkerId, pending: &Pending, view: &View<'_>) -> Release {
-    let class = view.worker(worker).map_or(Class::Cpu, |worker| worker.class);
-    batching.release(class, pending, view.now)
-}
-
 /// The scheduler, with what it has learned.
 #[derive(Debug)]
 pub struct QLearning {
@@ -216,7 +211,7 @@ impl Scheduler for QLearning {
     }
 
     fn release(&mut self, worker: WorkerId, _step: Step, pending: &Pending, view: &View<'_>) -> Release {
-        release(&self.batching, worker, pending, view)
+        self.batching.release(worker, pending, view)
     }
 
     fn worth(&self) -> Worth {
@@ -299,15 +294,15 @@ impl Scheduler for Trainer {
     }
 
     fn release(&mut self, worker: WorkerId, _step: Step, pending: &Pending, view: &View<'_>) -> Release {
-        release(&self.batching, worker, pending, view)
+        self.batching.release(worker, pending, view)
     }
 
     fn worth(&self) -> Worth {
         self.batching.worth
     }
 
-    fn came_back(&mut self, job: &Job, _worker: WorkerId, step: Step, _spans: &[Span; 2], now: Nanos) {
-        let (at, placed) = self.of_job(job)[step as usize];
+    fn came_back(&mut self, done: &Done, now: Nanos) {
+        let (at, placed) = self.of_job(&done.job)[done.step as usize];
         let throughput = self.throughput;
         if let Some(lesson) = self.lessons.get_mut(at) {
             lesson.packets += 1;

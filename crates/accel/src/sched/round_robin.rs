@@ -3,7 +3,7 @@
 use super::batching::Batching;
 use super::packet::Step;
 use super::worker::Worth;
-use super::{Class, Job, Pending, Release, Scheduler, View, WorkerId};
+use super::{Job, Pending, Release, Scheduler, View, WorkerId};
 
 /// The scheduler.
 #[derive(Debug)]
@@ -42,8 +42,7 @@ impl Scheduler for RoundRobin {
     }
 
     fn release(&mut self, worker: WorkerId, _step: Step, pending: &Pending, view: &View<'_>) -> Release {
-        let class = view.worker(worker).map_or(Class::Cpu, |worker| worker.class);
-        self.batching.release(class, pending, view.now)
+        self.batching.release(worker, pending, view)
     }
 
     fn worth(&self) -> Worth {

@@ -484,8 +484,7 @@ impl Scheduler for Alone {
         pending: &super::Pending,
         view: &super::View<'_>,
     ) -> super::Release {
-        let class = view.worker(worker).map_or(Class::Cpu, |worker| worker.class);
-        self.batching.release(class, pending, view.now)
+        self.batching.release(worker, pending, view)
     }
 }
 

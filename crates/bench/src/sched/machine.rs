@@ -8,7 +8,7 @@ use accel::sched::run::{Alone, Settings, simulate_with};
 use accel::sched::traffic::{self, Chance, Load, Test};
 use accel::sched::worker::Worth;
 use accel::sched::xavier::{self, Xavier};
-use accel::sched::{Class, Job, NEVER, Platform, Report, WorkerId};
+use accel::sched::{Class, Done, Job, NEVER, Platform, Report, WorkerId};
 use tables::Nanos;
 
 /// What a driver did.
@@ -57,7 +57,7 @@ fn alone(class: Class, step: Step, size: Size, seconds: u32) -> Found {
         xavier.go_on(now);
         xavier.dequeue(&mut reports);
         for report in reports.drain(..) {
-            if let Report::Done { job, .. } = report {
+            if let Report::Done(Done { job, .. }) = report {
                 packets += 1;
                 octets += u64::from(job.packet.octets);
                 latency += now.since(job.packet.arrived);

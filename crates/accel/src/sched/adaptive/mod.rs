@@ -21,7 +21,7 @@ pub mod help;
 
 use super::packet::{Chain, FlowId, Step};
 use super::{
-    BatchRecord, Class, Job, Left, NEVER, Pending, Release, Scheduler, Span, View, WorkerId, WorkerView,
+    BatchRecord, Class, Done, Job, Left, NEVER, Pending, Release, Scheduler, View, WorkerId, WorkerView,
 };
 use cost::Cost;
 use help::Help;
@@ -118,7 +118,7 @@ pub struct Adaptive {
     workers: Vec<Known>,
     /// By a job's place and step.
     promises: Vec<[Promise; 2]>,
-    /// When what was placed last of a flow will leave, by step.
+    /// When what was placed last of a flow will be back.
     flows: HashMap<FlowId, Nanos>,
     started: Option<Nanos>,
     /// By step: nanoseconds that a packet with a deadline still takes when it is back.
@@ -328,7 +328,7 @@ impl Adaptive {
         }
     }
 
-    /// The cheapest worker, of which the job is part from now on.
+    /// The cheapest worker, which has the job from now on.
     fn choose(&mut self, job: &Job, step: Step, view: &View<'_>) -> Option<WorkerId> {
         self.workers.resize(view.workers.len(), Known::default());
         self.started.get_or_insert(view.now);
@@ -412,12 +412,13 @@ impl Scheduler for Adaptive {
         known.busy_until = record.span.ended.plus(nanos as u64);
     }
 
-    fn came_back(&mut self, job: &Job, worker: WorkerId, step: Step, spans: &[Span; 2], now: Nanos) {
+    fn came_back(&mut self, done: &Done, now: Nanos) {
+        let Done { job, worker, step, spans } = *done;
         if step == Step::Decode {
             self.help.came_back(job.packet.octets);
         }
-        let back = self.promise(job, step).back;
-        self.close(job, step);
+        let back = self.promise(&job, step).back;
+        self.close(&job, step);
         if let Some(known) = self.workers.get_mut(worker.0) {
             let slip = &mut known.slip[step as usize];
             *slip += (now.since(back) as f64 - *slip) / 64.0;

@@ -25,7 +25,7 @@ use super::run::{Machine, Outcome, Timed, drive};
 use super::worker::{Queue, Worth};
 use super::xavier::Change;
 use super::xavier::power::Activity;
-use super::{Class, Job, Left, NEVER, Platform, Report, Scheduler, WorkerId, run};
+use super::{Class, Done, Job, Left, NEVER, Platform, Report, Scheduler, WorkerId, run};
 use crate::cpu::Inline;
 use crate::device::{Device, Failure};
 use crate::gpu;
@@ -357,7 +357,7 @@ impl Platform for Host {
         self.go_wrong();
         for worker in &mut self.workers {
             while let Ok(report) = worker.reports.pop() {
-                if let Report::Done { job, step, .. } = &report {
+                if let Report::Done(Done { job, step, .. }) = &report {
                     worker.inside = worker.inside.saturating_sub(1);
                     let is_ciphered = self.chain == Chain::Once || *step == Step::Cipher;
                     if let Some(see) = self.see.as_mut().filter(|_| is_ciphered) {

@@ -9,7 +9,7 @@ use crate::device::Failure;
 use crate::sched::packet::{Chain, Step};
 use crate::sched::worker::{Next, Queue, Worth};
 use crate::sched::xavier::Fault;
-use crate::sched::{BatchRecord, Class, Job, Report, Span, WorkerId};
+use crate::sched::{BatchRecord, Class, Done, Job, Report, Span, WorkerId};
 use rtrb::{Consumer, Producer, PushError};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -231,7 +231,7 @@ impl Worker {
             spans[second as usize] = self.step(second, jobs)?;
         }
         for &job in jobs {
-            self.report(Report::Done { job, worker: self.id, step, spans })?;
+            self.report(Report::Done(Done { job, worker: self.id, step, spans }))?;
         }
         if let Some(second) = second {
             self.record(second, jobs, spans[second as usize])?;

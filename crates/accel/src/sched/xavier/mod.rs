@@ -17,7 +17,7 @@ pub mod service;
 use super::packet::{Chain, Step};
 use super::run::Timed;
 use super::worker::{Next, Queue, Worth};
-use super::{BatchRecord, Class, Job, NEVER, Platform, Report, Span, WorkerId};
+use super::{BatchRecord, Class, Done, Job, NEVER, Platform, Report, Span, WorkerId};
 use power::Activity;
 use std::collections::VecDeque;
 use tables::Nanos;
@@ -288,8 +288,10 @@ impl Xavier {
         if self.settings.chain == Chain::EachStep {
             spans[1 - running.step as usize] = Span::default();
         }
-        let done =
-            running.jobs.iter().map(|&job| Report::Done { job, worker: id, step: running.asked, spans });
+        let done = running
+            .jobs
+            .iter()
+            .map(|&job| Report::Done(Done { job, worker: id, step: running.asked, spans }));
         if holds {
             worker.held.0.extend(done);
             worker.held.0.push(Report::Batch(record));
