@@ -159,3 +159,67 @@ impl Scheduler for Fixed {
         self.batching.worth
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::packet::{FlowId, KindId, Packet};
+    use crate::sched::{NEVER, StepView};
+    use tables::Nanos;
+
+    const ACCELERATOR: Option<WorkerId> = Some(WorkerId(2));
+
+    /// Where a packet of so many octets goes at a rate, with or without an order, if the accelerator has room or hasn't.
+    fn placed(
+        chain: Chain,
+        step: Step,
+        rate: f64,
+        octets: u32,
+        has_order: bool,
+        room: usize,
+    ) -> Option<WorkerId> {
+        let measured = Measured { cpu_latency: 100, accelerator_latency: 20, accelerator_rate: 1000.0 };
+        let mut rules = Fixed::new(Batching::default(), Thresholds::calibrated(&measured));
+        let worker = |class, room| WorkerView {
+            class,
+            is_usable: true,
+            steps: [StepView { room, pending: 0, inside: 0 }; 2],
+        };
+        let workers = [worker(Class::Cpu, 9), worker(Class::Cpu, 9), worker(Class::Accelerator, room)];
+        let packet = Packet { tag: 0, kind: KindId(0), flow: FlowId(0), octets, arrived: Nanos(0) };
+        let sequence = has_order.then_some(0);
+        let job = Job { place: 0, number: 0, packet, sequence, due: NEVER };
+        rules.place(&job, step, &View { now: Nanos(0), chain, rate, workers: &workers })
+    }
+
+    #[test]
+    fn algorithm_1() {
+        let placed =
+            |rate, octets, has_order, room| placed(Chain::Once, Step::Decode, rate, octets, has_order, room);
+        assert_eq!(placed(601.0, 243, false, 9), Some(WorkerId(0)));
+        for (rate, octets, has_order) in [(599.0, 243, false), (601.0, 486, false), (601.0, 243, true)] {
+            assert_eq!(placed(rate, octets, has_order, 9), ACCELERATOR, "{rate} {octets} {has_order}");
+        }
+        // Without room there, only what has an order waits.
+        assert_eq!((placed(1.0, 1458, true, 0), placed(1.0, 1458, false, 0)), (None, Some(WorkerId(0))));
+    }
+
+    #[test]
+    fn algorithms_2_and_3() {
+        let each = Chain::EachStep;
+        assert_eq!(placed(each, Step::Decode, 9e9, 243, false, 9), ACCELERATOR);
+        assert_eq!(placed(each, Step::Decode, 9e9, 243, false, 0), None);
+        let cipher = |rate, octets, has_order| placed(each, Step::Cipher, rate, octets, has_order, 9);
+        // 50, 75 and 120 % of what the accelerator can do.
+        for (rate, small, large, ordered) in [
+            (499.0, false, false, false),
+            (501.0, true, false, false),
+            (751.0, true, true, false),
+            (1201.0, true, true, true),
+        ] {
+            let is_core = |found: Option<WorkerId>| found == Some(WorkerId(0));
+            let found = [cipher(rate, 243, false), cipher(rate, 1458, false), cipher(rate, 243, true)];
+            assert_eq!(found.map(is_core), [small, large, ordered], "{rate}");
+        }
+    }
+}
